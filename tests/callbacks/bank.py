@@ -9,11 +9,13 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from callbacks.webhooks import SCHEMES, Headers, Scheme, event
 from harness.report import STOPPED
 
 # Calls of the program at once, of which each waits for an answer.
@@ -29,6 +31,8 @@ class Payment:
     """What the bank knows under one key."""
 
     url: str | None
+    # How its result is signed, if an event tells it and not a post to the address.
+    scheme: Scheme | None = None
     taken_on: int = 0
     result: dict[str, Any] | None = None
     is_stopped: bool = False
@@ -38,6 +42,11 @@ class Payment:
 def draw(key: str, what: str, of: int) -> int:
     """A number below `of`, the same for the same key in every run."""
     return int.from_bytes(hashlib.sha256(f"{what} {key}".encode()).digest()[:4], "big") % of
+
+
+def unsigned(_body: bytes) -> Headers:
+    """No further headers."""
+    return {}
 
 
 class Bank:
@@ -79,12 +88,21 @@ class Bank:
         assert url is not None
         return url
 
-    def answer(self, key: str, url: str | None) -> tuple[int, dict[str, Any]]:
+    def scheme(self, key: str) -> Scheme | None:
+        """How the events about the call with this key are signed, if there are any."""
+        with self._lock:
+            return self._payments[key].scheme
+
+    def webhook(self, key: str, scheme: Scheme) -> str:
+        """The address that the events of this scheme go to, at the API of the call with this key."""
+        return f"{self.address(key).split('/callbacks/')[0]}/webhooks/{scheme.agent}"
+
+    def answer(self, key: str, url: str | None, scheme: Scheme | None) -> tuple[int, dict[str, Any]]:
         """The answer to a call. A repeat of one that is decided gets its result."""
         if key.endswith(UNDO):
             return self._refund(key)
         with self._lock:
-            payment = self._payments.setdefault(key, Payment(url))
+            payment = self._payments.setdefault(key, Payment(url, scheme))
             payment.taken_on += 1
             if payment.is_stopped:
                 return 409, {"code": "refunded"}
@@ -113,7 +131,7 @@ class Bank:
             seconds = self.seconds * draw(key, "time", 1_000) / 1_000
             self._later(seconds, lambda: self._tell(key, 2 if way < 5 else 1))
             if way == 5:
-                self._later(seconds / 2, lambda: self._post(f"{self.address(key)}/heartbeat", None, "heartbeat"))
+                self._later(seconds / 2, lambda: self._tell_of(key, None))
 
     def _later(self, seconds: float, work: Any) -> None:
         timer = threading.Timer(seconds, lambda: self._jobs.submit(work))
@@ -135,16 +153,26 @@ class Bank:
                 return
             if payment.result is None:
                 self._decide(key, payment)
-            result, url = payment.result, payment.url
-        assert url is not None
+            result = payment.result
         for _ in range(times):
-            self._post(url, result, "result")
+            self._tell_of(key, result)
 
-    def _post(self, url: str, body: dict[str, Any] | None, what: str) -> None:
+    def _tell_of(self, key: str, result: dict[str, Any] | None) -> None:
+        """Tells a result, or without one that the payment goes on: to the address of the call, or by an event."""
+        scheme = self.scheme(key)
+        if scheme is not None:
+            url = self.webhook(key, scheme)
+            self._post(url, event(key, result), "event" if result else "working", scheme.signed)
+        elif result is not None:
+            self._post(self.address(key), json.dumps(result).encode(), "result")
+        else:
+            self._post(f"{self.address(key)}/heartbeat", b"", "heartbeat")
+
+    def _post(self, url: str, body: bytes, what: str, sign: Callable[[bytes], Headers] = unsigned) -> None:
         """Posts until there is an answer that says that it arrived."""
         while not STOPPED.is_set():
             try:
-                status = post(url, body)
+                status = post_bytes(url, body, sign(body))[0]
             except OSError:
                 status = 0
             with self._lock:
@@ -177,13 +205,17 @@ def courier(key: str) -> tuple[int, dict[str, Any]]:
 
 def post(url: str, body: dict[str, Any] | None) -> int:
     """The status of a POST."""
-    data = b"" if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="POST")
+    return post_bytes(url, b"" if body is None else json.dumps(body).encode(), {})[0]
+
+
+def post_bytes(url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
+    """The status of a POST, and the body of the answer."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", **headers}, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(answer.status)
+            return int(answer.status), answer.read()
     except urllib.error.HTTPError as refused:
-        return refused.code
+        return refused.code, refused.read()
 
 
 class Server(ThreadingHTTPServer):
@@ -207,7 +239,8 @@ def handler(bank: Bank) -> type[BaseHTTPRequestHandler]:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             key = self.headers["Idempotency-Key"]
             is_courier = self.path.startswith(COURIER)
-            status, body = courier(key) if is_courier else bank.answer(key, self.headers["Callback-Url"])
+            scheme = SCHEMES.get(self.path.split("/")[1])
+            status, body = courier(key) if is_courier else bank.answer(key, self.headers["Callback-Url"], scheme)
             data = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
-from callbacks.bank import COURIER, UNDO, Bank, post
+from callbacks.bank import COURIER, UNDO, Bank, post, post_bytes
+from callbacks.webhooks import SCHEMES, TOLERANCE_S, event
 from harness.report import Report, expect, expect_equal, until
 
 POSTERS = 8
@@ -32,8 +35,10 @@ class System(Protocol):
 class Run:
     """The orders of a run."""
 
-    def __init__(self, system: System, bank: Bank, orders: int) -> None:
+    def __init__(self, system: System, bank: Bank, orders: int, secrets: Path | None = None) -> None:
+        """With a folder for `secrets` that the system can read, half of the payments are confirmed by signed events."""
         self.system, self.bank, self.count = system, bank, orders
+        self.secrets = secrets
         self.ids: list[str] = []
         self.states: dict[str, str] = {}
         # A result that is never told is asked for after this time.
@@ -44,22 +49,35 @@ class Run:
         report.check("a workflow whose payment may be told later is applied", self.apply)
         report.check(f"{self.count} orders, and kill -9 twice while results come", self.post_and_kill)
         report.check("a forged or altered address is 401, and nothing changes", self.forge)
+        if self.secrets is not None:
+            report.check("a forged, altered or stale event is 401, and nothing changes", self.forge_events)
         report.check("every order has ended", self.all_end)
         report.check("each effect once: the bank's books and the orders agree", self.books_agree)
         report.check("a result after the end is answered, and changes nothing", self.tell_again)
+        if self.secrets is not None:
+            report.check("so is an event that comes again", self.replay_events)
 
     def apply(self) -> None:
         """A payment that may be told later, then a step that is refused for one order in twenty."""
-        workflow = (
-            'name = "paid-later"\nversion = 1\n[[step]]\nname = "pay"\nagent = "lender"\n'
-            f'wait_within = "{self.wait_within_s}s"\nkeep = {{ ID = "/PaymentID" }}\n'
-            '[[step]]\nname = "ship"\nagent = "carrier"\nafter = ["pay"]\n'
-        )
+
+        def workflow(name: str, agent: str) -> dict[str, str]:
+            text = (
+                f'name = "{name}"\nversion = 1\n[[step]]\nname = "pay"\nagent = "{agent}"\n'
+                f'wait_within = "{self.wait_within_s}s"\nkeep = {{ ID = "/PaymentID" }}\n'
+                '[[step]]\nname = "ship"\nagent = "carrier"\nafter = ["pay"]\n'
+            )
+            return {"Name": f"workflows/{name}.toml", "Text": text}
+
         settings = f'default = "paid-later"\n[agents.lender]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
         settings += f'[agents.carrier]\nurl = "{self.bank.url}{COURIER}"\n'
         # Played by stand-ins as before.
         settings += "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
-        files = [{"Name": "stepwarden.toml", "Text": settings}, {"Name": "workflows/paid-later.toml", "Text": workflow}]
+        files = [workflow("paid-later", "lender")]
+        if self.secrets is not None:
+            for scheme in SCHEMES.values():
+                settings += scheme.settings(self.bank.url, self.secrets)
+                files.append(workflow(scheme.workflow, scheme.agent))
+        files.append({"Name": "stepwarden.toml", "Text": settings})
         status, body = self.system.ask("POST", "/configuration", {"By": "test", "Reason": "a test", "Files": files})
         expect_equal(str(body), status, 200)
         expect("callback addresses: a new key" in body["Changes"], str(body))
@@ -82,7 +100,9 @@ class Run:
 
     def post(self, number: int) -> str:
         """Posts one order."""
-        document = {"Number": number, "Total": 10 + number}
+        document: dict[str, Any] = {"Number": number, "Total": 10 + number}
+        if self.secrets is not None and number % 2:
+            document["Workflow"] = list(SCHEMES.values())[number // 2 % len(SCHEMES)].workflow
 
         def accepted() -> str | None:
             try:
@@ -109,6 +129,46 @@ class Run:
                     for body in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "forged"}):
                         expect_equal(f"{base}/{one}", post(f"{base}/{one}", body), 401)
         return f"{len(keys)} addresses"
+
+    def forge_events(self) -> str:
+        """Events about orders under way that are unsigned, forged, altered, stale, or from another agent's provider."""
+        keys = [key for key in self.event_keys() if self.bank.scheme(key)][-FORGED:]
+        for key in keys:
+            scheme = self.bank.scheme(key)
+            assert scheme is not None
+            url = self.bank.webhook(key, scheme)
+            done = event(key, {"Outcome": "Done"})
+            no = event(key, {"Outcome": "No", "Code": "forged"})
+            genuine = scheme.signed(done)
+            refused = [(done, {}), (done, scheme.forged(done)), (no, genuine), (done + b" ", genuine)]
+            if scheme.has_time:
+                refused += [(no, scheme.signed(no, age)) for age in (2 * TOLERANCE_S, -2 * TOLERANCE_S)]
+            for body, headers in refused:
+                expect_equal(f"{url} {headers}", post_bytes(url, body, headers)[0], 401)
+            for other in SCHEMES.values():
+                if other is not scheme:
+                    status, answer = post_bytes(self.bank.webhook(key, other), no, other.signed(no))
+                    expect_equal(f"{other.agent} {answer!r}", (status, json.loads(answer)["Taken"]), (200, False))
+        return f"{len(keys)} orders"
+
+    def event_keys(self) -> list[str]:
+        """The keys of all payments that the bank knows."""
+        return [key for key in (f"{order}/pay" for order in self.ids) if self.knows(key)]
+
+    def replay_events(self) -> str:
+        """Genuine events, sent once more after the end."""
+        keys = [key for key in self.event_keys() if self.bank.scheme(key)][:FORGED]
+        for key in keys:
+            scheme = self.bank.scheme(key)
+            assert scheme is not None
+            order = key.split("/")[0]
+            before = self.system.ask("GET", f"/orders/{order}")[1]["Version"]
+            for result in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "late"}, None):
+                body = event(key, result)
+                status, answer = post_bytes(self.bank.webhook(key, scheme), body, scheme.signed(body))
+                expect_equal(f"{answer!r}", (status, json.loads(answer)["Taken"]), (200, False))
+            expect_equal("version", self.system.ask("GET", f"/orders/{order}")[1]["Version"], before)
+        return f"{len(keys)} orders"
 
     def knows(self, key: str) -> bool:
         """Whether the bank was called with this key."""

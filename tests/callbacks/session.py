@@ -3,9 +3,10 @@
     tests/run callbacks [--program FILE] [--orders N] [--seconds S]
 
 A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never. Some
-payments have heartbeats, and some addresses are forged. Meanwhile the program is killed twice. Then every order has
-ended, the books agree, and nothing forged has changed anything. `tests/run deployed` tries the same on the deployed
-functions.
+payments have heartbeats, and some addresses are forged. Half of the payments are confirmed by signed events instead, by
+each of the three schemes, and some of these are forged, altered, stale or sent again. Meanwhile the program is killed
+twice. Then every order has ended, the books agree, and nothing forged has changed anything. `tests/run deployed` tries
+the addresses on the deployed functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      how many, 2,000 unless given
@@ -34,8 +35,10 @@ def main() -> int:
     program = tools.stepwarden(options.program)
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-callbacks-") as scratch, Bank(options.seconds) as bank:
+        secrets = Path(scratch) / "secrets"
+        secrets.mkdir()
         with Server(program, Path(scratch) / "data") as server:
-            Run(server, bank, options.orders).all(report)
+            Run(server, bank, options.orders, secrets).all(report)
     return report.close()
 
 

@@ -1,7 +1,8 @@
 //! The agents of services that speak HTTP.
 //!
 //! The crate `agent` has the rules of an agent. This crate has the call of one HTTP service ([`HttpService`]), the
-//! meaning of its answers (`answer`), and the agents of a process, each made of its settings ([`Fleet`]).
+//! meaning of its answers (`answer`), and the agents of a process, each made of its settings ([`Fleet`]). A provider's
+//! events come in here too (`webhook`).
 //!
 //! What must never be here: retries, waits or deadlines of its own, the environment (`main` reads it), and any
 //! knowledge of the meaning of an order.
@@ -15,6 +16,7 @@ mod http_agent;
 mod retry_after;
 mod service;
 mod settings;
+mod webhook;
 
 #[cfg(test)]
 mod stand_in;
@@ -26,7 +28,8 @@ pub use answer::answer_to;
 pub use auth::{Now, Resolver, Secret, Signer, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};
 pub use config::{BadUrl, Condition, Meaning, Operations, Reference, Remote, SecretSource, StatusTable};
-pub use fleet::{Applied, Fleet, Host, HostPolicy, NothingApplied};
+pub use fleet::{Applied, Fleet, Host, HostPolicy, NothingApplied, WEBHOOKS};
 pub use http_agent::{AgentFault, AgentService, HttpAgent, http_agent};
 pub use service::HttpService;
 pub use settings::{AgentSettings, BadSettings, Settings};
+pub use webhook::api::{CallbackApi, RemoteApi, Unanswered};

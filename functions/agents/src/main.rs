@@ -1,4 +1,4 @@
-//! The agents on Lambda, behind their queues.
+//! The agents on Lambda, behind their queues. Providers post their events here too.
 
 use std::process::ExitCode;
 
@@ -20,8 +20,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Agents)?;
-    let ports = Ports::new(&config)?;
-    let clients = HttpClients::new();
+    let (ports, clients) = (Ports::new(&config)?, HttpClients::new());
     let services = config.services.clone();
     let policy = Box::new(move |_: &str, policy: &mut agent::Policy| {
         policy.margin_ms = MARGIN_MS;
@@ -34,5 +33,7 @@ async fn run() -> Result<(), Error> {
     let (settings, source) = (config.agents.clone(), "AGENTS".to_owned());
     let host = Host { settings, source, urls, stand_ins, callbacks, policy, secrets };
     let fleet = Fleet::new(catalogue, host, clients);
-    lambda::queue(async |batch| fleet.handle(&ports, queues::named(&config.queues, batch)).await).await
+    let of_batch = async |batch| fleet.handle(&ports, queues::named(&config.queues, batch)).await;
+    let of_request = async |_, request| fleet.webhook(&ports, &fleet.api(), request).await;
+    lambda::queue_and_http_api(of_batch, of_request).await
 }

@@ -43,7 +43,15 @@ impl Settings {
         let mut settings = Self::from(parsed.clone());
         let (mut reader, _) = Reader::new(text);
         for (name, of_file) in parsed.all() {
-            if of_file.auth.is_empty() || !served.contains(&&**name) {
+            if !served.contains(&&**name) {
+                continue;
+            }
+            // Without its secrets no result of its calls can come in (rule 41).
+            if let Some(webhook) = &of_file.webhook {
+                let faults = crate::webhook::faults(webhook, resolver).await;
+                faults.into_iter().for_each(|(at, problem)| reader.blame(at, problem));
+            }
+            if of_file.auth.is_empty() {
                 continue;
             }
             match Auth::start(of_file.auth.clone(), resolver.clone(), clients).await {

@@ -18,7 +18,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("functions/submission", &["aws", "domain"]),
     ("functions/scheduler", &["aws", "domain"]),
     ("functions/supervisor", &["aws", "domain"]),
-    ("functions/agents", &["agent", "aws", "config", "domain"]),
+    ("functions/agents", &["agent", "aws", "config", "domain", "wire"]),
 ];
 
 /// Longest `main.rs` of a function, in lines.

@@ -12,9 +12,9 @@ use super::secret::Secret;
 const PREFIX: &str = "whsec_";
 /// The length of a secret, in bytes.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-const ID: HeaderName = HeaderName::from_static("webhook-id");
-const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+pub(crate) const ID: HeaderName = HeaderName::from_static("webhook-id");
+pub(crate) const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+pub(crate) const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// Signs calls by Standard Webhooks. The key has no `Debug` output of its own.
 #[derive(Debug, Clone)]
@@ -26,11 +26,7 @@ impl Signer {
     /// # Errors
     /// The fault of the secret, without its value.
     pub fn new(secret: &Secret) -> Result<Self, String> {
-        let text = secret.expose().strip_prefix(PREFIX);
-        let bytes = text.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| BYTES.contains(&bytes.len()));
-        let bytes = bytes
-            .ok_or_else(|| format!("must be {PREFIX} and the base64 of {} to {} bytes", BYTES.start(), BYTES.end()))?;
-        Ok(Self(Key::new(HMAC_SHA256, &bytes)))
+        standard_key(secret).map(Self)
     }
 
     /// Adds the three headers. A key that no header can hold stays unsigned; the call itself then fails for it.
@@ -44,6 +40,18 @@ impl Signer {
             }
         }
     }
+}
+
+/// The key of a secret such as `whsec_…`.
+///
+/// # Errors
+/// The fault of the secret, without its value.
+pub(crate) fn standard_key(secret: &Secret) -> Result<Key, String> {
+    let text = secret.expose().strip_prefix(PREFIX);
+    let bytes = text.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| BYTES.contains(&bytes.len()));
+    let bytes = bytes
+        .ok_or_else(|| format!("must be {PREFIX} and the base64 of {} to {} bytes", BYTES.start(), BYTES.end()))?;
+    Ok(Key::new(HMAC_SHA256, &bytes))
 }
 
 #[cfg(test)]

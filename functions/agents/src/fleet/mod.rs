@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,6 +30,8 @@ use crate::auth::Resolver;
 use crate::client::HttpClients;
 use crate::http_agent::{HttpAgent, http_agent, misconfigured};
 use crate::settings::{AgentSettings, Settings};
+use webhooks::Hooks;
+pub use webhooks::WEBHOOKS;
 
 /// The name of the applied settings in messages.
 const APPLIED: &str = "stepwarden.toml";
@@ -94,6 +97,7 @@ pub struct Fleet<A> {
     host: Host,
     clients: HttpClients,
     agents: Mutex<BTreeMap<Arc<str>, Slot>>,
+    hooks: Mutex<Option<Hooks>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -114,7 +118,7 @@ impl<A: Applied> Fleet<A> {
     /// No agent is made yet.
     #[must_use]
     pub fn new(applied: A, host: Host, clients: HttpClients) -> Self {
-        Self { applied, host, clients, agents: Mutex::default(), stopping: Arc::default() }
+        Self { applied, host, clients, agents: Mutex::default(), hooks: Mutex::default(), stopping: Arc::default() }
     }
 
     /// The same agents, whose calls have these addresses for results that come later.

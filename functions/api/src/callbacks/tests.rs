@@ -51,7 +51,7 @@ impl World {
     }
 
     fn token(&self, direction: Direction) -> String {
-        self.key.token(&Awaited { order_id: self.order_id, step: "pay".into(), direction })
+        self.key.token(&Awaited { order_id: self.order_id, step: "pay".into(), direction, agent: None })
     }
 
     fn path(&self) -> String {
@@ -127,11 +127,34 @@ fn rule_38_what_changes_nothing_is_said_and_is_no_error() {
         order_id: OrderId::from_idempotency_key("shop", "never"),
         step: "pay".into(),
         direction: Direction::Forward,
+        agent: None,
     };
     let path = format!("/callbacks/{}", new.key.token(&gone));
     for path in [path.clone(), format!("{path}/heartbeat")] {
         let answer = new.fake.post(&path, &[], DONE);
         assert_eq!(answer.body, json!({"Taken": false, "Because": "the order is not kept any more"}));
+    }
+}
+
+#[test]
+fn rule_41_the_webhook_of_an_agent_tells_results_of_its_own_steps_alone() {
+    for (agent, status, body) in [
+        ("bank", 202, json!({"Taken": true})),
+        ("carrier", 200, json!({"Taken": false, "Because": "the step belongs to another agent"})),
+    ] {
+        let world = World::where_(|task| task.steps[0].agent = "bank".into());
+        let awaited = Awaited {
+            order_id: world.order_id,
+            step: "pay".into(),
+            direction: Direction::Forward,
+            agent: Some(agent.into()),
+        };
+        let path = format!("/callbacks/{}", world.key.token(&awaited));
+        for (path, told) in [(path.clone(), DONE), (format!("{path}/heartbeat"), "")] {
+            let answer = world.fake.post(&path, &[], told);
+            assert_eq!((answer.status, &answer.body), (status, &body), "{agent}");
+        }
+        assert_eq!(world.fake.scheduled().len(), if status == 202 { 2 } else { 0 });
     }
 }
 
@@ -143,6 +166,7 @@ fn rule_38_a_forged_address_is_401_whatever_the_body_says() {
         order_id: world.order_id,
         step: "pay".into(),
         direction: Direction::Forward,
+        agent: None,
     });
     for token in ["", "x", &token[1..], &other] {
         for (path, body) in [("", DONE), ("", "{"), ("/heartbeat", "")] {

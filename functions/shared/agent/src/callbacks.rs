@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use domain::callback::Awaited;
-use domain::definition::Catalogue;
+use domain::definition::{Catalogue, Deployment};
 use domain::message::Request;
 use domain::ports::PortError;
 
 use crate::agent::AgentPorts;
+
+/// The path of the addresses, before their token.
+const CALLBACKS: &str = "/callbacks/";
 
 /// Makes the addresses. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -33,7 +36,28 @@ impl Callbacks {
             return Ok(None);
         };
         let Request { order_id, step, direction, .. } = request;
-        let awaited = Awaited { order_id: *order_id, step: step.clone(), direction: *direction };
-        Ok(Some(format!("{}/callbacks/{}", self.api, key.token(&awaited))))
+        let awaited = Awaited { order_id: *order_id, step: step.clone(), direction: *direction, agent: None };
+        Ok(Some(format!("{}{CALLBACKS}{}", self.api, key.token(&awaited))))
+    }
+
+    /// The path of the address for a result that a webhook tells (rule 41). `None` if there is no key, as for
+    /// [`Callbacks::url`]. It may have been made a moment ago.
+    ///
+    /// # Errors
+    /// [`PortError`] if the keys cannot be read.
+    pub async fn path(&self, ports: &impl AgentPorts, awaited: &Awaited) -> Result<Option<String>, PortError> {
+        let path = |deployment: Option<Arc<Deployment>>| {
+            Some(format!("{CALLBACKS}{}", deployment?.callback_keys.last()?.token(awaited)))
+        };
+        if let Some(path) = path(self.catalogue.deployment(ports).await?) {
+            return Ok(Some(path));
+        }
+        Ok(path(self.catalogue.newest_deployment(ports).await?))
+    }
+
+    /// The base URL of the API.
+    #[must_use]
+    pub fn api(&self) -> &str {
+        &self.api
     }
 }

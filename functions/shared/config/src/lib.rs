@@ -16,6 +16,7 @@ mod remote;
 mod settings;
 pub mod sinks;
 mod status;
+mod webhook;
 
 pub use deployment::DeploymentFile;
 pub use folder::{Checked, CheckedWorkflow, DEPLOYMENT_FILE, Fault, Faults, Folder, WORKFLOWS_FOLDER};
@@ -23,6 +24,7 @@ pub use reference::{Reference, SecretSource};
 pub use remote::{BadUrl, Operations, Remote};
 pub use settings::{AgentSettings, BadSettings, CALLBACK_URL, IDEMPOTENCY_KEY, Settings, TRACE};
 pub use status::{Condition, Meaning, StatusTable};
+pub use webhook::{EventMeaning, WebhookScheme, WebhookSettings};
 
 /// Largest file of a folder, in bytes.
 pub const FILE_BYTES_MAX: usize = 64 * 1024;

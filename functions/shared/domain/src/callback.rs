@@ -2,6 +2,8 @@
 //!
 //! The address of a call ends in a token. It names the order, the step and the direction, and is signed. So nothing is
 //! stored for a call, and a token cannot be made without the key.
+//!
+//! A provider's webhook (rule 41) tells a result in the same way. The token for it also names the agent of the webhook.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +26,10 @@ const ID_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
 /// Key, order and direction.
 const HEAD_BYTES: usize = 1 + ID_BYTES + 1;
-/// The longest token, in characters. A character of a name has at most four bytes.
-const TOKEN_CHARS_MAX: usize = (HEAD_BYTES + 4 * NAME_CHARS_MAX + MAC_BYTES).div_ceil(3) * 4;
+/// The direction, with this added, says that the name of an agent stands before that of the step.
+const OF_WEBHOOK: u8 = 2;
+/// The longest token, in characters: with an agent, whose length is one byte. A character of a name has at most four.
+const TOKEN_CHARS_MAX: usize = (HEAD_BYTES + 1 + 2 * 4 * NAME_CHARS_MAX + MAC_BYTES).div_ceil(3) * 4;
 
 /// The call whose result is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,19 @@ pub struct Awaited {
     pub step: Arc<str>,
     /// Carry out, or undo.
     pub direction: Direction,
+    /// The agent whose webhook tells it, for a step of this agent alone (rule 41). `None`: the holder of the address.
+    pub agent: Option<Arc<str>>,
+}
+
+/// Why a result changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// The scheduler would drop it.
+    #[error(transparent)]
+    Dropped(#[from] Dropped),
+    /// It comes from the webhook of an agent, and another agent carries out the step.
+    #[error("the step belongs to another agent")]
+    OtherAgent,
 }
 
 /// A key that signs tokens.
@@ -66,13 +83,21 @@ impl CallbackKey {
     /// The token of a call: the last segment of its address.
     #[must_use]
     pub fn token(&self, awaited: &Awaited) -> String {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + awaited.step.len() + MAC_BYTES);
+        let mut bytes = Vec::with_capacity(TOKEN_CHARS_MAX);
         bytes.push(self.id);
         bytes.extend(awaited.order_id.as_bytes());
-        bytes.push(match awaited.direction {
+        let direction = match awaited.direction {
             Direction::Forward => 0,
             Direction::Undo => 1,
-        });
+        };
+        match &awaited.agent {
+            None => bytes.push(direction),
+            Some(agent) => {
+                // A name of an agent has at most 64 characters, each of one byte.
+                bytes.extend([direction + OF_WEBHOOK, u8::try_from(agent.len()).unwrap_or(u8::MAX)]);
+                bytes.extend(agent.as_bytes());
+            }
+        }
         bytes.extend(awaited.step.as_bytes());
         let signature = self.signer(&bytes).finalize().into_bytes();
         bytes.extend(signature);
@@ -98,27 +123,55 @@ pub fn read(keys: &[CallbackKey], token: &str) -> Option<Awaited> {
     key.signer(signed).verify_slice(signature).ok()?;
     let (order_id, rest) = rest.split_first_chunk::<ID_BYTES>()?;
     let (&direction, step) = rest.split_first()?;
-    let direction = match direction {
-        0 => Direction::Forward,
-        1 => Direction::Undo,
-        _ => return None,
+    if direction >= 2 * OF_WEBHOOK {
+        return None;
+    }
+    let (agent, step) = match direction.checked_sub(OF_WEBHOOK) {
+        None => (None, step),
+        Some(_) => {
+            let (&len, names) = step.split_first()?;
+            let (agent, step) = names.split_at_checked(len.into())?;
+            (Some(std::str::from_utf8(agent).ok()?.into()), step)
+        }
     };
-    Some(Awaited { order_id: OrderId::from_bytes(*order_id), step: std::str::from_utf8(step).ok()?.into(), direction })
+    let direction = match direction % OF_WEBHOOK {
+        0 => Direction::Forward,
+        _ => Direction::Undo,
+    };
+    let step = std::str::from_utf8(step).ok()?.into();
+    Some(Awaited { order_id: OrderId::from_bytes(*order_id), step, direction, agent })
 }
 
 impl Awaited {
+    /// The call with this idempotency key, for the webhook of an agent. Any other text is no key of ours.
+    #[must_use]
+    pub fn of_key(key: &str, agent: &Arc<str>) -> Option<Self> {
+        let (order_id, rest) = key.split_once('/')?;
+        let (step, direction) = match rest.strip_suffix("/undo") {
+            Some(step) => (step, Direction::Undo),
+            None => (rest, Direction::Forward),
+        };
+        let is_step = !step.is_empty() && step.chars().nth(NAME_CHARS_MAX).is_none();
+        let order_id = order_id.parse().ok().filter(|_| is_step)?;
+        Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
+    }
+
     /// The reply to the present attempt of the step; the reason if it would change nothing.
     ///
     /// # Errors
-    /// [`Dropped`] as the scheduler would drop it.
-    pub fn reply(self, task: &Task, outcome: Outcome) -> Result<Reply, Dropped> {
-        let Self { order_id, step: name, direction } = self;
+    /// [`NotTaken`], for example as the scheduler would drop it.
+    pub fn reply(self, task: &Task, outcome: Outcome) -> Result<Reply, NotTaken> {
+        let Self { order_id, step: name, direction, agent } = self;
         let (_, step) = task.step(&name).ok_or(Dropped::UnknownStep)?;
+        if agent.is_some_and(|agent| agent != step.agent) {
+            return Err(NotTaken::OtherAgent);
+        }
         // The result may come before the answer to the call, which is then still under way (rule 16).
         let in_flight = step.complete_by.filter(|_| !step.is_awaited());
         let may_run_until = in_flight.map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
         let reply = Reply { order_id, step: name, direction, attempt: step.attempt, outcome, hops: 0, may_run_until };
-        reply.counts_for(task).map(|_| reply)
+        reply.counts_for(task)?;
+        Ok(reply)
     }
 }
 
@@ -152,7 +205,11 @@ mod tests {
     }
 
     fn awaited(step: &str, direction: Direction) -> Awaited {
-        Awaited { order_id: OrderId::from_idempotency_key("shop", "k1"), step: step.into(), direction }
+        Awaited { order_id: OrderId::from_idempotency_key("shop", "k1"), step: step.into(), direction, agent: None }
+    }
+
+    fn of_webhook(agent: &str, step: &str, direction: Direction) -> Awaited {
+        Awaited { agent: Some(agent.into()), ..awaited(step, direction) }
     }
 
     #[test]
@@ -168,8 +225,57 @@ mod tests {
     }
 
     #[test]
+    fn rule_38_a_token_of_an_earlier_version_is_good_still() {
+        let token = "AQGT4KAAAHAAgAAAAAAAAAEAY2hhcmdlLXBheW1lbnTaibi68BlchAdWKmDiQhH4BCAiKxqvO849wt70vFXPiQ";
+        let order_id = "0193e0a0-0000-7000-8000-000000000001".parse().unwrap();
+        let stored = Awaited { order_id, ..awaited("charge-payment", Direction::Forward) };
+        assert_eq!(key().token(&stored), token);
+        assert_eq!(read(&[key()], token), Some(stored));
+    }
+
+    #[test]
+    fn rule_41_a_token_of_a_webhook_names_its_agent_as_well() {
+        let longest = ("a".repeat(NAME_CHARS_MAX), "é".repeat(NAME_CHARS_MAX));
+        for (agent, step) in [("bank", "pay"), ("b", ""), (&*longest.0, &*longest.1)] {
+            for direction in [Direction::Forward, Direction::Undo] {
+                let of_webhook = of_webhook(agent, step, direction);
+                assert_eq!(read(&[key()], &key().token(&of_webhook)), Some(of_webhook));
+            }
+        }
+        // Where one name ends and the next begins is signed too.
+        let (one, other) =
+            (of_webhook("bank", "pay", Direction::Forward), of_webhook("ban", "kpay", Direction::Forward));
+        assert_ne!(key().token(&one), key().token(&other));
+    }
+
+    #[test]
+    fn rule_41_a_key_of_a_call_names_it_and_any_other_text_does_not() {
+        let id = OrderId::from_idempotency_key("shop", "k1");
+        let bank: Arc<str> = "bank".into();
+        for (step, direction) in [
+            ("pay", Direction::Forward),
+            ("pay", Direction::Undo),
+            ("undo", Direction::Forward),
+            ("undo", Direction::Undo),
+        ] {
+            let key = crate::message::idempotency_key(id, step, direction);
+            assert_eq!(Awaited::of_key(&key, &bank), Some(of_webhook("bank", step, direction)), "{key}");
+        }
+        let long = format!("{id}/{}", "x".repeat(NAME_CHARS_MAX + 1));
+        for text in ["", "pay", "/pay", "1/pay", &*id.to_string(), &format!("{id}/"), &format!("{id}//undo"), &long] {
+            assert_eq!(Awaited::of_key(text, &bank), None, "{text}");
+        }
+    }
+
+    #[test]
     fn rule_38_an_altered_token_is_none_wherever_it_is_altered() {
-        let token = key().token(&awaited("charge-payment", Direction::Forward));
+        for agent in [None, Some("bank")] {
+            altered(&Awaited { agent: agent.map(Arc::from), ..awaited("charge-payment", Direction::Forward) });
+        }
+    }
+
+    fn altered(awaited: &Awaited) {
+        let token = key().token(awaited);
         let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
         for at in 0..bytes.len() {
             for bit in 0..8 {

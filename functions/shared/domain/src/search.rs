@@ -93,6 +93,12 @@ impl Pointer {
         occurs(&self.0, document)
     }
 
+    /// The value at this position, as it is written.
+    #[must_use]
+    pub fn value_in(&self, document: &Json) -> Option<Json> {
+        self.of(document.raw()).map(|value| Json::of_raw(value.to_owned()))
+    }
+
     /// The text of the string, number or boolean at this position.
     #[must_use]
     pub fn text_in(&self, document: &Json) -> Option<String> {

@@ -5,6 +5,7 @@
 mod bind;
 mod functions;
 mod hosts;
+mod http_api;
 mod remotes;
 
 use std::net::SocketAddr;
@@ -29,11 +30,6 @@ use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::Functions;
 use hosts::Hosts;
-
-/// The submitter of all orders: the local API has no authentication.
-const CALLER: &str = "local";
-/// The grace of requests in flight after a stop, in milliseconds. Requests that wait for an order end at once.
-const REQUEST_GRACE_MS: u64 = 2_000;
 
 /// The settings.
 #[derive(Debug, Clone)]
@@ -122,10 +118,10 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let is_checked = address.ip().to_canonical().is_loopback() || !allowed_hosts.is_empty();
     allowed_hosts.extend(public_url.as_ref().filter(|_| is_checked).map(|url| url.host().to_owned()));
     let hosts = Hosts::of(address, &allowed_hosts);
-    let api = serve_api(listener, engine.clone(), config, hosts)?;
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address));
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
+    let api = http_api::serve_api(listener, engine.clone(), config, hosts, agents.clone())?;
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {
@@ -172,18 +168,4 @@ impl Running {
             stand_ins.stop().await;
         }
     }
-}
-
-fn serve_api(listener: TcpListener, engine: Engine, config: ApiConfig, hosts: Hosts) -> std::io::Result<Server> {
-    let shared = Arc::new((engine, config, hosts));
-    Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
-        let shared = shared.clone();
-        async move {
-            let (engine, config, hosts) = &*shared;
-            match hosts.refuse(&request) {
-                Some(refusal) => Ok(refusal),
-                None => Ok(api::handle(engine, config, CALLER, request).await),
-            }
-        }
-    })
 }

@@ -55,6 +55,7 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "POST /callbacks/{token}",
         "POST /callbacks/{token}/{action}",
         "POST /stand-ins/{token}/{service}/{operation}",
+        "POST /webhooks/{agent}",
     ];
     assert_eq!(routes(&template, None), all(&open));
 }
@@ -124,4 +125,18 @@ fn every_call_of_the_contract_is_a_route() {
             assert!(keys.contains(&key), "{key} is not deployed");
         }
     }
+}
+
+#[test]
+fn rule_41_events_of_providers_go_to_the_agents_which_have_their_secrets() {
+    let template = Template::main();
+    let target = |route: &str| template.resource(route).properties["Target"]["Fn::Sub"].clone();
+    assert_eq!(target("WebhookRoute"), "integrations/${AgentsIntegration}");
+    let uri = &template.resource("AgentsIntegration").properties["IntegrationUri"]["Fn::Sub"];
+    assert!(uri.as_str().unwrap().contains("function:${AgentsFunction}/invocations"), "{uri}");
+    let permission = &template.resource("AgentsPermission").properties;
+    assert_eq!(permission["FunctionName"]["Ref"], "AgentsFunction");
+    // Whoever may call the API may call the agents for this route alone.
+    let source = permission["SourceArn"]["Fn::Sub"].as_str().unwrap();
+    assert!(source.ends_with("/$default/POST/webhooks/*"), "{source}");
 }

@@ -29,7 +29,7 @@ fn rule_38_a_call_whose_result_may_come_later_has_an_address_for_it() {
         let url = url_in(&world, patient(direction)).unwrap();
         let token = url.strip_prefix("https://orders.example.com/callbacks/").unwrap();
         let Request { order_id, step, .. } = request();
-        assert_eq!(read(&[key()], token), Some(Awaited { order_id, step, direction }));
+        assert_eq!(read(&[key()], token), Some(Awaited { order_id, step, direction, agent: None }));
     }
 }
 

@@ -1,8 +1,9 @@
 //! The code that the functions share on Lambda. It takes invocations, and turns events into a handler's input.
 //!
-//! Each function's `main` calls one of [`queue`], [`supervisor`] and [`http_api`]. They return when the process must
-//! end.
+//! Each function's `main` calls one of [`queue`], [`queue_and_http_api`], [`supervisor`] and [`http_api`]. They return
+//! when the process must end.
 
+mod both;
 mod http_api;
 mod invocation;
 mod payload;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 pub use lambda_runtime::Error;
 
+pub use both::queue_and_http_api;
 pub use http_api::http_api;
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};

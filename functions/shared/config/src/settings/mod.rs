@@ -7,8 +7,10 @@ mod answers;
 mod auth;
 mod fallback;
 mod fault;
+mod headers;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,20 +26,17 @@ use domain::limits::{COMPLETE_WITHIN_MS_MAX, NAME_CHARS_MAX, SETTLES_WITHIN_MS_D
 use domain::located::{Entry, Reader, Table, known_names, time_text};
 use domain::trace::TRACEPARENT;
 use domain::workflow::{Workflows, is_name};
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING,
-    UPGRADE,
-};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use toml::de::DeValue;
 
 pub(crate) use auth::{reference, required_text};
 pub use fault::BadSettings;
 
-use crate::auth::{AuthSettings, Placed};
+use crate::auth::AuthSettings;
 use crate::deployment::DeploymentFile;
 use crate::remote::{Operations, Remote};
 use crate::status::{Meaning, StatusTable};
+use crate::webhook::WebhookSettings;
 use fault::settling;
 
 /// The header with the key by which a service recognises a repeated call.
@@ -46,31 +45,10 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
 /// The header with the trace of a call.
 pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
-/// Headers of one agent.
-const HEADERS_MAX: usize = 32;
-/// Longest value of a header, in bytes.
-const HEADER_BYTES_MAX: usize = 4 * 1024;
 /// Longest name of an operation, in characters.
 const OPERATION_CHARS_MAX: usize = 128;
 /// Statuses that a service can answer with. Those below 200 are not answers.
 const STATUSES: RangeInclusive<u16> = 200..=599;
-/// Headers of the protocol, and those that every call has.
-const OWN_HEADERS: [HeaderName; 10] = [
-    CONNECTION,
-    CONTENT_LENGTH,
-    CONTENT_TYPE,
-    HOST,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    IDEMPOTENCY_KEY,
-    CALLBACK_URL,
-    TRACE,
-];
-
-/// Headers whose value is always a secret.
-const SECRET_HEADERS: [HeaderName; 4] =
-    [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
 /// Longest time-out of a call, in milliseconds. A call may have its effect for longer than that.
 const CALL_TIMEOUT_MS_MAX: u64 = SETTLES_WITHIN_MS_MAX - 60 * 1_000;
 
@@ -94,6 +72,8 @@ pub struct AgentSettings {
     pub auth: AuthSettings,
     /// Whether its requests are on a pair of queues of its own, for a program of its own.
     pub has_own_queue: bool,
+    /// The events of its provider that tell results (rule 41).
+    pub webhook: Option<WebhookSettings>,
 }
 
 /// One operation of a service.
@@ -172,6 +152,7 @@ impl Default for AgentSettings {
             headers: HeaderMap::new(),
             auth: AuthSettings::default(),
             has_own_queue: false,
+            webhook: None,
         }
     }
 }
@@ -227,12 +208,13 @@ impl AgentSettings {
         let concurrency = reader.number(concurrency, 1..=CONCURRENCY_MAX);
         let memo = table.take("memo").and_then(|entry| memo(reader, entry));
         let fallback = fallback::fallback(reader, &mut table, name, agents, memo.is_some());
-        let (headers, secret_headers) = headers(reader, &mut table);
+        let (headers, secret_headers) = headers::headers(reader, &mut table);
         let auth = auth::auth(reader, &mut table, secret_headers);
+        let webhook = webhook::webhook(reader, &mut table, memo.is_some());
         reader.end(table);
         let policy =
             Policy { call_timeout_ms, retries_max, backoff, health, concurrency, memo, fallback, ..Policy::default() };
-        Self { url, forward, undo, policy, settles_within_ms, headers, auth, has_own_queue }
+        Self { url, forward, undo, policy, settles_within_ms, headers, auth, has_own_queue, webhook }
     }
 }
 
@@ -446,55 +428,4 @@ fn memo(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<MemoPolicy> {
     let retention_ms = reader.time_ms(retention, COMPLETE_WITHIN_MS_MAX..=MEMO_RETENTION_MS_MAX);
     reader.end(table);
     Some(retention_ms.map_or_else(MemoPolicy::default, |retention_ms| MemoPolicy { retention_ms }))
-}
-
-/// The headers with a value, and those with a secret.
-fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (HeaderMap, Vec<(HeaderName, Placed)>) {
-    let (mut headers, mut secrets) = (HeaderMap::new(), Vec::new());
-    let table = table.take("headers");
-    let Some(mut table) = reader.table(table) else { return (headers, secrets) };
-    let (path, place) = (table.path.clone(), table.at);
-    for (name, at, entry) in table.take_all() {
-        let name = HeaderName::try_from(&name);
-        match &name {
-            Err(_) => reader.blame(at, format!("{} is not a valid name of a header", entry.path)),
-            Ok(name) if OWN_HEADERS.contains(name) => {
-                reader.blame(at, format!("{} is set by the agent itself: leave it out", entry.path));
-            }
-            Ok(_) => {}
-        }
-        if entry.value.is_table() {
-            if let (Ok(name), Some(secret)) = (name, auth::header(reader, entry)) {
-                secrets.push((name, secret));
-            }
-            continue;
-        }
-        let Some((value, entry)) = reader.text(Some(entry)) else { continue };
-        if name.as_ref().is_ok_and(|name| SECRET_HEADERS.contains(name)) {
-            let advice = "write a reference to it, such as { secret = \"env:PAYMENT_KEY\" }";
-            reader.blame_value(&entry, format_args!("is a secret, and none may stand in this file: {advice}"));
-            continue;
-        }
-        let value = HeaderValue::try_from(&value).ok().filter(|value| value.len() <= HEADER_BYTES_MAX);
-        match (name, value) {
-            (Ok(name), Some(mut value)) => {
-                // It may be a secret, so no `Debug` shows it.
-                value.set_sensitive(true);
-                if headers.insert(name, value).is_some() {
-                    reader.blame(at, format!("{} is given twice", entry.path));
-                }
-            }
-            (Err(_), Some(_)) => {}
-            (_, None) => {
-                let fault =
-                    format_args!("cannot be sent: give a text in one line, of at most {HEADER_BYTES_MAX} bytes");
-                reader.blame_value(&entry, fault);
-            }
-        }
-    }
-    let count = headers.len() + secrets.len();
-    if count > HEADERS_MAX {
-        reader.blame(place, format!("{path} has {count} headers: give at most {HEADERS_MAX}"));
-    }
-    (headers, secrets)
 }

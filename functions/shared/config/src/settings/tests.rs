@@ -1,8 +1,10 @@
 use domain::search::Pointer;
 
+use super::headers::{HEADER_BYTES_MAX, HEADERS_MAX};
 use super::*;
 use crate::FILE_BYTES_MAX;
 use crate::status::Condition;
+use crate::webhook::{EventMeaning, WebhookScheme};
 
 fn parse(text: &str) -> Result<Settings, BadSettings> {
     Settings::parse("agents.toml", text)
@@ -188,7 +190,7 @@ agents.toml:1:9: agents.a bakery is not a valid name of an agent: use 1 to 64 le
 agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
 agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"59m\", such as \"10s\"; \
 agents.toml:5:1: agents.payment.colour is not a setting. Settings are: queue, allow_http, url, forward, undo, call_timeout, \
-settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls; \
+settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls, webhook; \
 agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
 agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
 agents.toml:9:2: agent is not a setting: did you mean agents? Settings are: default, agents, reply_channels, alerts";
@@ -304,4 +306,102 @@ fn an_agent_may_have_any_name_and_be_served_elsewhere() {
     assert_eq!((is_elsewhere("bakery"), is_elsewhere("oven")), (false, true));
     assert_eq!(settings.names().collect::<Vec<_>>(), ["bakery", "oven"]);
     fault("queue = \"mine\"", "agents.payment.queue must be \"own\" or \"shared\"");
+}
+
+/// The smallest webhook, with these lines.
+fn webhook(lines: &str) -> String {
+    format!(
+        "webhook.secret = \"env:A\"\nwebhook.scheme = \"stripe\"\nwebhook.key = \"/key\"\nwebhook.event = \"/type\"\n\
+         webhook.done = [\"paid\"]\n{lines}"
+    )
+}
+
+#[test]
+fn rule_41_a_webhook_is_as_its_table_says() {
+    assert!(payment("").webhook.is_none());
+    let settings = payment(
+        r#"
+        [agents.payment.webhook]
+        secret = ["env:NEW", "ssm:/shop/old"]
+        scheme = "standard-webhooks"
+        key = "/data/metadata/order"
+        step = "pay"
+        event = "/type"
+        done = ["payment.succeeded", "payment.captured"]
+        no = ["payment.failed"]
+        working = ["payment.processing"]
+        code = "/data/failure_code"
+        message = "/data/failure_message"
+        output = "/data"
+        "#,
+    );
+    let webhook = settings.webhook.unwrap();
+    let secrets: Vec<String> = webhook.secrets.iter().map(|placed| placed.reference.to_string()).collect();
+    assert_eq!(
+        (secrets.join(" ").as_str(), webhook.scheme),
+        ("env:NEW ssm:/shop/old", WebhookScheme::StandardWebhooks)
+    );
+    let pointers = [&webhook.key, &webhook.event].map(Pointer::text);
+    assert_eq!((pointers.join(" ").as_str(), webhook.step.as_deref()), ("/data/metadata/order /type", Some("pay")));
+    let optional = [&webhook.code, &webhook.message, &webhook.output].map(|pointer| pointer.as_ref().unwrap().text());
+    assert_eq!(optional, ["/data/failure_code", "/data/failure_message", "/data"]);
+    let events = [
+        ("payment.captured", EventMeaning::Done),
+        ("payment.failed", EventMeaning::No),
+        ("payment.processing", EventMeaning::Working),
+        ("payment.succeeded", EventMeaning::Done),
+    ];
+    assert_eq!(webhook.events, events.map(|(name, meaning)| (name.to_owned(), meaning)).into());
+
+    let least = payment(&webhook_of("github")).webhook.unwrap();
+    assert_eq!((least.scheme, least.secrets.len(), least.events.len()), (WebhookScheme::Github, 1, 1));
+    assert!(least.step.is_none() && least.code.is_none() && least.message.is_none() && least.output.is_none());
+}
+
+fn webhook_of(scheme: &str) -> String {
+    webhook("").replace("stripe", scheme)
+}
+
+#[test]
+fn rule_41_every_fault_of_a_webhook_is_named() {
+    fault(
+        &webhook_of("svix"),
+        "3:18: agents.payment.webhook.scheme must be \"standard-webhooks\" or \"stripe\" or \"github\"",
+    );
+    for key in ["secret", "scheme", "key", "event", "done"] {
+        let without =
+            webhook("").lines().filter(|line| !line.contains(&format!(".{key} "))).collect::<Vec<_>>().join("\n");
+        fault(&without, &format!("agents.payment.webhook.{key} is missing"));
+    }
+    for (lines, expected) in [
+        (
+            "webhook.no = [\"paid\"]",
+            "7:15: agents.payment.webhook.no[0] names \"paid\" again: an event has one meaning",
+        ),
+        ("webhook.working = [\"a\", \"a\"]", "webhook.working[1] names \"a\" again"),
+        ("webhook.no = []", "webhook.no must be an array of 1 to 32 elements"),
+        ("webhook.no = [\" \"]", "webhook.no[0] must be the name of an event, of 1 to 128 characters"),
+        ("webhook.no = [7]", "webhook.no[0] must be a text in quotes"),
+        ("webhook.step = \"a/b\"", "webhook.step must be the name of a step"),
+        ("webhook.code = \"code\"", "webhook.code must be a JSON pointer such as"),
+        (
+            "webhook.outptu = \"/a\"",
+            "webhook.outptu is not a setting: did you mean output? Settings are: secret, scheme",
+        ),
+        ("memo = true", "agents.payment.webhook cannot be told of results, since the agent has a memo"),
+    ] {
+        fault(&webhook(lines), expected);
+    }
+    fault(&webhook("").replace("[\"paid\"]", "[]"), "webhook.done must be an array of 1 to 32 elements");
+    fault(&webhook("").replace("\"/key\"", "\"key\""), "webhook.key must be a JSON pointer");
+    let secret = |secret: &str| webhook("").replace("\"env:A\"", secret);
+    fault(&secret("[]"), "webhook.secret must be an array of 1 to 3 elements");
+    fault(&secret("[\"env:A\", \"env:B\", \"env:C\", \"env:D\"]"), "webhook.secret must be an array of 1 to 3");
+    fault(&secret("\"env:AWS_SECRET_ACCESS_KEY\""), "would send credentials of this program");
+    // No fault repeats what may be a secret.
+    for text in ["\"whsec_hidden\"", "[\"env:A\", \"whsec_hidden\"]"] {
+        let found = faults(&secret(text));
+        assert!(found.len() == 1 && found[0].contains("must be a reference to a secret"), "{found:?}");
+        assert!(!found[0].contains("hidden"), "{found:?}");
+    }
 }

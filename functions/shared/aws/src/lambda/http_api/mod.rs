@@ -18,7 +18,8 @@ use super::runtime::serve;
 use crate::environment::within;
 use crate::scope::Company;
 use request::Event;
-use response::{Answer, problem};
+pub(super) use response::Answer;
+use response::problem;
 
 /// Runs a function behind an HTTP API (payload format 2.0). It passes each request to `handle`, with the caller from
 /// the API's authorizer. A panic is answered with 500. A request that is not done shortly before the invocation's
@@ -35,7 +36,15 @@ where
     serve(move |payload, invocation| async move { answer(&payload, &invocation, handle).await }).await
 }
 
-async fn answer<Handle, Handling>(payload: &RawValue, invocation: &Invocation, handle: &Handle) -> Result<Answer, Error>
+/// One invocation of [`http_api`]: the answer to this event.
+///
+/// # Errors
+/// Fails if the event is no request.
+pub(super) async fn answer<Handle, Handling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    handle: &Handle,
+) -> Result<Answer, Error>
 where
     Handle: Fn(String, Request<Bytes>) -> Handling,
     Handling: Future<Output = Response<Bytes>>,

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// An answer in payload format 2.0.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(in crate::lambda) struct Answer {
     status_code: u16,
     headers: BTreeMap<String, String>,
     body: String,

@@ -1,6 +1,6 @@
 //! Rule 38: results that come to the address of a call.
 
-use crate::callback::Awaited;
+use crate::callback::{Awaited, NotTaken};
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Verdict};
 use crate::message::{Acceptance, Outcome, Reply};
@@ -12,7 +12,11 @@ fn patient() -> Case {
 }
 
 fn told(case: &Case, step: &str, direction: Direction, outcome: Outcome) -> Result<Reply, Dropped> {
-    Awaited { order_id: case.task.order_id, step: step.into(), direction }.reply(&case.task, outcome)
+    let awaited = Awaited { order_id: case.task.order_id, step: step.into(), direction, agent: None };
+    awaited.reply(&case.task, outcome).map_err(|not_taken| match not_taken {
+        NotTaken::Dropped(dropped) => dropped,
+        NotTaken::OtherAgent => panic!("{not_taken}"),
+    })
 }
 
 /// The result of a, forward.
@@ -92,4 +96,17 @@ fn rule_38_a_heartbeat_extends_the_wait_of_a_call_in_flight() {
     }
     assert_eq!(told(&case, "b", Direction::Forward, accepted()), Err(Dropped::UnknownAttempt));
     assert_eq!(told(&case, "c", Direction::Forward, accepted()), Err(Dropped::UnknownStep));
+}
+
+#[test]
+fn rule_41_the_webhook_of_an_agent_tells_results_of_its_own_steps_alone() {
+    let mut case = patient();
+    case.wake();
+    let told_by = |agent: &str| {
+        let agent = Some(agent.into());
+        let awaited = Awaited { order_id: case.task.order_id, step: "a".into(), direction: Direction::Forward, agent };
+        awaited.reply(&case.task, done()).map(|reply| reply.attempt)
+    };
+    let own = case.task.steps[0].agent.clone();
+    assert_eq!((told_by(&own), told_by("another")), (Ok(1), Err(NotTaken::OtherAgent)));
 }

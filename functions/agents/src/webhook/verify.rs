@@ -1,0 +1,145 @@
+//! The signatures of providers: who sent an event, and when.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use config::WebhookScheme;
+use domain::time::Timestamp;
+use http::{HeaderMap, HeaderName};
+use ring::hmac::{HMAC_SHA256, Key, verify};
+
+use crate::auth::{ID, SIGNATURE, Secret, TIMESTAMP, standard_key};
+
+/// How far the time of an event may be from now, before and after, in milliseconds. It bounds the age of a replay, and
+/// includes the difference of the clocks.
+const TOLERANCE_MS: u64 = 5 * 60 * 1_000;
+/// Signatures of one event that are looked at. A provider that changes its secret sends two.
+const SIGNATURES_MAX: usize = 8;
+const STRIPE: HeaderName = HeaderName::from_static("stripe-signature");
+const GITHUB: HeaderName = HeaderName::from_static("x-hub-signature-256");
+
+/// Knows the secrets of one webhook. No `Debug` output shows them.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    scheme: WebhookScheme,
+    keys: Vec<Key>,
+}
+
+/// Why an event is not genuine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// A header is missing, is there twice, or has another form.
+    #[error("the header {0} is missing or malformed")]
+    Malformed(&'static str),
+    /// The event is too old, or from the future.
+    #[error("the time of the signature is more than 5 minutes from now")]
+    Stale,
+    /// No secret signed these bytes.
+    #[error("no secret of this webhook signed the event")]
+    Forged,
+}
+
+/// What a request says of its signature.
+struct Signed {
+    /// What stands before the body in the signed bytes.
+    prefix: String,
+    /// The time of the signature, in milliseconds. `None`: the scheme has none.
+    at_ms: Option<i64>,
+    signatures: Vec<Vec<u8>>,
+}
+
+/// The key of a secret.
+///
+/// # Errors
+/// The fault of the secret, without its value.
+pub(crate) fn key_of(scheme: WebhookScheme, secret: &Secret) -> Result<Key, String> {
+    match scheme {
+        WebhookScheme::StandardWebhooks => standard_key(secret),
+        WebhookScheme::Stripe | WebhookScheme::Github if secret.expose().is_empty() => Err("is empty".to_owned()),
+        WebhookScheme::Stripe | WebhookScheme::Github => Ok(Key::new(HMAC_SHA256, secret.expose().as_bytes())),
+    }
+}
+
+impl Verifier {
+    pub(crate) const fn new(scheme: WebhookScheme, keys: Vec<Key>) -> Self {
+        Self { scheme, keys }
+    }
+
+    /// Whether one of the secrets signed this body, and just now if the scheme has a time.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub(crate) fn verify(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<(), Refusal> {
+        let Signed { prefix, at_ms, signatures } = match self.scheme {
+            WebhookScheme::StandardWebhooks => standard(headers)?,
+            WebhookScheme::Stripe => stripe(headers)?,
+            WebhookScheme::Github => github(headers)?,
+        };
+        if at_ms.is_some_and(|at_ms| at_ms.abs_diff(now.epoch_ms()) > TOLERANCE_MS) {
+            return Err(Refusal::Stale);
+        }
+        let signed = [prefix.as_bytes(), body].concat();
+        // In constant time, so that no answer tells how much of a signature is right.
+        let is_signed = |signature: &Vec<u8>| self.keys.iter().any(|key| verify(key, &signed, signature).is_ok());
+        if signatures.iter().any(is_signed) { Ok(()) } else { Err(Refusal::Forged) }
+    }
+}
+
+/// `webhook-id`, `webhook-timestamp`, and `webhook-signature` such as `v1,BASE64 v1,BASE64`.
+fn standard(headers: &HeaderMap) -> Result<Signed, Refusal> {
+    let (id, time) = (only(headers, &ID, "webhook-id")?, only(headers, &TIMESTAMP, "webhook-timestamp")?);
+    let malformed = Refusal::Malformed("webhook-signature");
+    let signatures = only(headers, &SIGNATURE, "webhook-signature")?.split(' ');
+    let signatures = signatures.filter_map(|one| one.strip_prefix("v1,")).take(SIGNATURES_MAX);
+    let signatures = signatures.map(|text| STANDARD.decode(text).map_err(|_| malformed)).collect::<Result<_, _>>()?;
+    let at_ms = at_ms(time).ok_or(Refusal::Malformed("webhook-timestamp"))?;
+    Ok(Signed { prefix: format!("{id}.{time}."), at_ms: Some(at_ms), signatures })
+}
+
+/// `t=SECONDS,v1=HEX,v1=HEX`.
+fn stripe(headers: &HeaderMap) -> Result<Signed, Refusal> {
+    const NAME: &str = "Stripe-Signature";
+    let malformed = Refusal::Malformed(NAME);
+    let (mut time, mut signatures) = (None, Vec::new());
+    for part in only(headers, &STRIPE, NAME)?.split(',') {
+        match part.split_once('=').ok_or(malformed)? {
+            ("t", text) if time.is_none() => time = Some(text),
+            ("t", _) => return Err(malformed),
+            ("v1", text) if signatures.len() < SIGNATURES_MAX => signatures.push(unhexed(text).ok_or(malformed)?),
+            // Of another scheme, or one too many.
+            (_, _) => {}
+        }
+    }
+    let time = time.ok_or(malformed)?;
+    Ok(Signed { prefix: format!("{time}."), at_ms: Some(at_ms(time).ok_or(malformed)?), signatures })
+}
+
+/// `sha256=HEX`.
+fn github(headers: &HeaderMap) -> Result<Signed, Refusal> {
+    const NAME: &str = "X-Hub-Signature-256";
+    let signature = only(headers, &GITHUB, NAME)?.strip_prefix("sha256=").and_then(unhexed);
+    let signatures = vec![signature.ok_or(Refusal::Malformed(NAME))?];
+    Ok(Signed { prefix: String::new(), at_ms: None, signatures })
+}
+
+/// The value of a header that must be there once.
+fn only<'a>(headers: &'a HeaderMap, header: &HeaderName, name: &'static str) -> Result<&'a str, Refusal> {
+    let mut values = headers.get_all(header).iter();
+    match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
+        (Some(value), None) => Ok(value),
+        (_, _) => Err(Refusal::Malformed(name)),
+    }
+}
+
+/// Whole seconds, in digits alone.
+fn at_ms(seconds: &str) -> Option<i64> {
+    let is_number = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
+    seconds.parse::<i64>().ok().filter(|_| is_number)?.checked_mul(1_000)
+}
+
+/// Bytes of hexadecimal digits in lower case: one signature has one form.
+fn unhexed(text: &str) -> Option<Vec<u8>> {
+    hex::decode(text).ok().filter(|_| !text.bytes().any(|byte| byte.is_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests;

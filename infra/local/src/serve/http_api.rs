@@ -1,0 +1,164 @@
+//! The API on its socket, and the webhooks of providers beside it.
+
+use std::sync::Arc;
+
+use agents::{CallbackApi, Fleet, Unanswered, WEBHOOKS};
+use api::ApiConfig;
+use bytes::Bytes;
+use domain::definition::Catalogue;
+use embedded::Engine;
+use http::header::CONTENT_TYPE;
+use http::{Request, Response};
+use tokio::net::TcpListener;
+
+use super::hosts::Hosts;
+use crate::http_server::Server;
+
+/// The submitter of all orders: the local API has no authentication.
+const CALLER: &str = "local";
+/// The grace of requests in flight after a stop, in milliseconds. Requests that wait for an order end at once.
+const REQUEST_GRACE_MS: u64 = 2_000;
+
+/// What a request needs.
+struct Shared {
+    api: InProcess,
+    hosts: Hosts,
+    agents: Arc<Fleet<Catalogue>>,
+}
+
+/// The API of this process.
+struct InProcess {
+    engine: Engine,
+    config: ApiConfig,
+}
+
+impl CallbackApi for InProcess {
+    async fn post(&self, path: String, body: Bytes) -> Result<Response<Bytes>, Unanswered> {
+        let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(body);
+        let request = request.map_err(|_| Unanswered::because("its path is malformed"))?;
+        Ok(api::handle(&self.engine, &self.config, CALLER, request).await)
+    }
+}
+
+/// Serves the API, and the webhooks of these agents.
+///
+/// # Errors
+/// As [`Server::start`].
+pub(super) fn serve_api(
+    listener: TcpListener,
+    engine: Engine,
+    config: ApiConfig,
+    hosts: Hosts,
+    agents: Arc<Fleet<Catalogue>>,
+) -> std::io::Result<Server> {
+    let shared = Arc::new(Shared { api: InProcess { engine, config }, hosts, agents });
+    Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
+        let shared = shared.clone();
+        async move { Ok(answer(&shared, request).await) }
+    })
+}
+
+async fn answer(Shared { api, hosts, agents }: &Shared, request: Request<Bytes>) -> Response<Bytes> {
+    if let Some(refusal) = hosts.refuse(&request) {
+        return refusal;
+    }
+    if request.uri().path().starts_with(WEBHOOKS) {
+        return agents.webhook(&api.engine, api, request).await;
+    }
+    api::handle(&api.engine, &api.config, CALLER, request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+    use agents::{Secret, Signer};
+    use config::Folder;
+    use config::apply::{self, Application};
+    use domain::id::OrderId;
+    use domain::workflow::Workflows;
+    use embedded::{Options, system_time};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::serve::{RemoteSettings, Remotes, Setup, bind, start};
+    use crate::stand_ins::KEYS_UNLIMITED;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const SETTINGS: &str = r#"
+        [agents.bank.webhook]
+        secret = "env:BANK_SECRET"
+        scheme = "standard-webhooks"
+        key = "/key"
+        event = "/type"
+        done = ["paid"]
+    "#;
+    const WORKFLOW: &str = r#"
+        name = "shop"
+        version = 1
+        [[step]]
+        name = "pay"
+        agent = "bank"
+        wait_within = "1h"
+    "#;
+
+    /// The answer to a request: status line, headers and body.
+    async fn call(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let length = body.len();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}");
+        stream.write_all(format!("{head}\r\n{headers}\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    /// The headers of an event that is sent now.
+    fn signed(body: &str) -> String {
+        let mut headers = http::HeaderMap::new();
+        let signer = Signer::new(&Secret::new(SECRET)).unwrap();
+        signer.sign(&mut headers, "msg-1", body.as_bytes(), system_time());
+        headers.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())).collect()
+    }
+
+    #[tokio::test]
+    async fn rule_41_an_event_of_a_provider_comes_to_the_callback_of_its_call() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        let files = [("stepwarden.toml", SETTINGS), ("workflows/shop.toml", WORKFLOW)];
+        let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
+        let application = Application { by: "test".into(), share_percent: None, seen: None };
+        let catalogue = Catalogue::new(Workflows::shipped().unwrap());
+        apply::apply(&engine, &catalogue, &checked, &application).await.unwrap();
+        let variable = |name: &str| (name == "BANK_SECRET").then(|| SECRET.to_owned());
+        let settings = RemoteSettings { variable: Some(variable), ..RemoteSettings::default() };
+        let remotes = Remotes::start(&settings, KEYS_UNLIMITED).await.unwrap();
+        let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.unwrap();
+        let running = start(listener, &engine, remotes, Setup::default()).unwrap();
+        let address = running.address();
+
+        let key = format!("{}/pay", OrderId::from_idempotency_key("shop", "k1"));
+        let body = format!(r#"{{"type":"paid","key":"{key}"}}"#);
+        let headers = signed(&body);
+        let answer = call(address, "POST", "/webhooks/bank", &headers, &body).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.ends_with(r#"{"Taken":false,"Because":"the order is not kept any more"}"#), "{answer}");
+        for (method, path, headers, body, status) in [
+            ("POST", "/webhooks/bank", "", &*body, 401),
+            ("POST", "/webhooks/bank", &headers, "{}", 401),
+            ("POST", "/webhooks/payment", &headers, &body, 404),
+            ("GET", "/webhooks/bank", "", "", 405),
+            ("POST", "/webhooks", &headers, &body, 404),
+        ] {
+            let answer = call(address, method, path, headers, body).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path}: {answer}");
+        }
+        let elsewhere = format!("{headers}host: shop.example\r\n");
+        let answer = call(address, "POST", "/webhooks/bank", &elsewhere, &body).await;
+        assert!(answer.starts_with("HTTP/1.1 4") && !answer.contains("Taken"), "{answer}");
+        running.stop().await;
+        engine.close().await.unwrap();
+    }
+}
