@@ -156,10 +156,8 @@ fn counts_twice(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Mome
 
 fn takes_accepted_for_done(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
     let Event::Reply { reply, redelivered } = event else { return decide(task, workflow, event, moment) };
-    let outcome = match &reply.outcome {
-        Outcome::Accepted(_) => Outcome::Done(domain::json::Json::of(&())),
-        other => other.clone(),
-    };
+    let is_accepted = matches!(reply.outcome, Outcome::Accepted(_));
+    let outcome = if is_accepted { Outcome::Done(domain::json::Json::of(&())) } else { reply.outcome.clone() };
     decide(task, workflow, Event::Reply { reply: &Reply { outcome, ..reply.clone() }, redelivered }, moment)
 }
 

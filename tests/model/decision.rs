@@ -212,7 +212,8 @@ impl Decider {
         let stored = task.concrete(&self.order, workflow, self.clocks, Late([false; STEPS]));
         let attempt = Attempt { step, undo: false, number: task.steps[usize::from(step)].attempt };
         let reply = self.reply(task, attempt, answer);
-        let awaited = Awaited { order_id: self.order.order_id, step: reply.step, direction: attempt.direction() };
+        let (order_id, direction) = (self.order.order_id, attempt.direction());
+        let awaited = Awaited { order_id, step: reply.step, direction, agent: None };
         awaited.reply(&stored, reply.outcome).ok().map(|_| Message::Reply(attempt, answer))
     }
 

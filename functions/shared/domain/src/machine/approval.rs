@@ -44,12 +44,8 @@ impl Command {
         if [not_by, task.submitter()].into_iter().flatten().any(|name| is_same_person(name, &self.by)) {
             return Some(Refused::OwnOrder(self.by.clone()));
         }
-        match self.action {
-            Action::Approve => {
-                too_large(task, self.approved(Timestamp::default()).text().len()).map(Refused::OutputTooLarge)
-            }
-            _ => None,
-        }
+        let output = (self.action == Action::Approve).then(|| self.approved(Timestamp::default()));
+        too_large(task, output?.text().len()).map(Refused::OutputTooLarge)
     }
 
     fn approved(&self, at: Timestamp) -> Json {

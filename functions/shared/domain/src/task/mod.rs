@@ -189,10 +189,7 @@ impl NoticeKind {
     /// The word in records. Each kind has its own, also where two events have one type.
     #[must_use]
     pub const fn stored(self) -> &'static str {
-        match self {
-            Self::OrderLateStatus => "OrderLateStatus",
-            _ => self.name(),
-        }
+        if matches!(self, Self::OrderLateStatus) { "OrderLateStatus" } else { self.name() }
     }
 
     /// Whether it goes to the order's reply channel. The others go to the event bus.
