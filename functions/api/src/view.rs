@@ -144,7 +144,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
     }
 }
 
-fn shown_approvers(Approvers { role, not_by }: &Approvers) -> wire::Approvers<'_> {
+fn shown_approvers(Approvers { role, not_by, since_version: _ }: &Approvers) -> wire::Approvers<'_> {
     wire::Approvers { role: role.as_deref().map(text), not_by: not_by.as_deref().map(text) }
 }
 

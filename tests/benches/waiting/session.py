@@ -70,7 +70,7 @@ name = "ship"
 agent = "quick"
 after = ["approve"]
 """
-# The stand-in answers 202 for as long as it may; nobody asks again.
+# The stand-in answers 202 for a minute. The step waits for a result, so it is not called again.
 PENDING = {"late": {"PendingMs": 60_000}}
 
 

@@ -43,6 +43,7 @@ export function actOnOne(action, task, changed) {
     const who = said && wish(event.target);
     if (!who || it.phase !== "ask") return;
     it.phase = "sending";
+    it.step = said.Step;
     dialog.redraw();
     try {
       const path = `orders/${encodeURIComponent(task.OrderID)}/${action}`;
@@ -142,7 +143,7 @@ function decision({ task, document }) {
           h(
             "select",
             { id: "step", name: "step" },
-            steps.map((name) => h("option", { value: name }, name)),
+            steps.map((name) => h("option", { value: name, "data-key": name }, name)),
           ),
         )
       : null,
@@ -250,7 +251,7 @@ async function follow(it, action, who) {
     const mine = task?.History.some(
       (line) => line.Who === who.By && line.Kind === ACTIONS[action].kind && !seen.has(lineOf(line)),
     );
-    const other = DECISIONS.includes(action) && task?.History.find((line) => isDecision(line) && !seen.has(lineOf(line)));
+    const other = DECISIONS.includes(action) && task?.History.find((line) => isDecision(line, it) && !seen.has(lineOf(line)));
     if (!mine && other) {
       [it.phase, it.task] = ["done", task];
       it.note = `${other.Who} decided first: ${other.What}. Your decision does not count.`;
@@ -269,9 +270,9 @@ async function follow(it, action, who) {
     "The scheduler has it; the order's page shows it when it is carried out.";
 }
 
-/** Whether a line is a person's decision. That of another step has another name. */
-function isDecision({ Kind, Who, Why }) {
-  return Kind === "Approved" || (Kind === "Rejected" && Boolean(Who && Why));
+/** Whether a line is a person's decision on the step that was sent. */
+function isDecision({ Kind, Step, Why }, { step }) {
+  return Step === step && (Kind === "Approved" || (Kind === "Rejected" && Boolean(Why)));
 }
 
 function pause() {
@@ -303,7 +304,7 @@ async function explain(it, error, action) {
   if ([404, 409, 412].includes(error.status)) {
     it.task = await get(`orders/${encodeURIComponent(before.OrderID)}`).catch(() => before);
   }
-  const decided = DECISIONS.includes(action) && !allows(it.task, action) && it.task.History?.findLast(isDecision);
+  const decided = DECISIONS.includes(action) && !allows(it.task, action) && it.task.History?.findLast((line) => isDecision(line, it));
   if (decided) {
     it.error = `Nothing was done: ${decided.Who} decided first: ${decided.What}.`;
   } else if (error.status === 412) {

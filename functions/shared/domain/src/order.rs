@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::priority::Priority;
 use crate::time::Timestamp;
 
-/// The submitters of orders whose callers nobody knows: without authentication on AWS, and on one machine.
+/// The submitters that stand for an unknown caller: on AWS without authentication, and on one machine.
 pub const UNAUTHENTICATED: [&str; 2] = ["anonymous", "local"];
 
 /// The application's order, with the values that identify it and address its answers. Also the message on the

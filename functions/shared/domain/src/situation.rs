@@ -70,7 +70,7 @@ const NO_RESULT: (&str, &str) = (
      same key.",
 );
 
-/// The same for an approval that nobody decided on, or that was decided against the order.
+/// The same for an approval: the time for a decision is over, or the order was rejected.
 const NO_DECISION: (&str, &str) = (
     "Nobody decided on the order in time.",
     "Resubmit: it is asked for again. Or cancel: then every step that was begun is undone.",

@@ -21,6 +21,27 @@ struct Approved<'a> {
 }
 
 impl Command {
+    /// The same, with the name of the step. The API writes it into the command: once a step is decided on, a repeat must not
+    /// count for the next one.
+    #[must_use]
+    pub fn for_step(self, task: &Task) -> Self {
+        let step = self.decided(task).ok().map(|(_, step)| step.name.clone());
+        Self { step: step.or_else(|| self.step.clone()), ..self }
+    }
+
+    /// The version in which people were asked to decide.
+    pub(super) fn asked_since(&self, task: &Task) -> u64 {
+        let decided = self.decided(task).ok();
+        decided.and_then(|(_, step)| step.approval.as_ref()).map_or(0, |approvers| approvers.since_version)
+    }
+
+    /// The reason why the caller, who is known by authentication, may not decide; `None` if the caller may.
+    #[must_use]
+    pub fn refusal_of_caller(&self, task: &Task, caller: &Arc<str>) -> Option<Refused> {
+        let (_, step) = self.decided(task).ok()?;
+        is_own(task, step, caller).then(|| Refused::OwnOrder(caller.clone()))
+    }
+
     /// The step that the decision is about, with its index.
     fn decided<'t>(&self, task: &'t Task) -> Result<(usize, &'t Step), Refused> {
         let mut asked = task.asked();
@@ -40,8 +61,7 @@ impl Command {
             Ok(decided) => decided,
             Err(refused) => return Some(refused),
         };
-        let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
-        if [not_by, task.submitter()].into_iter().flatten().any(|name| is_same_person(name, &self.by)) {
+        if is_own(task, step, &self.by) {
             return Some(Refused::OwnOrder(self.by.clone()));
         }
         let output = (self.action == Action::Approve).then(|| self.approved(Timestamp::default()));
@@ -62,6 +82,12 @@ impl Task {
     }
 }
 
+/// Whether the order is a person's own: they submitted it, or it names them at `not_by`.
+fn is_own(task: &Task, step: &Step, person: &str) -> bool {
+    let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
+    [not_by, task.submitter()].into_iter().flatten().any(|name| is_same_person(name, person))
+}
+
 /// Names are typed by people.
 fn is_same_person(one: &str, other: &str) -> bool {
     one.trim().to_lowercase() == other.trim().to_lowercase()
@@ -70,14 +96,17 @@ fn is_same_person(one: &str, other: &str) -> bool {
 impl Turn<'_> {
     /// People are asked from now on. No message waits for them.
     pub(super) fn ask_people(&mut self, index: usize, until: Timestamp) {
-        let role = self.task.steps[index].approval.as_ref().and_then(|Approvers { role, .. }| role.clone());
+        let since_version = self.next_version();
+        let approval = self.task.steps[index].approval.get_or_insert_with(Approvers::default);
+        approval.since_version = since_version;
+        let role = approval.role.clone();
         let by = role.map(|role| format!(" by {role}")).unwrap_or_default();
         self.record(
             What::Claimed(self.attempt(index)),
             Some(format!("waits for an approval{by} until {until}").into()),
         );
-        self.owe(NoticeKind::OrderNeedsApproval);
-        self.owe_status(NoticeKind::OrderWaiting);
+        self.owe_newest(NoticeKind::OrderNeedsApproval);
+        self.owe_newest(NoticeKind::OrderWaiting);
     }
 
     /// Ends the step as a person decided. In `Error` the decision is kept, and no step starts.
@@ -108,7 +137,7 @@ impl Turn<'_> {
         self.wake_for_new_waiting(0);
     }
 
-    /// The question is answered, so nobody needs to hear of it any more.
+    /// The event about a question is dropped once the question is answered.
     fn forget_question(&mut self) {
         if self.task.asked().next().is_none() {
             self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsApproval);

@@ -26,7 +26,8 @@ impl Action {
                 task.past_pivot().map(|step| Refused::PastPivot { step: step.clone() })
             }
             (Self::Settle, Error, _) => {
-                let is_one = task.steps.iter().any(is_open_to_settle);
+                // Only a decision ends an approval.
+                let is_one = task.steps.iter().any(|step| is_open_to_settle(step) && step.approval.is_none());
                 (!is_one).then_some(Refused::NothingToSettle)
             }
             (Self::Approve | Self::Reject, Pending | Processing | Error | Compensating, _) => {
@@ -115,8 +116,9 @@ impl Turn<'_> {
             (Action::Resubmit | Action::Settle | Action::Close, _) | (Action::Cancel, ProcessState::Error) => {
                 self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
             }
-            // A decision is about the document, which does not change.
-            (Action::Cancel | Action::Approve | Action::Reject, _) => 0,
+            (Action::Cancel, _) => 0,
+            // A step that is asked for again is another question.
+            (Action::Approve | Action::Reject, _) => command.asked_since(&self.task),
             (Action::Pause, _) => self.task.resumed,
             (Action::Resume, _) => self.task.paused.as_ref().map_or(0, |pause| pause.version),
             // A note alone is about whatever comes of the order. Who takes it on must have seen who has.

@@ -20,7 +20,7 @@ impl Settlement {
             return Some(Refused::UnderWay { until });
         }
         match self.outcome {
-            // Nobody approves an order by the way past who decides on it.
+            // Only a decision ends an approval.
             Settled::Done if step.approval.is_some() => Some(Refused::NeedsApproval),
             Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
             Settled::Undone => None,

@@ -265,6 +265,17 @@ impl<'a> Turn<'a> {
 
     // ---- notices to the outside (rules 10 and 11)
 
+    /// Owes a notice in the place of an earlier one of its kind that is not sent: only the newest matters.
+    pub(super) fn owe_newest(&mut self, kind: NoticeKind) {
+        let version = self.next_version();
+        let is_owed = self.task.unsent.iter().any(|notice| notice.kind == kind && notice.version == version);
+        if is_owed || (kind.is_status() && !self.task.notify) {
+            return;
+        }
+        self.task.unsent.retain(|notice| notice.kind != kind);
+        self.owe(kind);
+    }
+
     pub(super) fn owe_status(&mut self, kind: NoticeKind) {
         if self.task.notify {
             self.owe(kind);
@@ -368,7 +379,7 @@ impl<'a> Turn<'a> {
 
     // ---- history
 
-    const fn next_version(&self) -> u64 {
+    pub(super) const fn next_version(&self) -> u64 {
         self.task.version + 1
     }
 

@@ -32,7 +32,7 @@ impl Turn<'_> {
         match earlier {
             None => {
                 self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into()));
-                self.owe_status(NoticeKind::OrderWaiting);
+                self.owe_newest(NoticeKind::OrderWaiting);
             }
             Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => self.changed = true,
             Some(_) => self.task.steps[index].waits_until = earlier,

@@ -404,7 +404,7 @@ impl Task {
     }
 
     /// The steps that people are asked to decide on now, each with its index (rule 40). A closed order keeps its steps as
-    /// they are, and asks nobody.
+    /// they are, but it has no open question.
     pub fn asked(&self) -> impl Iterator<Item = (usize, &Step)> {
         let is_open = !self.process_state.is_final();
         self.steps.iter().enumerate().filter(move |(_, step)| is_open && step.is_asked())

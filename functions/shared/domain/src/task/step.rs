@@ -142,6 +142,9 @@ pub struct Approvers {
     /// A person who may not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_by: Option<Arc<str>>,
+    /// The version in which they were last asked; 0 before that. It identifies a decision on an earlier question.
+    #[serde(default, skip_serializing_if = "is_not_asked")]
+    pub since_version: u64,
 }
 
 impl StepError {
@@ -231,6 +234,11 @@ impl Step {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 const fn is_zero(attempt: &u32) -> bool {
     *attempt == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_not_asked(version: &u64) -> bool {
+    *version == 0
 }
 
 /// An output that is present was answered, even if it is `null`.

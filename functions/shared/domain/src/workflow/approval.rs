@@ -83,6 +83,10 @@ impl Approval {
     pub fn approvers(&self, document: &Json) -> Approvers {
         let name = self.not_by.as_ref().and_then(|place| place.of(document.raw()));
         let name = name.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
-        Approvers { role: self.role.clone(), not_by: name.map(|name| cut(name.trim(), TEXT_CHARS_MAX).into()) }
+        Approvers {
+            role: self.role.clone(),
+            not_by: name.map(|name| cut(name.trim(), TEXT_CHARS_MAX).into()),
+            since_version: 0,
+        }
     }
 }

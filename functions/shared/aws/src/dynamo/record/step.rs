@@ -73,15 +73,20 @@ fn agents(reader: &mut Reader) -> Result<Vec<Arc<str>>, Unreadable> {
     reader.elements("Fallback")?.into_iter().map(name).collect()
 }
 
-fn approvers_value(Approvers { role, not_by }: &Approvers) -> AttributeValue {
-    let mut item = Item::with_capacity(2);
+fn approvers_value(Approvers { role, not_by, since_version }: &Approvers) -> AttributeValue {
+    let mut item = Item::with_capacity(3);
     put_if(&mut item, "Role", role.as_deref().map(text));
     put_if(&mut item, "NotBy", not_by.as_deref().map(text));
+    put_if(&mut item, "SinceVersion", (*since_version > 0).then(|| number(*since_version)));
     AttributeValue::M(item)
 }
 
 fn approvers(mut reader: Reader) -> Result<Approvers, Unreadable> {
-    Ok(Approvers { role: reader.text_if("Role")?.map(Arc::from), not_by: reader.text_if("NotBy")?.map(Arc::from) })
+    Ok(Approvers {
+        role: reader.text_if("Role")?.map(Arc::from),
+        not_by: reader.text_if("NotBy")?.map(Arc::from),
+        since_version: reader.number_if("SinceVersion")?.unwrap_or(0),
+    })
 }
 
 fn error_value(error: &StepError) -> AttributeValue {

@@ -196,7 +196,11 @@ fn crowded() -> Task {
             direction: directions[n % 2],
             optional: odd,
             pivot: odd,
-            approval: odd.then(|| domain::task::Approvers { role: Some("manager".into()), not_by: None }),
+            approval: odd.then(|| domain::task::Approvers {
+                role: Some("manager".into()),
+                not_by: None,
+                since_version: 7,
+            }),
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
             waits_until: odd.then_some(at),

@@ -160,7 +160,7 @@ fn rule_40_where_several_steps_ask_the_decision_names_one() {
 fn rule_40_only_a_decision_ends_an_approval() {
     let mut case = asking("on_rejected = \"hold\"", false);
     decide(&mut case, Action::Reject, "ann");
-    assert_eq!(case.settle("b", Settled::Done, None), Verdict::Refused(Refused::NeedsApproval));
+    assert_eq!(case.settle("b", Settled::Done, None), Verdict::Refused(Refused::NothingToSettle));
     assert_eq!(case.apply_command(Action::Close, None), Verdict::Taken, "no call of it can have an effect");
 }
 
@@ -181,4 +181,57 @@ fn rule_40_a_decision_whose_words_are_too_many_for_the_outputs_is_refused() {
     let long = Command { reason: "x".repeat(20_000).into(), ..command(&case, Action::Approve, "ann") };
     let verdict = case.apply(crate::machine::Event::Command { command: &long, redelivered: false });
     assert!(matches!(verdict, Verdict::Refused(Refused::OutputTooLarge(TooLarge::One(_)))));
+}
+
+#[test]
+fn rule_40_a_decision_that_comes_again_does_not_count_for_the_next_question() {
+    let top = format!("{}\n{}", approval(""), approval("").replace("\"b\"", "\"b2\"").replace("[\"a\"]", "[\"b\"]"));
+    let mut case = Case::with(&[("a", &[], ""), ("c", &["b2"], "")], &top, false);
+    case.wake();
+    case.done("a");
+    let command = Command { version: Some(case.task.version), ..command(&case, Action::Approve, "ann") };
+    let command = command.for_step(&case.task);
+    let event = crate::machine::Event::Command { command: &command, redelivered: true };
+    assert_eq!((command.step.as_deref(), case.apply(event)), (Some("b"), Verdict::Taken));
+    assert_eq!((case.step("b2").is_asked(), case.apply(event)), (true, Verdict::Refused(Refused::NotAsked)));
+}
+
+#[test]
+fn rule_40_a_decision_on_an_earlier_question_does_not_count_for_the_same_step_asked_again() {
+    let mut case = asking("on_rejected = \"hold\"", false);
+    let reject = Command { version: Some(case.task.version), ..command(&case, Action::Reject, "ann") };
+    let event = crate::machine::Event::Command { command: &reject, redelivered: true };
+    assert_eq!(case.apply(event), Verdict::Taken);
+    assert_eq!((case.resubmit(), case.step("b").is_asked()), (Verdict::Taken, true));
+    assert_eq!(case.apply(event), Verdict::Refused(Refused::Stale));
+    let approve = Command { version: Some(case.task.version), ..command(&case, Action::Approve, "bob") };
+    assert_eq!(case.apply(crate::machine::Event::Command { command: &approve, redelivered: false }), Verdict::Taken);
+}
+
+#[test]
+fn rule_40_a_caller_who_is_known_is_compared_with_submitter_and_not_by() {
+    let mut case = asking("", false);
+    case.task.steps[0].approval.as_mut().unwrap().not_by = Some("Ben".into());
+    let command = command(&case, Action::Approve, "ann");
+    for caller in ["ben", "Test"] {
+        let caller = caller.into();
+        assert_eq!(command.refusal_of_caller(&case.task, &caller), Some(Refused::OwnOrder(caller)));
+    }
+    assert_eq!(command.refusal_of_caller(&case.task, &"eve".into()), None);
+}
+
+#[test]
+fn rule_40_a_rejected_approval_offers_no_settle() {
+    let mut case = asking("on_rejected = \"hold\"", false);
+    decide(&mut case, Action::Reject, "ann");
+    assert!(Action::allowed(&case.task).all(|action| action != Action::Settle));
+}
+
+#[test]
+fn only_the_newest_message_about_a_wait_is_owed() {
+    let mut case = asking("on_rejected = \"hold\"", true);
+    decide(&mut case, Action::Reject, "ann");
+    case.resubmit();
+    let waiting = case.task.unsent.iter().filter(|notice| notice.kind.name() == "OrderWaiting").count();
+    assert_eq!(waiting, 1);
 }
