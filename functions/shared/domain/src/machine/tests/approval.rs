@@ -165,6 +165,19 @@ fn rule_40_only_a_decision_ends_an_approval() {
 }
 
 #[test]
+fn rule_40_an_approval_is_not_settled_beside_a_step_that_may_be() {
+    let top = approval("on_rejected = \"hold\"").replace("after = [\"a\"]\n", "");
+    let mut case = Case::with(&[("a", &[], "on_rejected = \"hold\"")], &top, false);
+    case.wake();
+    case.rejected("a");
+    decide(&mut case, Action::Reject, "ann");
+    case.now = case.now.plus_ms(DAY_MS);
+    assert_eq!(case.settle("b", Settled::Done, None), Verdict::Refused(Refused::NeedsApproval));
+    assert_eq!(case.settle("a", Settled::Done, None), Verdict::Taken);
+    assert_eq!(case.state(), ProcessState::Error, "the approval is missing still");
+}
+
+#[test]
 fn rule_40_a_cancelled_order_asks_nobody_and_waits_for_no_call_of_an_approval() {
     let mut case = asking("", false);
     case.cancel();
