@@ -21,6 +21,9 @@
 //! **Calls that outlive their attempt** ([`bounds::Bounds::settles`]): a forward call may get no answer, and have its effect
 //! at any time within `settles_within` (rule 16), also after its attempt ended.
 //!
+//! **Results that come later** ([`bounds::Bounds::callbacks`]): a service takes the second step on, and tells the result at
+//! any time and as often as it likes, until it is undone (rules 36 and 38). The API's own check says which results it queues.
+//!
 //! **Two orders.** A decision reads and writes one task, and a message names one order. So orders meet only in the
 //! instances, which handle one message at a time here. A test checks that two orders reach no state that one alone does
 //! not reach (`two_orders_come_to_what_each_comes_to_alone`). So the large runs need only one order.
@@ -43,6 +46,7 @@ pub mod message;
 mod properties;
 pub mod protocol;
 pub mod report;
+mod service;
 pub mod state;
 mod submission;
 pub mod task;

@@ -2,12 +2,13 @@
 //! decides what counts, as for any reply.
 
 use bytes::Bytes;
-use domain::callback::{self, Awaited};
+use domain::callback::{self, Awaited, NotTaken};
 use domain::definition::Pin;
 use domain::json::Json;
+use domain::machine::Dropped;
 use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage};
 use domain::output;
-use domain::ports::{Queues, Store};
+use domain::ports::{PortError, Queues, Store};
 use domain::task::{Direction, Task};
 use domain::template::Template;
 use http::{HeaderMap, Response, StatusCode};
@@ -20,6 +21,7 @@ use crate::problem::Problem;
 use crate::{body, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the result was queued; it is safe to send it again";
+const BETWEEN: &str = "the step is between two attempts; send it again";
 /// The path of the addresses, and what comes after their token.
 const CALLBACKS: &str = "/callbacks/";
 
@@ -134,8 +136,14 @@ async fn tell(
     awaited: Awaited,
     outcome: Outcome,
 ) -> Result<Response<Bytes>, Problem> {
+    let is_event = awaited.agent.is_some();
+    let is_no = matches!(outcome, Outcome::Failed(_));
     let reply = match awaited.reply(task, outcome) {
         Ok(reply) => reply,
+        // A provider tells an event once, unless it is asked to repeat it: the next call may hear no more than the first.
+        Err(NotTaken::Dropped(Dropped::StaleFailure)) if is_event && is_no => {
+            return Err(Problem::Unavailable { advice: BETWEEN, error: PortError::unavailable("callback", BETWEEN) });
+        }
         Err(dropped) => return Ok(not_taken(dropped.to_string())),
     };
     let (order_id, step) = (reply.order_id, reply.step.clone());

@@ -14,6 +14,7 @@ mod dossier;
 mod endings;
 pub mod late;
 pub mod mappings;
+mod outcomes;
 mod outside;
 mod records;
 pub mod seen;

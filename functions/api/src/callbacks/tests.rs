@@ -159,6 +159,21 @@ fn rule_41_the_webhook_of_an_agent_tells_results_of_its_own_steps_alone() {
 }
 
 #[test]
+fn rule_41_a_no_between_two_attempts_is_to_be_repeated_by_a_provider() {
+    let world = World::where_(|task| {
+        let step = &mut task.steps[0];
+        step.agent = "bank".into();
+        (step.process_state, step.waits_until, step.complete_by) = (StepState::Pending, None, None);
+    });
+    for (agent, status) in [(Some("bank".into()), 503), (None, 200)] {
+        let awaited = Awaited { order_id: world.order_id, step: "pay".into(), direction: Direction::Forward, agent };
+        let path = format!("/callbacks/{}", world.key.token(&awaited));
+        assert_eq!(world.fake.post(&path, &[], r#"{"Outcome":"No","Code":"declined"}"#).status, status);
+    }
+    world.fake.queued_nothing();
+}
+
+#[test]
 fn rule_38_a_forged_address_is_401_whatever_the_body_says() {
     let world = World::new();
     let token = world.token(Direction::Forward);
