@@ -40,8 +40,8 @@ impl Callbacks {
         Ok(Some(format!("{}{CALLBACKS}{}", self.api, key.token(&awaited))))
     }
 
-    /// The path of the address for a result that a webhook tells (rule 41). `None` if there is no key, as for
-    /// [`Callbacks::url`]. It may have been made a moment ago.
+    /// The path of the address for a result that a webhook tells (rule 41). `None` if there is no key, as for the
+    /// address of a call. It may have been made a moment ago.
     ///
     /// # Errors
     /// [`PortError`] if the keys cannot be read.

@@ -78,7 +78,23 @@ struct Wait<'a> {
     step: &'a str,
     until: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    approval: Option<&'a Approvers>,
+    approval: Option<Asked<'a>>,
+}
+
+/// Who decides on a step.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Asked<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_by: Option<&'a str>,
+}
+
+impl<'a> From<&'a Approvers> for Asked<'a> {
+    fn from(approvers: &'a Approvers) -> Self {
+        Self { role: approvers.role.as_deref(), not_by: approvers.not_by.as_deref() }
+    }
 }
 
 #[derive(Serialize)]
@@ -151,7 +167,9 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
 fn waits(task: &Task) -> Vec<Wait<'_>> {
     let awaited = task.steps.iter().filter(|step| step.is_awaited());
     awaited
-        .filter_map(|step| Some(Wait { step: &step.name, until: step.waits_until?, approval: step.approval.as_ref() }))
+        .filter_map(|step| {
+            Some(Wait { step: &step.name, until: step.waits_until?, approval: step.approval.as_ref().map(Into::into) })
+        })
         .collect()
 }
 
