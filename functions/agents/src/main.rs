@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use agents::{Callbacks, Fleet, Host, HttpClients, machine_secrets};
+use agents::{AgentSettings, Callbacks, Fleet, Host, HttpClients, machine_secrets};
 use aws::config::{Config, Function, environment};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, ports::now, queues, telemetry};
@@ -22,9 +22,11 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Agents)?;
     let (ports, clients) = (Ports::new(&config)?, HttpClients::new());
     let services = config.services.clone();
-    let policy = Box::new(move |_: &str, policy: &mut agent::Policy| {
-        policy.margin_ms = MARGIN_MS;
-        policy.memo = policy.memo.take().or_else(|| services.memo.then(Default::default));
+    let policy = Box::new(move |_: &str, agent: &mut AgentSettings| {
+        agent.policy.margin_ms = MARGIN_MS;
+        // A memo does not know of a result that comes later.
+        let has_memo = services.memo && agent.webhook.is_none();
+        agent.policy.memo = agent.policy.memo.take().or_else(|| has_memo.then(Default::default));
     });
     let (urls, stand_ins) = (config.services.urls.clone(), config.services.stand_ins.clone());
     let secrets = machine_secrets(environment, now, &clients);

@@ -5,13 +5,15 @@
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      orders that wait, 100,000 unless given
 
-Half of the orders wait for a callback, half for an approval. Each figure is beside that of an empty store of the same
-run. Takes a quarter of an hour with a debug build.
+Half of the orders wait for a callback, half for an approval. An empty store runs beside theirs, and each takes turns
+with the other. The program keeps the orders that it saw last, and pages of its file, up to a bound. Therefore the memory of one
+order is taken from the orders after the first 30,000, which fill both. Takes a quarter of an hour with a debug build.
 """
 
 from __future__ import annotations
 
 import http.client
+import http.server
 import json
 import os
 import re
@@ -30,12 +32,15 @@ POSTERS = 16
 # New orders alone, whose times are compared, and the time in which nothing happens.
 ALONE, IDLE_S = 100, 60
 WARM_UP = 20
+# So many orders fill what the program keeps of the orders that it saw last, and of its file.
+FILL = 30_000
 # The first look comes after the time in which a wake counts as lost, in the workflows here 30 s.
 FIRST_LOOK_S = 45
 STEPWARDEN = """
 default = "plain"
 [agents.quick]
 [agents.late]
+url = "http://127.0.0.1:{port}"
 """
 PLAIN = """
 name = "plain"
@@ -72,8 +77,22 @@ name = "ship"
 agent = "quick"
 after = ["approve"]
 """
-# The stand-in answers 202 for a minute. The step waits for a result, so it is not called again.
-PENDING = {"late": {"PendingMs": 60_000}}
+
+
+class Late(http.server.BaseHTTPRequestHandler):
+    """A service that takes each call on, and remembers nothing. A stand-in would remember it within the program."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """202, so the step waits for its result."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(202)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
 
 
 def main() -> int:
@@ -82,71 +101,83 @@ def main() -> int:
     parser.add_argument("--program")
     parser.add_argument("--orders", type=int, default=100_000)
     options = parser.parse_args()
+    if options.orders <= FILL:
+        raise tools.ToolError(f"--orders must be more than {FILL}")
+    late = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Late)
+    threading.Thread(target=late.serve_forever, daemon=True).start()
     program = tools.stepwarden(options.program)
     with tempfile.TemporaryDirectory(prefix="stepwarden-waiting-") as scratch:
         base = Path(scratch)
-        with Server(program, base / "data", "--config", str(folder(base / "config"))) as server:
-            return measure(server, options.orders)
+        config = str(folder(base / "config", late.server_port))
+        with (
+            Server(program, base / "data", "--config", config) as server,
+            Server(program, base / "empty", "--config", config) as empty,
+        ):
+            return measure(server, empty, options.orders)
 
 
-def folder(into: Path) -> Path:
+def folder(into: Path, port: int) -> Path:
     """The configuration."""
     (into / "workflows").mkdir(parents=True)
-    (into / "stepwarden.toml").write_text(STEPWARDEN)
+    (into / "stepwarden.toml").write_text(STEPWARDEN.format(port=port))
     for text in (PLAIN, CALLBACK, APPROVAL):
         name = re.findall(r'^name = "(\w+)"', text, re.MULTILINE)[0]
         (into / "workflows" / f"{name}-1.toml").write_text(text)
     return into
 
 
-def measure(server: Server, orders: int) -> int:
-    """Measures in the empty store and in the full one, and prints a table."""
-    alone(server, WARM_UP)
-    empty = figures(server)
-    began = time.monotonic()
-    post(server, orders)
-    print(f"{orders} orders were posted in {time.monotonic() - began:.0f} s", file=sys.stderr)
-    until("all of them wait", lambda: waiting(server) >= orders, within_s=1_800, pause_s=2)
-    # The first look of a supervisor at each of them was planned before they waited.
-    time.sleep(FIRST_LOOK_S)
-    until("nothing is left to do", lambda: busy_percent(server, 10) < 2, within_s=1_800, pause_s=1)
-    full = figures(server)
-    bytes_each = (full["rss"] - empty["rss"]) / orders
-    print(f"{'':34} {'empty':>10} {'with them':>10}")
-    print(f"{'processor while nothing happens, %':34} {empty['busy']:>10.2f} {full['busy']:>10.2f}")
-    print(f"{'memory, MiB':34} {empty['rss'] / 2**20:>10.1f} {full['rss'] / 2**20:>10.1f}")
-    print(f"{'a new order alone, p50, ms':34} {empty['alone']:>10.2f} {full['alone']:>10.2f}")
-    print(f"{bytes_each:.0f} bytes for each order that waits; a new order takes {full['alone'] / empty['alone']:.2f} times")
-    is_good = full["busy"] < 1 and bytes_each <= 300 and full["alone"] <= 1.2 * empty["alone"]
+def measure(server: Server, empty: Server, orders: int) -> int:
+    """Measures the empty store and the full one beside each other, and prints a table."""
+    alone([server, empty], WARM_UP)
+    wait_with(server, 0, FILL)
+    filled = resident(server)
+    wait_with(server, FILL, orders)
+    bytes_each = (resident(server) - filled) / (orders - FILL)
+    busy, busy_empty = busy_percent([server, empty], IDLE_S)
+    new, new_empty = alone([server, empty], ALONE)
+    memory = [resident(one) / 2**20 for one in (empty, server)]
+    print(f"{'':34} {'empty':>10} {FILL:>10} {orders:>10}")
+    print(f"{'processor while nothing happens, %':34} {busy_empty:>10.2f} {'':10} {busy:>10.2f}")
+    print(f"{'memory, MiB':34} {memory[0]:>10.1f} {filled / 2**20:>10.1f} {memory[1]:>10.1f}")
+    print(f"{'a new order alone, p50, ms':34} {new_empty:>10.2f} {'':10} {new:>10.2f}")
+    print(f"{bytes_each:.0f} bytes for each order that waits; a new order takes {new / new_empty:.2f} times")
+    is_good = busy < 1 and bytes_each <= 300 and new <= 1.2 * new_empty
     print("within the limits" if is_good else "NOT within the limits: 1 % of a core, 300 bytes, 1.2 times")
     return 0 if is_good else 1
 
 
-def figures(server: Server) -> dict[str, float]:
-    """What is compared."""
-    alone_ms = alone(server, ALONE)
-    return {"alone": alone_ms, "busy": busy_percent(server, IDLE_S), "rss": resident(server)}
+def wait_with(server: Server, begin: int, end: int) -> None:
+    """Posts the orders with these numbers, and waits until the program has nothing to do."""
+    began = time.monotonic()
+    post(server, begin, end)
+    print(f"{end - begin} orders were posted in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    until("all of them wait", lambda: waiting(server) >= end, within_s=1_800, pause_s=2)
+    # The first look of a supervisor at each of them was planned before they waited.
+    time.sleep(FIRST_LOOK_S)
+    until("nothing is left to do", lambda: busy_percent([server], 10)[0] < 2, within_s=1_800, pause_s=1)
 
 
-def alone(server: Server, count: int) -> float:
-    """The median time of an order that is posted alone, in ms."""
-    took = []
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+def alone(servers: list[Server], count: int) -> list[float]:
+    """The median time of an order that is posted alone, in ms, of each server. They take turns."""
+    took: list[list[float]] = [[] for _ in servers]
+    connections = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for server in servers]
     for _ in range(count):
-        began = time.perf_counter()
-        connection.request("POST", "/orders", json.dumps({"Item": "mug"}), {"Prefer": "wait=20"})
-        answer = connection.getresponse()
-        body = json.loads(answer.read())
-        took.append((time.perf_counter() - began) * 1_000)
-        if body.get("ProcessState") != "Processed":
-            raise tools.ToolError(f"an order alone is {answer.status} {body}")
-    connection.close()
-    return statistics.median(took)
+        for connection, times in zip(connections, took, strict=True):
+            began = time.perf_counter()
+            connection.request("POST", "/orders", json.dumps({"Item": "mug"}), {"Prefer": "wait=20"})
+            answer = connection.getresponse()
+            body = json.loads(answer.read())
+            times.append((time.perf_counter() - began) * 1_000)
+            if body.get("ProcessState") != "Processed":
+                raise tools.ToolError(f"an order alone is {answer.status} {body}")
+    for connection in connections:
+        connection.close()
+    return [statistics.median(times) for times in took]
 
 
-def post(server: Server, orders: int) -> None:
+def post(server: Server, begin: int, end: int) -> None:
     """Posts the orders that wait."""
-    numbers, lock = iter(range(orders)), threading.Lock()
+    numbers, lock = iter(range(begin, end)), threading.Lock()
     failures: list[str] = []
 
     def poster() -> None:
@@ -156,8 +187,8 @@ def post(server: Server, orders: int) -> None:
                 number = next(numbers, None)
             if number is None or failures:
                 return
-            order = {"Workflow": "approval"} if number % 2 else {"Workflow": "callback", "StandIn": PENDING}
-            connection.request("POST", "/orders", json.dumps({**order, "Item": f"mug {number}"}))
+            order = {"Workflow": "approval" if number % 2 else "callback", "Item": f"mug {number}"}
+            connection.request("POST", "/orders", json.dumps(order))
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != 202:
@@ -178,11 +209,12 @@ def waiting(server: Server) -> int:
     return int(counts["Processing"])
 
 
-def busy_percent(server: Server, seconds: int) -> float:
-    """The share of a core that the server uses."""
-    before, began = processor_s(server), time.monotonic()
+def busy_percent(servers: list[Server], seconds: int) -> list[float]:
+    """The share of a core that each server uses."""
+    before, began = [processor_s(server) for server in servers], time.monotonic()
     time.sleep(seconds)
-    return 100 * (processor_s(server) - before) / (time.monotonic() - began)
+    passed = time.monotonic() - began
+    return [100 * (processor_s(server) - one) / passed for server, one in zip(servers, before, strict=True)]
 
 
 def processor_s(server: Server) -> float:

@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::{AgentPorts, Callbacks, Policy};
+use agent::{AgentPorts, Callbacks};
 use domain::batch::Failures;
 use domain::definition::Catalogue;
 use domain::message::{Delivery, Request};
@@ -70,8 +70,8 @@ impl Applied for NothingApplied {
     }
 }
 
-/// Adds the host's part to the policy of the agent of this name.
-pub type HostPolicy = Box<dyn Fn(&str, &mut Policy) + Send + Sync>;
+/// Adds the host's part to the settings of the agent of this name.
+pub type HostPolicy = Box<dyn Fn(&str, &mut AgentSettings) + Send + Sync>;
 
 /// The host's part of the settings.
 pub struct Host {
@@ -85,7 +85,7 @@ pub struct Host {
     pub stand_ins: Option<Arc<str>>,
     /// The addresses for results that come later. `None`: calls have none.
     pub callbacks: Option<Callbacks>,
-    /// Adds to each policy.
+    /// Adds to the settings of each agent.
     pub policy: HostPolicy,
     /// Reads secrets.
     pub secrets: Resolver,
@@ -221,11 +221,11 @@ impl<A: Applied> Fleet<A> {
             }),
             Err(fault) => {
                 tracing::error!(agent = name, "the agent cannot call its service: {fault}");
-                let mut policy = Policy::default();
-                (self.host.policy)(name, &mut policy);
+                let mut settings = AgentSettings::default();
+                (self.host.policy)(name, &mut settings);
                 // No further call can have another result.
-                policy.health.failures_to_open = 1;
-                let agent = misconfigured(name, policy, &fault).ok()?;
+                settings.policy.health.failures_to_open = 1;
+                let agent = misconfigured(name, settings.policy.clone(), &fault).ok()?;
                 Some(Known { agent: Arc::new(agent), version, table, faulty_at: Some(now) })
             }
         }
@@ -243,7 +243,12 @@ impl<A: Applied> Fleet<A> {
                  parameter AgentQueues of the deployment"
             ));
         }
-        (self.host.policy)(name, &mut settings.policy);
+        (self.host.policy)(name, &mut settings);
+        if settings.webhook.is_some() && settings.policy.memo.is_some() {
+            return Err(format!(
+                "agents.{name} of {source} has a webhook, and a memo does not know of results that come later: leave the memo out"
+            ));
+        }
         let base = self
             .host
             .base(name, &settings, may_be_played)

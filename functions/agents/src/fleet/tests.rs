@@ -6,6 +6,7 @@ use domain::task::Direction;
 use memory::Memory;
 
 use super::*;
+use crate::auth::Secret;
 use crate::stand_in::{StandIn, response};
 use crate::tests::{NOW, request};
 
@@ -51,7 +52,7 @@ fn host(settings: &str) -> Host {
         urls: BTreeMap::new(),
         stand_ins: None,
         callbacks: None,
-        policy: Box::new(|_, policy| policy.margin_ms = 7),
+        policy: Box::new(|_, agent| agent.policy.margin_ms = 7),
         secrets,
     }
 }
@@ -196,6 +197,18 @@ async fn a_fault_is_looked_at_again_after_a_while_and_not_for_each_request() {
     ports.advance(FAULTY_MS);
     shelf.apply(1, "[agents.customs]\nurl = \"http://localhost:2\"\nconcurrency = 3");
     assert_eq!(agent(&fleet, &ports, "customs").await.policy().concurrency, Some(3));
+}
+
+#[tokio::test]
+async fn rule_41_a_memo_of_the_host_and_a_webhook_do_not_go_together() {
+    let webhook =
+        "webhook = { secret = \"env:A\", scheme = \"github\", key = \"/key\", event = \"/type\", done = [\"paid\"] }";
+    let settings = format!("[agents.payment]\nurl = \"http://localhost:1\"\n{webhook}");
+    let policy = Box::new(|_: &str, agent: &mut AgentSettings| agent.policy.memo = Some(Default::default()));
+    let secrets: Resolver = Arc::new(|_| Box::pin(async { Ok(Secret::new("secret")) }));
+    let fleet = fleet(&Arc::default(), Host { policy, secrets, ..host(&settings) });
+    let faults = fleet.check(&["payment"]).await.unwrap_err();
+    assert!(faults[0].contains("has a webhook, and a memo does not know of results"), "{faults:?}");
 }
 
 #[tokio::test]

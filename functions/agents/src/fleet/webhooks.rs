@@ -73,7 +73,7 @@ impl<A: Applied> Fleet<A> {
                 tracing::info!(monotonic_counter.webhooks_refused = 1, agent, "an event is refused: {refusal}");
                 return answer::problem(StatusCode::UNAUTHORIZED, &refusal.to_string());
             }
-            Err(unverified @ Unverified::NoSecret) => return answer::unavailable(&unverified.to_string()),
+            Err(unverified @ Unverified::SecretUnread) => return answer::unavailable(&unverified.to_string()),
         }
         let document = match Json::parse(&body, BODY_BYTES_MAX) {
             Ok(document) => document,
@@ -109,7 +109,13 @@ impl<A: Applied> Fleet<A> {
         match api.post(path, body).await {
             Ok(response) if is_for_provider(response.status()) => {
                 let (order_id, step, status) = (told.awaited.order_id, told.awaited.step, response.status().as_u16());
-                tracing::debug!(monotonic_counter.webhooks_taken = 1, agent, %order_id, %step, status, "event taken");
+                if response.status().is_success() {
+                    let event = "event taken";
+                    tracing::debug!(monotonic_counter.webhooks_taken = 1, agent, %order_id, %step, status, event);
+                } else {
+                    let words = "the API refused an event";
+                    tracing::warn!(monotonic_counter.webhooks_refused = 1, agent, %order_id, %step, status, words);
+                }
                 response
             }
             Ok(response) => {

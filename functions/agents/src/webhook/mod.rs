@@ -17,6 +17,7 @@ use domain::limits::DOCUMENT_BYTES_MAX;
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 use http::HeaderMap;
+use ring::hmac::Key;
 
 use crate::auth::Resolver;
 pub(crate) use event::{NotForUs, Told};
@@ -28,7 +29,7 @@ pub(crate) const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX - 64;
 /// Secrets are read again at most once in this time, since anybody can send a forged event. A call of a service may
 /// make them be read more often.
 const READ_AGAIN_MS: u64 = 60_000;
-/// The same while there is no secret at all.
+/// The same while one of them could not be read.
 const READ_MISSING_MS: u64 = 5_000;
 
 /// The webhook of one agent.
@@ -48,9 +49,9 @@ pub(crate) enum Unverified {
     /// It is not.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// That is not known: there is no secret to check it with.
-    #[error("the secrets of this webhook cannot be read")]
-    NoSecret,
+    /// That is not known: a secret that may have signed it could not be read.
+    #[error("a secret of this webhook cannot be read now")]
+    SecretUnread,
 }
 
 impl Hook {
@@ -65,14 +66,20 @@ impl Hook {
     pub(crate) async fn verify(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<(), Unverified> {
         let known = match self.known() {
             Some(known) => known,
-            None => self.read(None, now, READ_MISSING_MS).await.ok_or(Unverified::NoSecret)?,
+            None => self.read(None, now).await.ok_or(Unverified::SecretUnread)?,
         };
-        match known.verify(headers, body, now) {
-            // The provider may sign with a secret that is new in its place.
-            Err(Refusal::Forged) if self.may_change() => match self.read(Some(&known), now, READ_AGAIN_MS).await {
-                Some(read) => Ok(read.verify(headers, body, now)?),
-                None => Err(Refusal::Forged.into()),
-            },
+        let mut verified = known.verify(headers, body, now);
+        let mut is_complete = known.is_complete;
+        // The provider may sign with a secret that is new in its place.
+        if verified == Err(Refusal::Forged)
+            && self.may_change()
+            && let Some(read) = self.read(Some(&known), now).await
+        {
+            verified = read.verify(headers, body, now);
+            is_complete = read.is_complete;
+        }
+        match verified {
+            Err(Refusal::Forged) if !is_complete => Err(Unverified::SecretUnread),
             verified => Ok(verified?),
         }
     }
@@ -86,13 +93,15 @@ impl Hook {
     }
 
     /// Other secrets than these, read now or meanwhile by another event. `None` also shortly after the last time.
-    async fn read(&self, used: Option<&Arc<Verifier>>, now: Timestamp, every_ms: u64) -> Option<Arc<Verifier>> {
+    async fn read(&self, used: Option<&Arc<Verifier>>, now: Timestamp) -> Option<Arc<Verifier>> {
         let mut last = self.turns.lock().await;
         let known = self.known();
-        let is_other = |known: &Arc<Verifier>| used.is_none_or(|used| !Arc::ptr_eq(used, known));
-        if let Some(known) = known.filter(is_other) {
-            return Some(known);
+        let is_other = |known: &&Arc<Verifier>| used.is_none_or(|used| !Arc::ptr_eq(used, known));
+        if let Some(known) = known.as_ref().filter(is_other) {
+            return Some(known.clone());
         }
+        let is_complete = known.as_ref().is_some_and(|known| known.is_complete);
+        let every_ms = if is_complete { READ_AGAIN_MS } else { READ_MISSING_MS };
         if last.is_some_and(|last| last <= now && now < last.plus_ms(every_ms)) {
             return None;
         }
@@ -101,10 +110,7 @@ impl Hook {
         for (_, fault) in faults {
             tracing::error!(agent = &*self.agent, "a secret of the webhook cannot be read: {fault}");
         }
-        if keys.is_empty() {
-            return None;
-        }
-        let verifier = Arc::new(Verifier::new(self.settings.scheme, keys));
+        let verifier = Arc::new(Verifier::new(self.settings.scheme, keys, known.as_deref())?);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(verifier.clone());
         Some(verifier)
     }
@@ -127,13 +133,16 @@ pub(crate) async fn faults(settings: &WebhookSettings, resolver: &Resolver) -> V
     keys(settings, resolver).await.1
 }
 
-/// Reads the secrets. Those that can be read are enough for events that they sign.
-async fn keys(settings: &WebhookSettings, resolver: &Resolver) -> (Vec<ring::hmac::Key>, Vec<(usize, String)>) {
+/// Reads the secrets. Those that can be read are enough for events that they sign; `None` stands for each other one.
+async fn keys(settings: &WebhookSettings, resolver: &Resolver) -> (Vec<Option<Key>>, Vec<(usize, String)>) {
     let (mut keys, mut faults) = (Vec::new(), Vec::new());
     for Placed { reference, at, path } in &settings.secrets {
         match resolver(reference.clone()).await.and_then(|secret| key_of(settings.scheme, &secret)) {
-            Ok(key) => keys.push(key),
-            Err(fault) => faults.push((*at, format!("{path}: {reference} {fault}"))),
+            Ok(key) => keys.push(Some(key)),
+            Err(fault) => {
+                keys.push(None);
+                faults.push((*at, format!("{path}: {reference} {fault}")));
+            }
         }
     }
     (keys, faults)

@@ -1,5 +1,7 @@
 //! The signatures of providers: who sent an event, and when.
 
+use std::iter::repeat;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::WebhookScheme;
@@ -17,11 +19,14 @@ const SIGNATURES_MAX: usize = 8;
 const STRIPE: HeaderName = HeaderName::from_static("stripe-signature");
 const GITHUB: HeaderName = HeaderName::from_static("x-hub-signature-256");
 
-/// Knows the secrets of one webhook. No `Debug` output shows them.
+/// Knows the secrets of one webhook, as they were read last. No `Debug` output shows them.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     scheme: WebhookScheme,
-    keys: Vec<Key>,
+    /// In the order of the settings. A secret that could not be read is as it was before. `None`: it never could.
+    keys: Vec<Option<Key>>,
+    /// Whether all of them could be read the last time. If not, an event may be genuine that none of them signed.
+    pub(crate) is_complete: bool,
 }
 
 /// Why an event is not genuine.
@@ -60,8 +65,12 @@ pub(crate) fn key_of(scheme: WebhookScheme, secret: &Secret) -> Result<Key, Stri
 }
 
 impl Verifier {
-    pub(crate) const fn new(scheme: WebhookScheme, keys: Vec<Key>) -> Self {
-        Self { scheme, keys }
+    /// With these keys, each or the one before it. `None` if there is none at all.
+    pub(crate) fn new(scheme: WebhookScheme, read: Vec<Option<Key>>, before: Option<&Self>) -> Option<Self> {
+        let is_complete = read.iter().all(Option::is_some);
+        let before = before.into_iter().flat_map(|before| before.keys.iter().cloned()).chain(repeat(None));
+        let keys: Vec<_> = read.into_iter().zip(before).map(|(key, before)| key.or(before)).collect();
+        keys.iter().any(Option::is_some).then_some(Self { scheme, keys, is_complete })
     }
 
     /// Whether one of the secrets signed this body, and just now if the scheme has a time.
@@ -79,7 +88,8 @@ impl Verifier {
         }
         let signed = [prefix.as_bytes(), body].concat();
         // In constant time, so that no answer tells how much of a signature is right.
-        let is_signed = |signature: &Vec<u8>| self.keys.iter().any(|key| verify(key, &signed, signature).is_ok());
+        let is_signed =
+            |signature: &Vec<u8>| self.keys.iter().flatten().any(|key| verify(key, &signed, signature).is_ok());
         if signatures.iter().any(is_signed) { Ok(()) } else { Err(Refusal::Forged) }
     }
 }

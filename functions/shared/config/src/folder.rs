@@ -144,6 +144,7 @@ impl Folder {
                 add::<()>(&mut faults, file, Err(head.fault(text, fault)));
             }
         }
+        add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
         faults.extend(unread);
         faults.sort();
         faults.dedup();
@@ -157,6 +158,33 @@ impl Folder {
         let deployment_text = deployment_text.unwrap_or_default().into();
         Ok(Checked { default, deployment_text, settings, reply_channels, sinks, workflows: checked })
     }
+}
+
+/// A webhook that names a step takes each event for a result of it. So its agent has no other step.
+fn webhooks_of_one_step(
+    settings: &Settings,
+    text: Option<&str>,
+    workflows: &[CheckedWorkflow],
+) -> Result<(), located::Faults> {
+    let mut faults = Vec::new();
+    for (name, agent) in settings.all() {
+        let Some((webhook, step)) = agent.webhook.as_ref().and_then(|webhook| Some((webhook, webhook.step.as_ref()?)))
+        else {
+            continue;
+        };
+        for CheckedWorkflow { file, workflow, .. } in workflows {
+            let of_agent = workflow.steps.iter().filter(|step| step.service() == Some(name));
+            for other in of_agent.filter(|other| *other.name != **step) {
+                let fault = format!(
+                    "agents.{name}.webhook.step is {step:?}, and this agent has the step {:?} of {file} too: its events \
+                     would count for {step:?}. Give that step another agent, or leave `step` out and send the whole key",
+                    other.name
+                );
+                faults.push(located::Fault::at(text.unwrap_or_default(), webhook.step_at, fault));
+            }
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(located::Faults(faults)) }
 }
 
 impl CheckedWorkflow {

@@ -17,6 +17,8 @@ pub struct WebhookSettings {
     pub key: Pointer,
     /// The step, if the body has the id of the order alone there.
     pub step: Option<String>,
+    /// Where the settings name it, in bytes.
+    pub(crate) step_at: usize,
     /// Where the body has the name of the event.
     pub event: Pointer,
     /// The events that mean something, by name.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use agent::Policy;
-use agents::{BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Settings, Variable, machine_secrets};
+use agents::{
+    AgentSettings, BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Settings, Variable,
+    machine_secrets,
+};
 use domain::workflow::Workflows;
 use embedded::system_time;
 
@@ -131,7 +133,8 @@ const MARGIN_MS: u64 = 1_000;
 /// What the command line adds to the policy of an agent.
 fn policy(options: &RemoteSettings) -> HostPolicy {
     let (memo, release_max) = (options.memo.clone(), options.release_max);
-    Box::new(move |agent: &str, policy: &mut Policy| {
+    Box::new(move |agent: &str, settings: &mut AgentSettings| {
+        let policy = &mut settings.policy;
         policy.margin_ms = MARGIN_MS;
         if let Some(release_max) = release_max {
             policy.health.release_max = release_max;
@@ -156,11 +159,11 @@ mod tests {
     #[test]
     fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
         let policy = |options: &RemoteSettings, agent: &str| {
-            let mut of_agent = Policy::default();
+            let mut of_agent = AgentSettings::default();
             policy(options)(agent, &mut of_agent);
-            of_agent
+            of_agent.policy.clone()
         };
-        let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
+        let shipped = agent::Policy { margin_ms: MARGIN_MS, ..agent::Policy::default() };
         assert_eq!(policy(&RemoteSettings::default(), "payment"), shipped);
         let settings =
             RemoteSettings { memo: vec![Service::Payment], release_max: Some(7), ..RemoteSettings::default() };

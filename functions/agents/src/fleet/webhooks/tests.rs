@@ -264,6 +264,31 @@ async fn rule_41_without_any_secret_it_is_not_known_whether_an_event_is_genuine(
 }
 
 #[tokio::test]
+async fn rule_41_while_a_secret_cannot_be_read_the_one_before_counts_and_an_event_of_none_is_not_called_forged() {
+    let world = World::new().await;
+    assert_eq!(world.post("secret", &event("paid")).await.0, 202);
+    refused(&world.post("next", &event("paid")).await, 401);
+    *world.secret.lock().unwrap() = String::new();
+    world.ports.advance(60_000);
+    refused(&world.post("next", &event("paid")).await, 503);
+    assert_eq!(world.post("secret", &event("paid")).await.0, 202);
+    assert_eq!(world.post("old", &event("paid")).await.0, 202);
+    refused(&world.post("next", &event("paid")).await, 503);
+    *world.secret.lock().unwrap() = "next".to_owned();
+    world.ports.advance(5_000);
+    assert_eq!(world.post("next", &event("paid")).await.0, 202);
+    refused(&world.post("secret", &event("paid")).await, 401);
+}
+
+#[tokio::test]
+async fn rule_41_a_secret_that_was_never_read_makes_no_event_of_it_forged() {
+    let world = World::new().await;
+    *world.secret.lock().unwrap() = String::new();
+    refused(&world.post("secret", &event("paid")).await, 503);
+    assert_eq!(world.post("old", &event("paid")).await.0, 202);
+}
+
+#[tokio::test]
 async fn rule_41_the_api_is_called_at_its_address_and_its_answer_goes_back() {
     for (respond, status, expected) in [
         (

@@ -9,7 +9,8 @@ const NOW: Timestamp = Timestamp::from_epoch_ms(1_614_265_330_000);
 const BODY: &[u8] = br#"{"test": 2432232314}"#;
 
 fn verifier(scheme: WebhookScheme, secrets: &[&str]) -> Verifier {
-    Verifier::new(scheme, secrets.iter().map(|secret| key_of(scheme, &Secret::new(secret)).unwrap()).collect())
+    let keys = secrets.iter().map(|secret| Some(key_of(scheme, &Secret::new(secret)).unwrap()));
+    Verifier::new(scheme, keys.collect(), None).unwrap()
 }
 
 fn headers(of: &[(&'static str, &str)]) -> HeaderMap {
@@ -175,9 +176,7 @@ fn rule_41_each_of_several_secrets_is_good_and_no_other_is() {
         for secrets in [vec![secret, other], vec![other, secret]] {
             assert_eq!(verifier(scheme, &secrets).verify(&headers, BODY, NOW), Ok(()));
         }
-        for secrets in [vec![other], vec![]] {
-            assert_eq!(verifier(scheme, &secrets).verify(&headers, BODY, NOW), Err(Refusal::Forged));
-        }
+        assert_eq!(verifier(scheme, &[other]).verify(&headers, BODY, NOW), Err(Refusal::Forged));
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn webhook(reader: &mut Reader<'_>, table: &mut Table<'_>, has_memo: 
     let key = reader.required(&mut table, "key");
     let key = pointer(reader, key);
     let step = table.take("step");
+    let step_at = step.as_ref().map_or(0, |entry| entry.at);
     let step = reader.text(step).map(|(name, entry)| {
         if !is_name(&name) {
             reader.blame_value(&entry, "must be the name of a step");
@@ -53,7 +54,7 @@ pub(super) fn webhook(reader: &mut Reader<'_>, table: &mut Table<'_>, has_memo: 
     let [code, message, output] = [code, message, output].map(|entry| pointer(reader, entry));
     reader.end(table);
     let (secrets, scheme, key, event) = (secrets?, scheme?, key?, event?);
-    Some(WebhookSettings { secrets, scheme, key, step, event, events, code, message, output })
+    Some(WebhookSettings { secrets, scheme, key, step, step_at, event, events, code, message, output })
 }
 
 /// One reference, or an array of them.
