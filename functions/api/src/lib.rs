@@ -6,7 +6,7 @@
 //!
 //! What must never be here: a write to order or task. The submission writes both, and the scheduler alone changes a
 //! task; an operator's action is a message to it. A bulk job is written here, and advanced by the supervisor. A page
-//! of another site must not be able to post here through a browser.
+//! of another site must not be able to post here through a browser, nor to make this API search.
 
 mod accept;
 mod again;
@@ -95,6 +95,9 @@ async fn answer(
         site::check(headers, parts.uri.authority())?;
     }
     let route = Route::of(parts.uri.path()).ok_or(Problem::UnknownRoute)?;
+    if matches!(verb, Verb::Get | Verb::Head) && !route.is_cheap() && !(route.is_page() && site::is_opened(headers)) {
+        site::check(headers, parts.uri.authority())?;
+    }
     match (route, verb) {
         (Route::Orders, Verb::Post) => orders::post(ports, config, caller, headers, body).await,
         (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, config, query).await,

@@ -1,9 +1,11 @@
 //! `GET /orders`: orders, newest first, a page at a time: all orders, those of one state, or those of a search.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::definition::Pin;
+use domain::id::OrderId;
 use domain::index::Index;
 use domain::ports::Store;
 use domain::task::{ProcessState, Task};
@@ -14,12 +16,9 @@ use wire::OrderList;
 use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::search::{self, Search};
+use crate::search::{self, DOCUMENTS_BYTES_MAX, Found, ORDERS_AT_ONCE, Search};
 use crate::view::{TaskView, listed};
 use crate::{cursor, query, reply};
-
-/// Orders read at the same time.
-const ORDERS_AT_ONCE: usize = 16;
 
 /// `GET /orders`: a page of orders. A page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
@@ -73,16 +72,24 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
     let seal = |next: String| cursor::seal(&list, &next);
-    let (found, is_search) = match search {
-        Some(search) => (search::page(ports, config, state, &search, after, limit).await?, true),
-        None => (cursor::page(ports, state, after.as_deref(), limit).await?.into(), false),
+    let is_search = search.is_some();
+    let ask = async |limit: usize| -> Result<Found, Problem> {
+        match &search {
+            Some(search) => search::page(ports, config, state, search, after.clone(), limit).await,
+            None => Ok(cursor::page(ports, state, after.as_deref(), limit).await?.into()),
+        }
     };
-    let mut orders: Vec<TaskView<'_>> = found.tasks.iter().map(|task| listed(task)).collect();
+    let mut found = ask(limit).await?;
+    let mut indexes = HashMap::new();
     if is_with_index {
-        let indexes: Vec<_> = found.tasks.iter().map(|task| index(ports, config, task)).collect();
-        let indexes: Vec<_> = stream::iter(indexes).buffered(ORDERS_AT_ONCE).try_collect().await?;
-        orders.iter_mut().zip(indexes).for_each(|(order, index)| order.index = Some(index));
+        indexes = self::indexes(ports, config, &found.tasks).await?;
+        if indexes.len() < found.tasks.len() {
+            // Only the store has the cursor that the next page begins at.
+            found = ask(indexes.len()).await?;
+        }
     }
+    let mut orders: Vec<TaskView<'_>> = found.tasks.iter().map(|task| listed(task)).collect();
+    orders.iter_mut().for_each(|order| order.index = indexes.remove(&order.order_id));
     let list = OrderList {
         orders,
         next_cursor: found.next.map(seal),
@@ -93,8 +100,31 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     Ok(reply::json(StatusCode::OK, &list))
 }
 
-/// The texts by which an order is found (rule 28).
-async fn index(ports: &impl ApiPorts, config: &ApiConfig, task: &Task) -> Result<BTreeMap<String, String>, Problem> {
+/// The texts by which the first of these orders are found (rule 28): of as many as one call reads documents of.
+async fn indexes(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    tasks: &[Arc<Task>],
+) -> Result<HashMap<OrderId, BTreeMap<String, String>>, Problem> {
+    let reads = tasks.iter().map(|task| index(ports, config, task)).collect::<Vec<_>>();
+    let mut reads = stream::iter(reads).buffered(ORDERS_AT_ONCE);
+    let (mut indexes, mut bytes) = (HashMap::new(), 0);
+    while let Some((order_id, texts, document_bytes)) = reads.try_next().await? {
+        indexes.insert(order_id, texts);
+        bytes += document_bytes;
+        if bytes >= DOCUMENTS_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(indexes)
+}
+
+/// An order with the texts by which it is found, and the bytes of its document.
+async fn index(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    task: &Task,
+) -> Result<(OrderId, BTreeMap<String, String>, usize), Problem> {
     let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
     let workflow = match config.catalogue() {
         Some(catalogue) => catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?,
@@ -103,8 +133,9 @@ async fn index(ports: &impl ApiPorts, config: &ApiConfig, task: &Task) -> Result
     let order = ports.store().order(task.order_id).await.map_err(Problem::unread)?;
     let none = Index::default();
     let index = workflow.as_ref().map_or(&none, |workflow| &workflow.index);
-    let texts = order.map(|order| index.texts(order.correlation_id.as_deref(), &order.document, config.redaction()));
-    Ok(texts.unwrap_or_default())
+    let Some(order) = order else { return Ok((task.order_id, BTreeMap::new(), 0)) };
+    let texts = index.texts(order.correlation_id.as_deref(), &order.document, config.redaction());
+    Ok((task.order_id, texts, order.document.text().len()))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) enum Problem {
     UnknownRoute,
     #[error("this path takes {allow}")]
     WrongMethod { allow: &'static str },
-    #[error("a page of another site may not post here; its browser says so in Sec-Fetch-Site or Origin")]
+    #[error("a page of another site may not use this API; its browser says so in Sec-Fetch-Site or Origin")]
     CrossSite,
     #[error("the body is over the limit of {BODY_BYTES_MAX} bytes")]
     BodyTooLarge,

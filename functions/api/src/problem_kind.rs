@@ -51,10 +51,10 @@ kinds! {
     WrongMethod METHOD_NOT_ALLOWED "method-not-allowed" "Method not allowed"
         "The path is known, and takes other methods than this one."
         "Use a method that the header Allow lists."
-    CrossSite FORBIDDEN "cross-site" "Posted from another site"
-        "A browser says, in Sec-Fetch-Site or Origin, that a page of another site wants to post here. That is refused, \
-         since the visitor may know nothing of it."
-        "Post from a page that this API serves, or from a program. A proxy in between has to leave Host as it was sent."
+    CrossSite FORBIDDEN "cross-site" "Called from another site"
+        "A browser says, in Sec-Fetch-Site or Origin, that a page of another site wants to post here, or to read what \
+         costs work. That is refused, since the visitor may know nothing of it."
+        "Call from a page that this API serves, or from a program. A proxy in between has to leave Host as it was sent."
     Misdirected MISDIRECTED_REQUEST "misdirected-request" "Misdirected request"
         "The API does not go by the name in Host. A page of another site may let its own name lead here, to read and \
          post what it likes. So such a request is refused."

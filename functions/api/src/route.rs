@@ -88,6 +88,16 @@ pub(crate) enum Verb {
 }
 
 impl<'a> Route<'a> {
+    /// Whether a page of another site may ask for it as often as it likes: it costs nothing, and has nothing of an order.
+    pub(crate) const fn is_cheap(self) -> bool {
+        matches!(self, Self::Health | Self::Ready)
+    }
+
+    /// Whether a person opens it by a link on a page of another site.
+    pub(crate) fn is_page(self) -> bool {
+        if let Self::Console(file) = self { file.is_page() } else { matches!(self, Self::Problem(_)) }
+    }
+
     /// The route of a path. A trailing slash makes another path.
     pub(crate) fn of(path: &'a str) -> Option<Self> {
         if let Some(file) = console::file(path) {

@@ -2,8 +2,8 @@
 //!
 //! A search for a correlation id, or for a member that a workflow declares, begins in the store's index (rule 28). Then,
 //! and for any other value, it walks the store's list, newest first, and checks each task. It reads an order only if the
-//! task cannot decide. The work of one call is bounded. A walk through a million orders takes many calls; each is short
-//! and reports how far it came.
+//! task cannot decide. The work of one call is bounded, also by the bytes that it reads: large documents take more calls.
+//! A walk through a million orders takes many calls; each is short and reports how far it came.
 
 mod indexed;
 
@@ -35,10 +35,12 @@ use indexed::Covered;
 const READ_MAX: usize = 1_000;
 /// Pages of the store that one call reads; a store may return empty pages.
 const PAGES_MAX: usize = 20;
-/// Orders that one call reads: each may have a document of 128 KiB.
+/// Orders that one call reads.
 const ORDERS_MAX: usize = 200;
-/// Orders read at the same time.
-const ORDERS_AT_ONCE: usize = 16;
+/// Bytes of documents that one call reads. The order that reaches this number is the last.
+pub(crate) const DOCUMENTS_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Orders read at the same time. So many documents may be read in vain at the end of a call.
+pub(crate) const ORDERS_AT_ONCE: usize = 8;
 /// How far an order may be out of order in a list by submission time: some wait in a queue for longer than others.
 const OUT_OF_PLACE_MS: u64 = 60 * 60 * 1_000;
 /// Parameters that a search had at first.
@@ -82,6 +84,20 @@ pub(crate) struct Found {
     pub(crate) searched_back_to: Option<Timestamp>,
     /// Whether they are from the index.
     pub(crate) from_index: bool,
+}
+
+/// What one call has read so far.
+#[derive(Default)]
+struct Work {
+    orders: usize,
+    document_bytes: usize,
+}
+
+/// The orders of a page that meet the conditions.
+struct Fitting {
+    ids: HashSet<OrderId>,
+    /// Tasks of the page that were decided on: all, unless the call has read enough.
+    decided: usize,
 }
 
 /// The decision about a task, without its order.
@@ -190,20 +206,21 @@ async fn walk(
     limit: usize,
 ) -> Result<Found, Problem> {
     let mut found = Found { next: after, ..Found::default() };
-    let (mut read, mut orders_read, mut all_behind) = (0, 0, true);
+    let (mut read, mut work, mut all_behind) = (0, Work::default(), true);
     for _ in 0..PAGES_MAX {
         let after = found.next.take();
         let mut page = cursor::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
         read += page.read.max(page.tasks.len());
-        let fitting = search.among(ports, redaction, &page, except, &mut orders_read).await?;
-        if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
+        let fitting = search.among(ports, redaction, (state, except), &page, &mut work).await?;
+        let count = cut(&page, &fitting.ids, limit - found.tasks.len()).unwrap_or(fitting.decided).min(fitting.decided);
+        if count < page.tasks.len() {
             // The next page must begin after the last order of this one, and only the store has that cursor.
             page = cursor::page(ports, state, after.as_deref(), count).await?;
         }
         all_behind &= page.tasks.iter().all(|task| search.is_behind(task));
-        found.take(page, &fitting);
+        found.take(page, &fitting.ids);
         let is_full = found.tasks.len() >= limit;
-        if is_full || found.next.is_none() || read >= READ_MAX || orders_read + PAGE_MAX > ORDERS_MAX {
+        if is_full || found.next.is_none() || read >= READ_MAX || work.is_over() {
             break;
         }
     }
@@ -216,29 +233,45 @@ async fn walk(
 }
 
 impl Search {
-    /// The ids of the orders of a page that meet the conditions.
+    /// The orders of a page that are in this state, not in the exception, and meet the conditions.
     async fn among(
         &self,
         ports: &impl ApiPorts,
         redaction: &Redaction,
+        (state, except): (Option<ProcessState>, Option<&Covered>),
         page: &Page,
-        except: Option<&Covered>,
-        orders_read: &mut usize,
-    ) -> Result<HashSet<OrderId>, Problem> {
-        let ids = |wanted: Verdict| {
-            let rest = page.tasks.iter().filter(|task| except.is_none_or(|except| !except.has(task)));
-            let tasks = rest.filter(move |task| self.judge(task) == wanted);
-            tasks.map(|task| task.order_id).collect::<Vec<_>>()
+        work: &mut Work,
+    ) -> Result<Fitting, Problem> {
+        let is_meant = |task: &Task| {
+            state.is_none_or(|state| task.process_state == state) && except.is_none_or(|except| !except.has(task))
         };
-        let mut fitting: HashSet<OrderId> = ids(Verdict::Fits).into_iter().collect();
-        let to_ask = ids(Verdict::AskTheOrder);
-        *orders_read += to_ask.len();
-        let mut orders =
-            stream::iter(to_ask.into_iter().map(|id| ports.store().order(id))).buffer_unordered(ORDERS_AT_ONCE);
-        while let Some(order) = orders.try_next().await.map_err(Problem::unread)? {
-            fitting.extend(order.filter(|order| self.fits(order, redaction)).map(|order| order.order_id));
+        let (mut ids, mut to_ask) = (HashSet::new(), Vec::new());
+        for (place, task) in page.tasks.iter().enumerate().filter(|(_, task)| is_meant(task)) {
+            match self.judge(task) {
+                Verdict::Fits => _ = ids.insert(task.order_id),
+                Verdict::FitsNot => {}
+                Verdict::AskTheOrder => to_ask.push((place, task.order_id)),
+            }
         }
-        Ok(fitting)
+        work.orders += to_ask.len();
+        let reads =
+            to_ask.into_iter().map(async |(place, id)| ports.store().order(id).await.map(|order| (place, order)));
+        let mut orders = stream::iter(reads).buffered(ORDERS_AT_ONCE);
+        while let Some((place, order)) = orders.try_next().await.map_err(Problem::unread)? {
+            work.document_bytes += order.as_ref().map_or(0, |order| order.document.text().len());
+            ids.extend(order.filter(|order| self.fits(order, redaction)).map(|order| order.order_id));
+            if work.document_bytes >= DOCUMENTS_BYTES_MAX {
+                return Ok(Fitting { ids, decided: place + 1 });
+            }
+        }
+        Ok(Fitting { ids, decided: page.tasks.len() })
+    }
+}
+
+impl Work {
+    /// Whether there is none left for another page.
+    const fn is_over(&self) -> bool {
+        self.orders + PAGE_MAX > ORDERS_MAX || self.document_bytes >= DOCUMENTS_BYTES_MAX
     }
 }
 

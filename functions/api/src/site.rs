@@ -1,4 +1,7 @@
-//! Keeps other sites' pages from posting through a visitor's browser.
+//! Keeps other sites' pages from using this API through a visitor's browser.
+//!
+//! A page of any site may have a browser load what it likes, such as a search as an image, as often as it likes. It sees
+//! nothing of the answer, but this API has the work. So only what a person opens by a link is answered.
 //!
 //! The API takes JSON under the type of a form, since `curl -d` sends that type; but a page of any site may post a
 //! form anywhere. A browser always reports the origin of such a request, in `Sec-Fetch-Site` and `Origin`; programs
@@ -29,6 +32,15 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&Authority>) -> Resul
         true => Ok(()),
         false => Err(Problem::CrossSite),
     }
+}
+
+/// Whether a browser shows the answer in a window of its own, as after a click on a link.
+pub(crate) fn is_opened(headers: &HeaderMap) -> bool {
+    let says = |name: &str, word: &str| {
+        let mut values = headers.get_all(name).iter();
+        values.next().is_some_and(|value| value.as_bytes() == word.as_bytes()) && values.next().is_none()
+    };
+    says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document") && !headers.contains_key(ORIGIN)
 }
 
 /// Whether this host serves an origin like `https://shop.example:8443`. `null`, the origin of a page without one, is
@@ -127,9 +139,51 @@ mod tests {
     }
 
     #[test]
-    fn reading_is_left_to_the_browsers_own_rules() {
+    fn a_get_by_a_page_of_another_site_is_403_unless_it_costs_nothing() {
         let fake = Fake::default();
-        let answer = fake.call("GET", "/health", &[HOST, ("Sec-Fetch-Site", "cross-site")], "");
-        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, None));
+        let order_id = fake.stores(task_in("a", ProcessState::Error));
+        let (order, document) = (format!("/orders/{order_id}"), format!("/orders/{order_id}/document"));
+        for foreign in
+            [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site"), ("Origin", "http://localhost:3001")]
+        {
+            for path in ["/orders?value=x", &order, &document, "/overview", "/metrics", "/", "/console/main.js"] {
+                for method in ["GET", "HEAD"] {
+                    let answer = fake.call(method, path, &[HOST, foreign, ("Sec-Fetch-Mode", "no-cors")], "");
+                    assert_eq!(answer.status, 403, "{method} {path} {foreign:?}");
+                }
+            }
+            for path in ["/health", "/nowhere"] {
+                let answer = fake.call("GET", path, &[HOST, foreign], "");
+                assert!(matches!(answer.status, 200 | 404), "{path} {foreign:?}");
+                assert_eq!(answer.header("access-control-allow-origin"), None);
+            }
+        }
+        assert_eq!(fake.orders_read() + fake.tasks_listed() as u64, 0);
+    }
+
+    #[test]
+    fn a_link_on_another_site_leads_to_a_page_and_to_nothing_else() {
+        let fake = Fake::default();
+        let opened = [HOST, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")];
+        let call = |path: &str, more: (&'static str, &'static str)| {
+            fake.call("GET", path, &[&opened[..], &[more]].concat(), "").status
+        };
+        let in_a_window = ("Sec-Fetch-Dest", "document");
+        for path in ["/", "/problems/order-not-found"] {
+            assert_eq!(call(path, in_a_window), 200, "{path}");
+            assert_eq!(call(path, ("Sec-Fetch-Dest", "iframe")), 403, "{path}");
+            assert_eq!(call(path, ("Sec-Fetch-Mode", "navigate")), 403, "{path}");
+        }
+        for path in ["/orders?value=x", "/overview", "/console/main.js", "/openapi.json"] {
+            assert_eq!(call(path, in_a_window), 403, "{path}");
+        }
+    }
+
+    #[test]
+    fn pages_of_this_api_and_programs_may_read() {
+        let fake = Fake::default();
+        for headers in [&[HOST][..], &[HOST, ("Sec-Fetch-Site", "same-origin")], &[HOST, ("Sec-Fetch-Site", "none")]] {
+            assert_eq!(fake.call("GET", "/orders?value=x", headers, "").status, 200, "{headers:?}");
+        }
     }
 }

@@ -1,15 +1,19 @@
-//! A small HTTP/1.1 server for the API and the stand-ins. Bodies, connections and waits are bounded; it stops in order.
+//! A small HTTP/1.1 server for the API and the stand-ins. Heads, bodies, connections and answers that nobody takes are
+//! bounded; it stops in order.
+
+mod connections;
+mod stream;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -18,15 +22,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::select;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::stop::{self, Stop, Stopper};
+use connections::{Admitted, Connection, Connections, Limits};
+use stream::Stream;
 
-/// Connections at the same time; further ones wait in the listener's backlog. Keeps the memory of a flood bounded.
-const CONNECTIONS_MAX: usize = 4_096;
-/// The time-out of a request's head, and of an idle connection.
-const HEAD_MS_MAX: u64 = 60_000;
+pub use connections::connections_max;
+
+/// The longest head, in bytes. As much is kept of requests that come before their turn.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The time-out of a body.
 const BODY_MS_MAX: u64 = 30_000;
 /// Bytes of a too large body that are read and discarded, so that its sender can read the answer.
@@ -40,6 +45,15 @@ const ACCEPT_RETRY_MS: u64 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was closed without an answer")]
 pub struct HangUp;
+
+/// The sender of a request, among its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its network: an IPv4 address, or the first half of an IPv6 address.
+    pub network: IpAddr,
+    /// Whether the request came before the answer to the one before it (pipelining).
+    pub is_ahead: bool,
+}
 
 /// A running server. Dropping it stops it at once.
 #[derive(Debug)]
@@ -65,9 +79,24 @@ impl Server {
         Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
         Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
     {
+        Self::start_with(Limits::default(), listener, body_bytes_max, grace_ms, handle)
+    }
+
+    fn start_with<Handle, Handling>(
+        limits: Limits,
+        listener: TcpListener,
+        body_bytes_max: usize,
+        grace_ms: u64,
+        handle: Handle,
+    ) -> std::io::Result<Self>
+    where
+        Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
+        Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
+    {
         let address = listener.local_addr()?;
         let (stopper, stop) = stop::pair();
-        let serving = tokio::spawn(accept(listener, Arc::new(handle), body_bytes_max, grace_ms, stop));
+        let connections = Connections::new(limits);
+        let serving = tokio::spawn(accept(listener, connections, Arc::new(handle), body_bytes_max, grace_ms, stop));
         Ok(Self { address, stopper, serving })
     }
 
@@ -93,6 +122,7 @@ impl Drop for Server {
 
 async fn accept<Handle, Handling>(
     listener: TcpListener,
+    all: Arc<Connections>,
     handle: Arc<Handle>,
     body_bytes_max: usize,
     grace_ms: u64,
@@ -102,36 +132,40 @@ async fn accept<Handle, Handling>(
     Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
 {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(HEAD_MS_MAX));
+    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(all.limits.idle_ms_max));
+    builder.max_buf_size(HEAD_BYTES_MAX);
     let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
-        let next = async {
-            let permit = permits.clone().acquire_owned().await;
-            (listener.accept().await, permit)
-        };
-        let (accepted, permit) = select! {
+        let accepted = select! {
             () = stop.requested() => break,
-            next = next => next,
+            accepted = listener.accept() => accepted,
         };
         while connections.try_join_next().is_some() {}
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("connection not accepted: {error}");
                 pause(ACCEPT_RETRY_MS).await;
                 continue;
             }
         };
-        let handle = handle.clone();
-        let service = service_fn(move |request| answer(handle.clone(), request, body_bytes_max));
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(prepared(stream)), service));
+        let Some(admitted) = all.admit(client) else {
+            tracing::debug!("connection of {client} refused: there are too many");
+            continue;
+        };
+        let Admitted(connection) = &admitted;
+        let (handle, asking) = (handle.clone(), connection.clone());
+        let service = service_fn(move |request| answer(handle.clone(), asking.clone(), request, body_bytes_max));
+        let stream = TokioIo::new(Stream::new(prepared(stream), connection.clone()));
+        let serving = graceful.watch(builder.serve_connection(stream, service));
         connections.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!("connection ended: {error}");
+            select! {
+                served = serving => if let Err(error) = served {
+                    tracing::debug!("connection ended: {error}");
+                },
+                () = admitted.0.closed() => tracing::debug!("connection of {client} closed for others"),
             }
-            drop(permit);
         });
     }
     drop(listener);
@@ -151,6 +185,7 @@ fn prepared(stream: TcpStream) -> TcpStream {
 
 async fn answer<Handle, Handling>(
     handle: Arc<Handle>,
+    connection: Arc<Connection>,
     request: Request<Incoming>,
     body_bytes_max: usize,
 ) -> Result<Response<Full<Bytes>>, HangUp>
@@ -158,20 +193,57 @@ where
     Handle: Fn(Request<Bytes>) -> Handling + Send + Sync,
     Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
 {
-    let (head, body) = request.into_parts();
+    let is_ahead = connection.asked();
+    let response =
+        response(&*handle, Peer { network: connection.network(), is_ahead }, &connection, request, body_bytes_max);
+    let response = response.await?;
+    connection.answered(response.body().len());
+    Ok(response.map(Full::new))
+}
+
+async fn response<Handle, Handling>(
+    handle: &Handle,
+    peer: Peer,
+    connection: &Connection,
+    request: Request<Incoming>,
+    body_bytes_max: usize,
+) -> Result<Response<Bytes>, HangUp>
+where
+    Handle: Fn(Request<Bytes>) -> Handling + Send + Sync,
+    Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
+{
+    let (mut head, body) = request.into_parts();
+    if !has_its_host(head.version, &head.headers) {
+        return Ok(closing(problem(StatusCode::BAD_REQUEST, "the request must have one Host header")));
+    }
     let body = match within(BODY_MS_MAX, read(body, body_bytes_max)).await {
         Some(Ok(body)) => body,
         // The sender of an incomplete body is gone or sends no valid HTTP.
         Some(Err(_)) => return Err(HangUp),
-        None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT)).map(Full::new)),
+        None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"))),
     };
+    connection.handled();
+    if peer.is_ahead {
+        // Other connections come first.
+        yield_now().await;
+    }
+    head.extensions.insert(peer);
     let too_large = body.len() > body_bytes_max;
     let handling = AssertUnwindSafe(async { handle(Request::from_parts(head, body)).await });
     let response = handling.catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("a request's handler panicked");
-        Ok(problem(StatusCode::INTERNAL_SERVER_ERROR))
+        Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end"))
     })?;
-    Ok(if too_large { closing(response) } else { response }.map(Full::new))
+    Ok(if too_large { closing(response) } else { response })
+}
+
+/// Whether a request has the header `Host` that RFC 9112 asks for. With two, a proxy and this server may believe different
+/// ones.
+fn has_its_host(version: Version, headers: &HeaderMap) -> bool {
+    match headers.get_all(HOST).iter().count() {
+        0 => version < Version::HTTP_11,
+        count => count == 1,
+    }
 }
 
 /// The body, or its first `bytes_max + 1` bytes.
@@ -213,9 +285,9 @@ fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
 }
 
 /// An RFC 9457 problem for a request that never reaches the handler.
-fn problem(status: StatusCode) -> Response<Bytes> {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{}}}"#, status.as_u16());
+fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
+    let (title, status_code) = (status.canonical_reason().unwrap_or("Error"), status.as_u16());
+    let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{status_code},"detail":"{detail}"}}"#);
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -235,6 +307,8 @@ async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::Notify;
 
@@ -247,8 +321,16 @@ mod tests {
         Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
         Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
     {
+        server_with(Limits::default(), handle).await
+    }
+
+    async fn server_with<Handle, Handling>(limits: Limits, handle: Handle) -> Server
+    where
+        Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
+        Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
+    {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        Server::start(listener, BODY_BYTES_MAX, 60_000, handle).unwrap()
+        Server::start_with(limits, listener, BODY_BYTES_MAX, 60_000, handle).unwrap()
     }
 
     /// Sends bytes and reads until the server closes.
@@ -308,6 +390,75 @@ mod tests {
     async fn a_hang_up_gives_no_answer() {
         let server = server(|_| async { Err(HangUp) }).await;
         assert_eq!(talk(&server, post("", "abc")).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_request_has_one_host_unless_it_is_older_than_that() {
+        let server = server(length).await;
+        for (version, hosts, status) in [
+            ("1.1", "host: a\r\n", 200),
+            ("1.1", "", 400),
+            ("1.1", "host: a\r\nhost: a\r\n", 400),
+            ("1.0", "", 200),
+            ("1.0", "host: a\r\nHOST: b\r\n", 400),
+        ] {
+            let close = "connection: close\r\n";
+            let answer = talk(&server, format!("GET / HTTP/{version}\r\n{hosts}{close}\r\n")).await;
+            assert!(answer.starts_with(&format!("HTTP/{version} {status} ")), "{version} {hosts:?}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_half_head_and_a_connection_without_a_request_are_closed_in_time() {
+        let server = server_with(Limits { head_ms_max: 100, idle_ms_max: 300, ..Limits::default() }, length).await;
+        let began = Instant::now();
+        assert_eq!(talk(&server, "GET / HTTP/1.1\r\nhost:").await, "");
+        assert!((100..300).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+        let answer = talk(&server, post("", "abc")).await;
+        assert!(answer.ends_with("got 3") && began.elapsed() >= Duration::from_millis(400), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_is_closed() {
+        const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+        let limits = Limits { taking_ms_max: 100, untaken_bytes_max: usize::MAX, ..Limits::default() };
+        let server = server_with(limits, |_| async { Ok(Response::new(vec![b'x'; ANSWER_BYTES].into())) }).await;
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(post("", "").as_bytes()).await.unwrap();
+        pause(500).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert!(answer.len() < ANSWER_BYTES, "it has all of it");
+        // Another one takes it.
+        let answer = talk(&server, post("connection: close\r\n", "")).await;
+        assert!(answer.len() > ANSWER_BYTES);
+    }
+
+    #[tokio::test]
+    async fn new_clients_are_served_beside_as_many_hostile_ones_as_there_may_be() {
+        let limits = Limits { connections_max: 20, of_network_max: 15, ..Limits::default() };
+        let server = server_with(limits, length).await;
+        let mut hostile = Vec::new();
+        for sent in ["", "GET / HT", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"].repeat(20) {
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            hostile.push(stream);
+            let answer = talk(&server, post("connection: close\r\n", "abc")).await;
+            assert!(answer.ends_with("got 3"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_handler_learns_what_came_before_its_turn() {
+        let server = server(|request: Request<Bytes>| async move {
+            let peer = request.extensions().get::<Peer>().copied().unwrap();
+            assert_eq!(peer.network.to_string(), "127.0.0.1");
+            Ok(Response::new(format!("<{}>", peer.is_ahead).into()))
+        })
+        .await;
+        let answers = talk(&server, post("", "a") + &post("", "b") + &post("connection: close\r\n", "c")).await;
+        let ahead: Vec<&str> = answers.split('<').skip(1).filter_map(|rest| rest.split('>').next()).collect();
+        assert_eq!(ahead, ["false", "true", "true"]);
     }
 
     #[tokio::test]

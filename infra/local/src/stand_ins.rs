@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::Request;
+use http::header::{CONTENT_TYPE, ORIGIN};
+use http::{HeaderValue, Request, Response, StatusCode};
+use serde_json::json;
 use standins::{Answer, CALL_BYTES_MAX, Effects, Service, Services};
 use tokio::net::TcpListener;
 
 use crate::http_server::{HangUp, Server};
+use crate::serve::hosts::Hosts;
 
 /// Keys that each service of `stepwarden serve` keeps: more than can be in flight at once, and about 5 MB in all.
 pub const KEYS_SERVE: usize = 8_192;
@@ -36,8 +39,11 @@ impl StandIns {
     pub fn start(listener: TcpListener, keys_max: usize) -> std::io::Result<Self> {
         let services = Arc::new(Services::new(keys_max));
         let (answering, started) = (services.clone(), Instant::now());
+        let hosts = Hosts::of(listener.local_addr()?, &[]);
         let handle = move |request: Request<Bytes>| {
-            let Answer { response, delay_ms } = answering.handle(&request, ms_since(started));
+            let refused = refusal(&hosts, &request).map(|response| Answer { response: Some(response), delay_ms: 0 });
+            let answer = refused.unwrap_or_else(|| answering.handle(&request, ms_since(started)));
+            let Answer { response, delay_ms } = answer;
             async move {
                 if delay_ms > 0 {
                     tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -86,14 +92,32 @@ impl StandIns {
     }
 }
 
+/// The answer to a request of a browser's page: the stand-ins serve none, so it is a page of another site.
+fn refusal(hosts: &Hosts, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+    // `none` is an act of a person: a typed address, a bookmark.
+    let is_page = |site: &HeaderValue| site != "none";
+    let (status, detail) = if !hosts.accept(request) {
+        (StatusCode::MISDIRECTED_REQUEST, "the stand-ins go by localhost and 127.0.0.1 only")
+    } else if request.headers().contains_key(ORIGIN) || request.headers().get_all("sec-fetch-site").iter().any(is_page)
+    {
+        (StatusCode::FORBIDDEN, "a page of a browser may not call the stand-ins")
+    } else {
+        return None;
+    };
+    let title = status.canonical_reason().unwrap_or("Error");
+    let document = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    Some(response)
+}
+
 fn ms_since(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
-
     use super::*;
     use crate::client::{Answer, Client};
 
@@ -112,6 +136,22 @@ mod tests {
         let effects: Effects = serde_json::from_slice(&effects.body).unwrap();
         assert_eq!((effects[&Service::Payment].of("o/p").effects, effects), (1, stand_ins.effects()));
         stand_ins.stop().await;
+    }
+
+    #[tokio::test]
+    async fn no_page_of_a_browser_gets_in() {
+        let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
+        let url = format!("{}/charge", stand_ins.url_of(Service::Payment));
+        for (header, status) in [
+            (("host", "evil.example"), 421),
+            (("origin", "http://localhost:3000"), 403),
+            (("sec-fetch-site", "cross-site"), 403),
+        ] {
+            let answer =
+                Client::new().post(&url, &[("idempotency-key", "o/p"), header], "{}".to_owned()).await.unwrap();
+            assert_eq!(answer.status.as_u16(), status, "{header:?}");
+        }
+        assert_eq!(stand_ins.effects()[&Service::Payment].of("o/p").effects, 0);
     }
 
     #[tokio::test]

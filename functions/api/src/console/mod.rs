@@ -34,6 +34,13 @@ pub(crate) struct File {
     text: &'static str,
 }
 
+impl File {
+    /// Whether it is a page, and not a part of one.
+    pub(crate) fn is_page(&self) -> bool {
+        self.content_type.starts_with("text/html")
+    }
+}
+
 /// A script under `/console/`, by its name.
 macro_rules! script {
     ($name:literal) => {

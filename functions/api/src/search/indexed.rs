@@ -8,7 +8,7 @@ use domain::ports::Store;
 use domain::search::Finder;
 use domain::task::{ProcessState, Task};
 
-use super::{Found, Search, walk};
+use super::{Found, Search, Work, walk};
 use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
@@ -56,10 +56,15 @@ pub(crate) async fn page(
     let page = ports.store().found(&term, place, limit).await.map_err(cursor::problem)?;
     // The store has no index.
     let Some(mut page) = page else { return walk(ports, redaction, state, (search, None), None, limit).await };
+    let fitting = search.among(ports, redaction, (state, None), &page, &mut Work::default()).await?;
+    if fitting.decided < page.tasks.len() {
+        // Only the store has the cursor that the next page begins at.
+        let shorter = ports.store().found(&term, place, fitting.decided).await.map_err(cursor::problem)?;
+        page = shorter.unwrap_or_default();
+    }
     page.tasks.retain(|task| state.is_none_or(|state| task.process_state == state));
-    let fitting = search.among(ports, redaction, &page, None, &mut 0).await?;
     let mut found = Found { from_index: true, ..Found::default() };
-    found.take(page, &fitting);
+    found.take(page, &fitting.ids);
     // Orders of any time may be in the rest.
     found.searched_back_to = None;
     found.next = match found.next {

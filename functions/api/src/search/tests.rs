@@ -282,6 +282,41 @@ fn one_call_reads_two_hundred_orders() {
     assert_eq!(fake.orders_read(), 450);
 }
 
+/// Orders with a document of 100 KiB and the same correlation id, in the index.
+fn with_large_documents(count: usize) -> Fake {
+    let fake = Fake::default();
+    let text = format!(r#"{{"a":"{}","b":"x"}}"#, "y".repeat(100 * 1024));
+    for n in 0..count {
+        fake.stores_with(task_in(&n.to_string(), ProcessState::Processed), |order| {
+            order.document = Json::document(text.as_bytes()).unwrap();
+            order.correlation_id = Some("cart-7".into());
+            order.terms = vec![Term::correlation("cart-7")];
+        });
+    }
+    fake
+}
+
+#[test]
+fn one_call_reads_two_mib_of_documents_and_the_calls_find_every_order_once() {
+    for query in ["value=x", "field=/b", "correlation=cart-7", "with=index", "with=index&value=x"] {
+        let fake = with_large_documents(50);
+        let (mut found, mut calls, mut reads, mut cursor) = (Vec::new(), 0, 0, String::new());
+        loop {
+            let answer = fake.get(&format!("/orders?{query}{cursor}"));
+            found.extend(ids(&answer));
+            calls += 1;
+            let read = fake.orders_read() - reads;
+            assert!(read <= 2 * (21 + ORDERS_AT_ONCE as u64), "{query}: {read}");
+            reads = fake.orders_read();
+            match answer.body["NextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!((found.len(), found.iter().collect::<BTreeSet<_>>().len(), calls), (50, 50, 3), "{query}");
+    }
+}
+
 #[test]
 fn a_search_ends_where_only_orders_from_long_before_are_left() {
     let fake = with_orders(1_200, ProcessState::Processed);

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX};
+use crate::tokens::{Tokens, is_plain, literal_text};
 
 /// A JSON value as its text. Cloning it copies a pointer.
 #[derive(Clone)]
@@ -103,9 +104,17 @@ impl Json {
     /// The member `name` of an object; the last one if it is repeated.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Self> {
-        let Members(members) = serde_json::from_str(self.text()).ok()?;
-        let (_, value) = members.into_iter().rev().find(|(key, _)| key_text(key).as_deref() == Some(name))?;
-        Some(Self(value.to_owned().into()))
+        let mut found = None;
+        if self.text().starts_with('{') {
+            Tokens::of(self.text()).members(|tokens, key| {
+                let value = tokens.value();
+                if literal_text(key).as_deref() == Some(name) {
+                    found = Some(value);
+                }
+            });
+        }
+        let raw: &RawValue = serde_json::from_str(found?).ok()?;
+        Some(Self(raw.to_owned().into()))
     }
 
     /// The value as the parser has it.
@@ -122,7 +131,7 @@ impl Json {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut canonical = String::with_capacity(self.text().len());
-        canonicalize(&self.0, &mut canonical);
+        canonicalize(&mut Tokens::of(self.text()), &mut canonical);
         let digest = Sha256::digest(canonical.as_bytes());
         let mut hex = String::with_capacity(64);
         for byte in digest {
@@ -210,111 +219,61 @@ pub fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D)
     T::try_from(number).map_err(|_| de::Error::custom(format_args!("{number} is too large")))
 }
 
-/// The members of an object in their order, repeated names included.
-pub(crate) struct Members<'a>(pub(crate) Vec<(&'a RawValue, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-        impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(All)
-    }
-}
-
-/// The elements of an array in their order.
-pub(crate) struct Elements<'a>(pub(crate) Vec<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-        impl<'de> Visitor<'de> for All {
-            type Value = Elements<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(element) = seq.next_element()? {
-                    elements.push(element);
-                }
-                Ok(Elements(elements))
-            }
-        }
-        deserializer.deserialize_seq(All)
-    }
-}
-
 /// The text of a string literal; `None` for one that stands for no text (a lone surrogate).
 pub(crate) fn key_text(literal: &RawValue) -> Option<Cow<'_, str>> {
-    match plain(literal) {
-        Some(_) => literal.get().get(1..literal.get().len() - 1).map(Cow::Borrowed),
-        None => serde_json::from_str(literal.get()).ok().map(Cow::Owned),
-    }
+    literal_text(literal.get())
 }
 
-/// A literal without escapes, the usual case: the characters between its quotes are its text, in its only spelling.
-fn plain(literal: &RawValue) -> Option<&str> {
-    Some(literal.get()).filter(|literal| literal.len() >= 2 && !literal.as_bytes().contains(&b'\\'))
-}
-
-/// [`NESTING_MAX`] bounds the depth of everything that [`Json::parse`] took.
-fn canonicalize(value: &RawValue, into: &mut String) {
-    let text = value.get();
-    match text.as_bytes().first() {
+/// Passes over the next value. [`NESTING_MAX`] bounds the depth of everything that [`Json::parse`] took.
+fn canonicalize(tokens: &mut Tokens<'_>, into: &mut String) {
+    match tokens.first() {
         Some(b'{') => {
-            let Ok(Members(members)) = serde_json::from_str(text) else {
-                return into.push_str(text);
-            };
-            let mut members: Vec<_> = members.into_iter().map(|(key, value)| (canonical_string(key), value)).collect();
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
             into.push('{');
-            for (position, (key, value)) in members.into_iter().enumerate() {
-                if position > 0 {
+            let begin = into.len();
+            let mut members = Vec::new();
+            tokens.members(|tokens, key| {
+                let key = canonical_string(key);
+                if !members.is_empty() {
                     into.push(',');
                 }
+                let begin = into.len();
                 into.push_str(&key);
                 into.push(':');
-                canonicalize(value, into);
+                canonicalize(tokens, into);
+                members.push((key, begin..into.len()));
+            });
+            let is_earlier = |one: &(Cow<'_, str>, _), other: &(Cow<'_, str>, _)| one.0 <= other.0;
+            if !members.is_sorted_by(is_earlier) {
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                let sorted: Vec<&str> = members.into_iter().filter_map(|(_, range)| into.get(range)).collect();
+                let sorted = sorted.join(",");
+                into.truncate(begin);
+                into.push_str(&sorted);
             }
             into.push('}');
         }
         Some(b'[') => {
-            let Ok(Elements(elements)) = serde_json::from_str(text) else {
-                return into.push_str(text);
-            };
             into.push('[');
-            for (position, element) in elements.into_iter().enumerate() {
-                if position > 0 {
+            tokens.elements(|tokens, place| {
+                if place > 0 {
                     into.push(',');
                 }
-                canonicalize(element, into);
-            }
+                canonicalize(tokens, into);
+            });
             into.push(']');
         }
-        Some(b'"') => into.push_str(&canonical_string(value)),
-        _ => into.push_str(text),
+        Some(b'"') => into.push_str(&canonical_string(tokens.value())),
+        _ => into.push_str(tokens.value()),
     }
 }
 
 /// One spelling for each string, with whatever escapes it was sent.
-fn canonical_string(literal: &RawValue) -> Cow<'_, str> {
-    if let Some(literal) = plain(literal) {
+fn canonical_string(literal: &str) -> Cow<'_, str> {
+    if is_plain(literal) {
         return Cow::Borrowed(literal);
     }
-    let spelled = key_text(literal).and_then(|text| serde_json::to_string(&text).ok());
-    spelled.map_or(Cow::Borrowed(literal.get()), Cow::Owned)
+    let spelled = literal_text(literal).and_then(|text| serde_json::to_string(&text).ok());
+    spelled.map_or(Cow::Borrowed(literal), Cow::Owned)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ pub mod template;
 #[cfg(test)]
 mod testing;
 pub mod time;
+mod tokens;
 pub mod trace;
 pub mod traceparent;
 pub mod workflow;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Elements, Json, Members, key_text};
+use crate::json::Json;
+use crate::tokens::{Token, Tokens, literal_text};
 
 /// The names of members that are redacted by default.
 pub const REDACTED_BY_DEFAULT: [&str; 4] = ["CardNumber", "Cvc", "Iban", "Password"];
@@ -32,14 +33,20 @@ impl Redaction {
     /// Whether the value of a member of this name is hidden.
     #[must_use]
     pub fn hides(&self, name: &str) -> bool {
-        !self.names.is_empty() && self.names.contains(&name.to_lowercase())
+        // Without an allocation for nearly every name: a document may have very many.
+        if name.is_ascii() {
+            return self.names.iter().any(|hidden| hidden.eq_ignore_ascii_case(name));
+        }
+        let first = name.chars().next().and_then(|first| first.to_lowercase().next());
+        let may_be = self.names.iter().any(|hidden| hidden.chars().next() == first);
+        may_be && self.names.contains(&name.to_lowercase())
     }
 
     /// The value for display: itself if nothing in it is hidden; otherwise without white space, and with the rest as
     /// written.
     #[must_use]
     pub fn shown<'a>(&self, value: &'a Json) -> Cow<'a, Json> {
-        let mut into = String::new();
+        let mut into = String::with_capacity(value.text().len());
         if self.names.is_empty() || !self.write(value.raw(), &mut into) {
             return Cow::Borrowed(value);
         }
@@ -48,47 +55,27 @@ impl Redaction {
         Cow::Owned(Json::of_raw(RawValue::from_string(into).unwrap_or_else(|_| hidden())))
     }
 
-    /// Whether anything was hidden. The depth of every [`Json`] in this program is bounded.
+    /// Whether anything was hidden.
     fn write(&self, value: &RawValue, into: &mut String) -> bool {
-        let text = value.get();
         let mut hidden = false;
-        match text.as_bytes().first() {
-            Some(b'{') => {
-                let Ok(Members(members)) = serde_json::from_str(text) else { return in_place_of_all(into) };
-                into.push('{');
-                for (position, (key, value)) in members.into_iter().enumerate() {
-                    if position > 0 {
-                        into.push(',');
-                    }
-                    into.push_str(key.get());
+        let mut tokens = Tokens::of(value.get());
+        while let Some(token) = tokens.next() {
+            match token {
+                Token::Key(key) => {
+                    into.push_str(key);
                     into.push(':');
-                    hidden |= match key_text(key).is_some_and(|name| self.hides(&name)) {
-                        true => in_place_of_all(into),
-                        false => self.write(value, into),
-                    };
-                }
-                into.push('}');
-            }
-            Some(b'[') => {
-                let Ok(Elements(elements)) = serde_json::from_str(text) else { return in_place_of_all(into) };
-                into.push('[');
-                for (position, element) in elements.into_iter().enumerate() {
-                    if position > 0 {
-                        into.push(',');
+                    if literal_text(key).is_some_and(|name| self.hides(&name)) {
+                        tokens.value();
+                        into.push_str(IN_PLACE);
+                        hidden = true;
                     }
-                    hidden |= self.write(element, into);
                 }
-                into.push(']');
+                Token::Comma => into.push(','),
+                Token::Open(text) | Token::Close(text) | Token::Scalar(text) => into.push_str(text),
             }
-            _ => into.push_str(text),
         }
         hidden
     }
-}
-
-fn in_place_of_all(into: &mut String) -> bool {
-    into.push_str(IN_PLACE);
-    true
 }
 
 #[cfg(test)]
@@ -125,5 +112,16 @@ mod tests {
         assert_eq!(*Redaction::default().shown(&value), value);
         assert!(!Redaction::default().hides("CardNumber"));
         assert!(Redaction::of(["cardnumber"]).hides("CardNumber"));
+    }
+
+    #[test]
+    fn case_makes_no_difference_in_any_script() {
+        let hidden = Redaction::of(["Größe", "ΚΩΔΙΚΟΣ", "Cvc"]);
+        for name in ["größe", "GRÖßE", "κωδικος", "κωδικοΣ", "ΚΩΔΙΚΟΣ", "cVC"] {
+            assert!(hidden.hides(name), "{name}");
+        }
+        for name in ["grösse", "κωδικοσ", "ĉvc", "é", ""] {
+            assert!(!hidden.hides(name), "{name}");
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::{Elements, Json, Members, key_text};
+use crate::json::{Json, key_text};
 use crate::redaction::Redaction;
+use crate::tokens::{Token, Tokens, literal_text};
 
 /// Longest pointer and longest value of a search, in characters.
 pub const FIND_CHARS_MAX: usize = 256;
@@ -77,20 +78,12 @@ impl Pointer {
 
     /// Whether there is a value at this position, in any of repeated members.
     pub(crate) fn occurs_in(&self, document: &RawValue) -> bool {
-        fn occurs(names: &[String], value: &RawValue) -> bool {
-            let [name, rest @ ..] = names else { return true };
-            match value.get().as_bytes().first() {
-                Some(b'{') => serde_json::from_str(value.get()).is_ok_and(|Members(members)| {
-                    let is_named = |key: &RawValue| key_text(key).as_deref() == Some(name);
-                    members.into_iter().any(|(key, value)| is_named(key) && occurs(rest, value))
-                }),
-                Some(b'[') => serde_json::from_str(value.get()).is_ok_and(|Elements(elements)| {
-                    index(name).and_then(|place| elements.get(place).copied()).is_some_and(|value| occurs(rest, value))
-                }),
-                _ => false,
-            }
+        fn occurs(names: &[String], tokens: &mut Tokens<'_>) -> bool {
+            let mut found = names.is_empty();
+            each_named(names, tokens, |rest, tokens| found |= occurs(rest, tokens));
+            found
         }
-        occurs(&self.0, document)
+        occurs(&self.0, &mut Tokens::of(document.get()))
     }
 
     /// The value at this position, as it is written.
@@ -107,21 +100,38 @@ impl Pointer {
 
     /// The value at the end of these names.
     pub(crate) fn walk<'a>(names: &[String], document: &'a RawValue) -> Option<&'a RawValue> {
-        names.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
-            Some(b'{') => {
-                let Members(members) = serde_json::from_str(value.get()).ok()?;
-                members
-                    .into_iter()
-                    .rev()
-                    .find(|(key, _)| key_text(key).as_deref() == Some(name))
-                    .map(|(_, value)| value)
+        fn last<'a>(names: &[String], tokens: &mut Tokens<'a>) -> Option<&'a str> {
+            if names.is_empty() {
+                return Some(tokens.value());
             }
-            Some(b'[') => {
-                let Elements(elements) = serde_json::from_str(value.get()).ok()?;
-                elements.get(index(name)?).copied()
-            }
-            _ => None,
-        })
+            let mut found = None;
+            each_named(names, tokens, |rest, tokens| found = last(rest, tokens));
+            found
+        }
+        last(names, &mut Tokens::of(document.get())).and_then(|text| serde_json::from_str(text).ok())
+    }
+}
+
+/// Passes over the next value. Calls `visit` with the other names for each part of it that has the first name, where
+/// the part begins; `visit` passes over the part.
+fn each_named<'a>(names: &[String], tokens: &mut Tokens<'a>, mut visit: impl FnMut(&[String], &mut Tokens<'a>)) {
+    let Some((name, rest)) = names.split_first() else {
+        tokens.value();
+        return;
+    };
+    match tokens.first() {
+        Some(b'{') => tokens.members(|tokens, key| match literal_text(key).as_deref() == Some(name) {
+            true => visit(rest, tokens),
+            false => _ = tokens.value(),
+        }),
+        Some(b'[') => {
+            let wanted = index(name);
+            tokens.elements(|tokens, place| match Some(place) == wanted {
+                true => visit(rest, tokens),
+                false => _ = tokens.value(),
+            });
+        }
+        _ => _ = tokens.value(),
     }
 }
 
@@ -133,30 +143,29 @@ impl Finder {
     pub fn finds(&self, document: &Json, redaction: &Redaction) -> bool {
         match self {
             Self::Has(place) => place.of(document.raw()).is_some(),
-            Self::Equals(place, text) => place.of(document.raw()).is_some_and(|value| has_text(value, text)),
+            Self::Equals(place, text) => place.of(document.raw()).is_some_and(|value| has_text(value.get(), text)),
             Self::Anywhere(text) => is_within(document.raw(), text, redaction),
         }
     }
 }
 
-/// The depth of every [`Json`] in this program is bounded.
-fn is_within(value: &RawValue, text: &str, redaction: &Redaction) -> bool {
-    match value.get().as_bytes().first() {
-        Some(b'{') => serde_json::from_str(value.get()).is_ok_and(|Members(members)| {
-            let shown = |key: &RawValue| !key_text(key).is_some_and(|name| redaction.hides(&name));
-            members.into_iter().any(|(key, value)| shown(key) && is_within(value, text, redaction))
-        }),
-        Some(b'[') => serde_json::from_str(value.get())
-            .is_ok_and(|Elements(elements)| elements.into_iter().any(|element| is_within(element, text, redaction))),
-        _ => has_text(value, text),
+fn is_within(document: &RawValue, text: &str, redaction: &Redaction) -> bool {
+    let mut tokens = Tokens::of(document.get());
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Key(key) if literal_text(key).is_some_and(|name| redaction.hides(&name)) => _ = tokens.value(),
+            Token::Scalar(literal) if has_text(literal, text) => return true,
+            Token::Open(_) | Token::Close(_) | Token::Comma | Token::Key(_) | Token::Scalar(_) => {}
+        }
     }
+    false
 }
 
-fn has_text(value: &RawValue, text: &str) -> bool {
-    match value.get().as_bytes().first() {
-        Some(b'"') => key_text(value).as_deref() == Some(text),
+fn has_text(literal: &str, text: &str) -> bool {
+    match literal.as_bytes().first() {
+        Some(b'"') => literal_text(literal).as_deref() == Some(text),
         Some(b'{' | b'[') => false,
-        _ => value.get() == text,
+        _ => literal == text,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::checkpoints;
-use crate::directory::OpenError;
+use crate::directory::{OpenError, own_file};
 use crate::generation::Found;
 use crate::identity::Identity;
 use crate::lock::lock;
@@ -29,6 +29,11 @@ const ROOM_BYTES: usize = 1024 * 1024;
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
+    if options.simulated.is_none() {
+        // SQLite gives the files beside it the mode of the database, and takes an empty file for a new one. It reports a
+        // failure itself. No connection is open yet, so no lock is lost when the file is closed.
+        let _created = own_file().open(file);
+    }
     let mut connection = open(file, OpenFlags::default(), options.vfs()).map_err(failed)?;
     // A refused start leaves everything as it is, for whoever examines it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;

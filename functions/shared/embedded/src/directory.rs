@@ -1,7 +1,8 @@
 //! The data directory. The engine creates it if it is missing. One process owns it at a time.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,6 +61,18 @@ pub enum OpenError {
     System(#[source] io::Error),
 }
 
+/// The mode of a new directory: orders are nobody else's business.
+const OWN_DIRECTORY: u32 = 0o700;
+/// The mode of a new file.
+const OWN_FILE: u32 = 0o600;
+
+/// Opens a file for writing, and creates one that only the owner reads. One that is there keeps its mode.
+pub(crate) fn own_file() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(OWN_FILE);
+    options
+}
+
 /// A data directory that this process owns.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -87,9 +100,8 @@ impl Directory {
 
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let not_writable = |source| OpenError::NotWritable { directory: directory.to_owned(), source };
-        fs::create_dir_all(directory).map_err(not_writable)?;
-        let lock = directory.join("stepwarden.lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(lock).map_err(not_writable)?;
+        DirBuilder::new().recursive(true).mode(OWN_DIRECTORY).create(directory).map_err(not_writable)?;
+        let lock = own_file().open(directory.join("stepwarden.lock")).map_err(not_writable)?;
         let locks = vec![lock, File::open(directory).map_err(not_writable)?];
         for lock in &locks {
             lock.try_lock().map_err(|refused| match refused {

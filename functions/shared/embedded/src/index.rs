@@ -8,6 +8,9 @@ use rusqlite::{Connection, Rows, params};
 
 use crate::rows::{self, ReadError};
 
+/// Bytes of tasks in one page. The task that reaches this number is the last: a usual one has 3 KB, but one with all
+/// outputs 256 KiB more.
+const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// The name of a list of found orders in a cursor.
 pub(crate) const FOUND: &str = "Found";
 
@@ -76,13 +79,14 @@ pub(crate) fn keep(connection: &Connection, seq: i64, terms: &[Term]) -> rusqlit
 
 /// The page of these rows. One row more than the limit shows that another page follows.
 fn page(mut rows: Rows<'_>, limit: usize, list: &str) -> Result<Page, ReadError> {
-    let (mut page, mut last) = (Page::default(), i64::MAX);
+    let (mut page, mut last, mut bytes) = (Page::default(), i64::MAX, 0);
     while let Some(row) = rows.next()? {
-        if page.tasks.len() == limit {
+        if page.tasks.len() == limit || bytes >= PAGE_BYTES_MAX {
             page.next = Some(cursor(last, list));
             break;
         }
         last = row.get(0)?;
+        bytes += rows::text(row, 1)?.len();
         page.tasks.push(rows::task(row, 1)?);
     }
     page.read = page.tasks.len();

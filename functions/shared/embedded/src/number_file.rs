@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crate::directory::own_file;
 use crate::generation::FILE;
 use crate::lock::lock;
 use crate::options::NumberFile;
@@ -29,7 +30,7 @@ impl Beside {
         let open = number.take().filter(|file| is_at(file, &path));
         let file = match open {
             Some(file) => file,
-            None => File::options().create(true).truncate(false).write(true).open(path)?,
+            None => own_file().open(path)?,
         };
         let done = used(&file);
         *number = Some(file);

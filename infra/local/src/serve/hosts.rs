@@ -17,7 +17,7 @@ const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The accepted names of the API.
 #[derive(Debug)]
-pub(super) enum Hosts {
+pub(crate) enum Hosts {
     /// Any name: the API listens to other machines, and nobody said by what names.
     Any,
     /// Only these names, in lower case, with any port.
@@ -67,7 +67,7 @@ impl PublicUrl {
     }
 
     /// The URL of an API at this address.
-    pub(super) fn of(address: SocketAddr) -> Self {
+    pub(crate) fn of(address: SocketAddr) -> Self {
         // Nobody can call the address that stands for all of them.
         let ip = match address.ip() {
             IpAddr::V4(ip) => IpAddr::V4(if ip.is_unspecified() { Ipv4Addr::LOCALHOST } else { ip }),
@@ -78,19 +78,19 @@ impl PublicUrl {
     }
 
     /// The URL.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The name of its host.
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         &self.host
     }
 }
 
 impl Hosts {
     /// The names of an API that is bound to `address`, and the `allowed` ones.
-    pub(super) fn of(address: SocketAddr, allowed: &[String]) -> Self {
+    pub(crate) fn of(address: SocketAddr, allowed: &[String]) -> Self {
         let ip = address.ip();
         if !ip.to_canonical().is_loopback() && allowed.is_empty() {
             return Self::Any;
@@ -104,17 +104,21 @@ impl Hosts {
     }
 
     /// The answer to a request with another name.
-    pub(super) fn refuse(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
-        let Self::Only(names) = self else { return None };
+    pub(crate) fn refuse(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        (!self.accept(request)).then(misdirected)
+    }
+
+    /// Whether a request has an accepted name.
+    pub(crate) fn accept(&self, request: &Request<Bytes>) -> bool {
+        let Self::Only(names) = self else { return true };
         let is_known = |authority: &Authority| {
             let has_user = authority.as_str().contains('@');
             !has_user && names.iter().any(|name| name.eq_ignore_ascii_case(authority.host()))
         };
         let parsed = |value: &HeaderValue| value.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
         let mut given = request.headers().get_all(HOST).iter();
-        let is_fine = given.all(|value| parsed(value).as_ref().is_some_and(is_known))
-            && request.uri().authority().is_none_or(is_known);
-        (!is_fine).then(misdirected)
+        given.all(|value| parsed(value).as_ref().is_some_and(is_known))
+            && request.uri().authority().is_none_or(is_known)
     }
 }
 

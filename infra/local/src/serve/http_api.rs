@@ -12,6 +12,8 @@ use http::{Request, Response};
 use tokio::net::TcpListener;
 
 use super::hosts::Hosts;
+use super::reads::Reads;
+use super::waits::Waits;
 use crate::http_server::Server;
 
 /// The submitter of all orders: the local API has no authentication.
@@ -23,6 +25,8 @@ const REQUEST_GRACE_MS: u64 = 2_000;
 struct Shared {
     api: InProcess,
     hosts: Hosts,
+    reads: Arc<Reads>,
+    waits: Arc<Waits>,
     agents: Arc<Fleet<Catalogue>>,
 }
 
@@ -49,23 +53,32 @@ pub(super) fn serve_api(
     engine: Engine,
     config: ApiConfig,
     hosts: Hosts,
+    reads: Arc<Reads>,
     agents: Arc<Fleet<Catalogue>>,
 ) -> std::io::Result<Server> {
-    let shared = Arc::new(Shared { api: InProcess { engine, config }, hosts, agents });
+    let (api, waits) = (InProcess { engine, config }, Waits::of_this_machine());
+    let shared = Arc::new(Shared { api, hosts, reads, waits, agents });
     Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
-        async move { Ok(answer(&shared, request).await) }
+        async move { Ok(answer(shared, request).await) }
     })
 }
 
-async fn answer(Shared { api, hosts, agents }: &Shared, request: Request<Bytes>) -> Response<Bytes> {
+async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<Bytes> {
+    let Shared { api, hosts, reads, waits, agents } = &*shared;
     if let Some(refusal) = hosts.refuse(&request) {
         return refusal;
     }
     if request.uri().path().starts_with(WEBHOOKS) {
         return agents.webhook(&api.engine, api, request).await;
     }
-    api::handle(&api.engine, &api.config, CALLER, request).await
+    let _waiting = waits.bound(&mut request);
+    let of_read = shared.clone();
+    let answering = move |request| async move {
+        let InProcess { engine, config } = &of_read.api;
+        api::handle(engine, config, CALLER, request).await
+    };
+    reads.answer(request, answering).await
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 
 mod bind;
 mod functions;
-mod hosts;
+pub(crate) mod hosts;
 mod http_api;
+mod reads;
 mod remotes;
+mod waits;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::Functions;
 use hosts::Hosts;
+use reads::Reads;
 
 /// The settings.
 #[derive(Debug, Clone)]
@@ -89,6 +92,8 @@ pub struct Running {
     loops: Loops,
     scheduler: Loops,
     stand_ins: Option<StandIns>,
+    /// A read that was begun ends, also when its request is cancelled: others may wait for what it loads.
+    _reads: Arc<Reads>,
 }
 
 /// Starts the API on `listener`, the functions on the queues of `engine`, the agents of `remotes`, and the supervisors.
@@ -121,7 +126,8 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address));
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
-    let api = http_api::serve_api(listener, engine.clone(), config, hosts, agents.clone())?;
+    let reads = Arc::new(Reads::start()?);
+    let api = http_api::serve_api(listener, engine.clone(), config, hosts, reads.clone(), agents.clone())?;
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {
@@ -135,7 +141,7 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
         }
     }
     let (stand_ins, Functions { engine, loops, scheduler, .. }) = (remotes.stand_ins, functions);
-    Ok(Running { engine, api, agents, loops, scheduler, stand_ins })
+    Ok(Running { engine, api, agents, loops, scheduler, stand_ins, _reads: reads })
 }
 
 impl Running {

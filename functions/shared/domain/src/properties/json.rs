@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::cases;
 use crate::json::Json;
+use crate::redaction::Redaction;
+use crate::search::{Finder, Pointer};
 
 /// Any JSON value of some depth.
 pub(super) fn value() -> impl Strategy<Value = Value> {
@@ -87,6 +89,19 @@ fn written(value: &Value, seed: u64) -> String {
     text
 }
 
+/// The values without members or elements, with the names on the way to each.
+fn leaves(value: &Value) -> Vec<(Vec<String>, &Value)> {
+    let named: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(elements) => elements.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return vec![(Vec::new(), value)],
+    };
+    let below = named
+        .into_iter()
+        .map(|(name, value)| leaves(value).into_iter().map(move |(names, leaf)| (name.clone(), names, leaf)));
+    below.flatten().map(|(name, names, leaf)| ([vec![name], names].concat(), leaf)).collect()
+}
+
 proptest! {
     #![proptest_config(cases(400))]
 
@@ -120,6 +135,32 @@ proptest! {
             let found = document.member(name).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Value>(found.text()).unwrap(), wanted);
         }
+    }
+
+    #[test]
+    fn every_value_is_found_at_its_position_and_by_its_text(value in object(), seed: u64) {
+        let document = Json::document(written(&value, seed).as_bytes()).unwrap();
+        let none = Redaction::default();
+        for (names, leaf) in leaves(&value) {
+            let place = Pointer::of_names(&names);
+            let found = place.value_in(&document).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Value>(found.text()).unwrap(), leaf);
+            prop_assert!(place.occurs_in(document.raw()));
+            let text = leaf.as_str().map_or_else(|| leaf.to_string(), str::to_owned);
+            prop_assert!(Finder::Equals(place, text.clone()).finds(&document, &none));
+            prop_assert!(Finder::Anywhere(text).finds(&document, &none));
+        }
+        prop_assert!(!Finder::Anywhere("longer than any text in it".to_owned()).finds(&document, &none));
+    }
+
+    #[test]
+    fn what_is_not_hidden_stays_as_it_is(value in object(), seed: u64) {
+        let (mut value, whole) = (value.clone(), value);
+        value.as_object_mut().unwrap().insert("hidden".to_owned(), whole);
+        let document = Json::document(written(&value, seed).as_bytes()).unwrap();
+        value["hidden"] = "[redacted]".into();
+        let shown = Redaction::of(["Hidden"]).shown(&document).into_owned();
+        prop_assert_eq!(serde_json::from_str::<Value>(shown.text()).unwrap(), value);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! The mapping of a step: what its service gets of an order, and what is kept of the answer (rule 19).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use toml::Spanned;
 use toml::de::ValueDeserializer;
 
-use crate::json::{Elements, Json, Members, key_text};
+use crate::json::Json;
 use crate::limits::{REFUSED_MAX, TEXT_CHARS_MAX};
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
 use crate::template::{BadTemplate, PathTemplate, Template};
+use crate::tokens::{Token, Tokens, literal_text};
 
 /// The encoding of a body.
 ///
@@ -218,13 +220,14 @@ impl Refuse {
     /// The entries that a document meets: a name at any depth, in any case, or a value at a pointer.
     #[must_use]
     pub fn met_by(&self, document: &Json) -> Vec<&str> {
-        let mut carried = Vec::new();
+        let mut carried = BTreeSet::new();
         if self.names != Redaction::default() {
-            names_of(document.raw(), &mut |name| {
-                if self.names.hides(name) {
-                    carried.push(name.to_lowercase());
+            for token in Tokens::of(document.text()) {
+                let Token::Key(key) = token else { continue };
+                if let Some(name) = literal_text(key).filter(|name| self.names.hides(name)) {
+                    carried.insert(name.to_lowercase());
                 }
-            });
+            }
         }
         let mut pointers = self.pointers.iter();
         let is_met = |text: &&String| match text.starts_with('/') {
@@ -232,26 +235,6 @@ impl Refuse {
             false => carried.contains(&text.to_lowercase()),
         };
         self.texts.iter().filter(is_met).map(String::as_str).collect()
-    }
-}
-
-/// Tells the names of all members. The depth of every [`Json`] in this program is bounded.
-fn names_of(value: &RawValue, tell: &mut impl FnMut(&str)) {
-    match value.get().as_bytes().first() {
-        Some(b'{') => {
-            let Ok(Members(members)) = serde_json::from_str(value.get()) else { return };
-            for (key, value) in members {
-                if let Some(name) = key_text(key) {
-                    tell(&name);
-                }
-                names_of(value, tell);
-            }
-        }
-        Some(b'[') => {
-            let Ok(Elements(elements)) = serde_json::from_str(value.get()) else { return };
-            elements.into_iter().for_each(|element| names_of(element, tell));
-        }
-        _ => {}
     }
 }
 

@@ -1,6 +1,7 @@
 //! The engine on disks that lose, fail or change.
 
 mod disk;
+mod files;
 mod log_size;
 mod loss;
 mod tallies;

@@ -1,0 +1,420 @@
+//! The open connections of a server: how many there may be, and which is closed for a new one.
+//!
+//! A client that waits for nothing, sends half a request or does not take its answer costs a connection. So when there
+//! are too many, the one that has been idle for longest is closed, and a new client is not refused. A connection whose
+//! request is being handled is never closed for another one.
+
+#![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Resource, getrlimit};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The bounds of one server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at the same time.
+    pub(super) connections_max: usize,
+    /// Connections of one network at the same time, so that it leaves some for others.
+    pub(super) of_network_max: usize,
+    /// Bytes of answers that no client has taken yet.
+    pub(super) untaken_bytes_max: usize,
+    /// The time-out of a request's head, from its first byte.
+    pub(super) head_ms_max: u64,
+    /// The time-out of a connection between two requests.
+    pub(super) idle_ms_max: u64,
+    /// The time in which a client takes [`TAKEN_BYTES_MIN`] of its answer, or all of it.
+    pub(super) taking_ms_max: u64,
+}
+
+/// What a client takes of its answer within [`Limits::taking_ms_max`], in bytes.
+pub(super) const TAKEN_BYTES_MIN: usize = 16 * 1024;
+/// Connections that this process may have at the same time, if the system allows enough open files.
+const CONNECTIONS_MAX: usize = 4_096;
+/// Of two open files one is a connection of this server. The others are for the services and the data.
+const FILES_OF_A_CONNECTION: u64 = 2;
+/// Answers that no client has taken yet, in bytes.
+const UNTAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The time-out of a request's head.
+const HEAD_MS_MAX: u64 = 10_000;
+/// The time-out of an idle connection.
+const IDLE_MS_MAX: u64 = 60_000;
+/// The time in which a client takes some of its answer.
+const TAKING_MS_MAX: u64 = 10_000;
+/// One connection of so many is closed at once when there are too many, since each time all are looked at.
+const CLOSED_AT_ONCE_SHARE: usize = 64;
+
+impl Default for Limits {
+    fn default() -> Self {
+        let connections_max = connections_max();
+        Self {
+            connections_max,
+            of_network_max: connections_max / 4 * 3,
+            untaken_bytes_max: UNTAKEN_BYTES_MAX,
+            head_ms_max: HEAD_MS_MAX,
+            idle_ms_max: IDLE_MS_MAX,
+            taking_ms_max: TAKING_MS_MAX,
+        }
+    }
+}
+
+/// Connections that a server has at the same time, by the limit of open files.
+#[must_use]
+pub fn connections_max() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files / FILES_OF_A_CONNECTION).map_or(CONNECTIONS_MAX, |files| files.min(CONNECTIONS_MAX)).max(1)
+}
+
+/// The network of a client: one address, or what is usually one customer's with IPv6.
+#[must_use]
+pub(super) fn network(address: SocketAddr) -> IpAddr {
+    const OF_64_BITS: u128 = u128::MAX << 64;
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & OF_64_BITS)),
+        ip @ IpAddr::V4(_) => ip,
+    }
+}
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// Nothing, between two requests.
+    Idle,
+    /// It sends a head.
+    Head,
+    /// It sends a body.
+    Body,
+    /// Its request is being handled.
+    Handled,
+    /// It takes an answer.
+    Taking,
+}
+
+impl Phase {
+    const fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Idle,
+            1 => Self::Head,
+            2 => Self::Body,
+            3 => Self::Handled,
+            _ => Self::Taking,
+        }
+    }
+}
+
+/// All open connections of a server.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) limits: Limits,
+    started: Instant,
+    open: Mutex<Open>,
+    untaken_bytes: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    by_number: HashMap<u64, Arc<Connection>>,
+    of_network: HashMap<IpAddr, usize>,
+    last_number: u64,
+}
+
+/// One open connection. Its own task changes it; the others look at it when there are too many.
+#[derive(Debug)]
+pub(super) struct Connection {
+    number: u64,
+    network: IpAddr,
+    all: Arc<Connections>,
+    phase: AtomicU8,
+    /// The beginning of the phase, in milliseconds from the start of the server.
+    since_ms: AtomicU64,
+    /// Bytes of the last answer that the client has not taken yet.
+    untaken_bytes: AtomicUsize,
+    /// Whether something was received since the last write.
+    is_asked: AtomicBool,
+    closed: Notify,
+}
+
+/// A connection that counts, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Admitted(pub(super) Arc<Connection>);
+
+impl Connections {
+    pub(super) fn new(limits: Limits) -> Arc<Self> {
+        let (open, untaken_bytes) = (Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes })
+    }
+
+    /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
+    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr) -> Option<Admitted> {
+        let network = network(client);
+        let mut open = self.open();
+        let count = |open: &Open| open.of_network.get(&network).copied().unwrap_or(0);
+        if count(&open) >= self.limits.of_network_max {
+            open.close_idle(|connection| connection.network == network, self.limits.connections_max);
+        }
+        if open.by_number.len() >= self.limits.connections_max {
+            open.close_idle(|_| true, self.limits.connections_max);
+        }
+        if count(&open) >= self.limits.of_network_max || open.by_number.len() >= self.limits.connections_max {
+            return None;
+        }
+        open.last_number += 1;
+        let connection = Arc::new(Connection {
+            number: open.last_number,
+            network,
+            all: self.clone(),
+            phase: AtomicU8::new(Phase::Idle as u8),
+            since_ms: AtomicU64::new(self.now_ms()),
+            untaken_bytes: AtomicUsize::new(0),
+            is_asked: AtomicBool::new(false),
+            closed: Notify::new(),
+        });
+        open.by_number.insert(connection.number, connection.clone());
+        *open.of_network.entry(network).or_default() += 1;
+        Some(Admitted(connection))
+    }
+
+    /// Closes the clients that took nothing for longest while all answers together have too many bytes.
+    fn relieve(&self) {
+        let mut excess_bytes = self.untaken_bytes.load(Relaxed).saturating_sub(self.limits.untaken_bytes_max);
+        if excess_bytes == 0 {
+            return;
+        }
+        let mut open = self.open();
+        for connection in open.longest(|connection| connection.phase() == Phase::Taking) {
+            if excess_bytes == 0 {
+                break;
+            }
+            excess_bytes = excess_bytes.saturating_sub(connection.untaken_bytes.load(Relaxed));
+            open.close(&connection);
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a server does not run for that long")]
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+}
+
+impl Open {
+    /// Closes some of these connections that have been idle for longest; then, if there are none, of the others that are
+    /// not being handled.
+    fn close_idle(&mut self, is_meant: impl Fn(&Connection) -> bool, connections_max: usize) {
+        let is_idle = |phase| matches!(phase, Phase::Idle | Phase::Head);
+        let mut candidates = self.longest(|connection| is_meant(connection) && is_idle(connection.phase()));
+        if candidates.is_empty() {
+            candidates = self.longest(|connection| is_meant(connection) && connection.phase() != Phase::Handled);
+        }
+        for connection in candidates.iter().take((connections_max / CLOSED_AT_ONCE_SHARE).max(1)) {
+            self.close(connection);
+        }
+    }
+
+    /// These connections, the one first that has been in its phase for longest.
+    fn longest(&self, is_meant: impl Fn(&Connection) -> bool) -> Vec<Arc<Connection>> {
+        let mut meant: Vec<_> = self.by_number.values().filter(|connection| is_meant(connection)).cloned().collect();
+        meant.sort_by_cached_key(|connection| (connection.since_ms.load(Relaxed), connection.number));
+        meant
+    }
+
+    fn close(&mut self, connection: &Connection) {
+        self.forget(connection);
+        connection.closed.notify_one();
+    }
+
+    fn forget(&mut self, connection: &Connection) {
+        if self.by_number.remove(&connection.number).is_none() {
+            return;
+        }
+        if let Some(count) = self.of_network.get_mut(&connection.network) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_network.remove(&connection.network);
+            }
+        }
+    }
+}
+
+impl Connection {
+    pub(super) const fn network(&self) -> IpAddr {
+        self.network
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.all.limits
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Relaxed))
+    }
+
+    /// Returns once the connection is to be closed for others.
+    pub(super) async fn closed(&self) {
+        self.closed.notified().await;
+    }
+
+    /// Bytes were received.
+    pub(super) fn received(&self) {
+        self.is_asked.store(true, Relaxed);
+        if self.phase() == Phase::Idle {
+            self.enter(Phase::Head);
+        }
+    }
+
+    /// A head is complete. Whether it was sent before the answer to the request before it (pipelining).
+    pub(super) fn asked(&self) -> bool {
+        self.enter(Phase::Body);
+        !self.is_asked.swap(false, Relaxed)
+    }
+
+    /// A body is complete.
+    pub(super) fn handled(&self) {
+        self.enter(Phase::Handled);
+    }
+
+    /// The answer of so many bytes is on its way.
+    pub(super) fn answered(&self, bytes: usize) {
+        self.untaken_bytes.fetch_add(bytes, Relaxed);
+        self.all.untaken_bytes.fetch_add(bytes, Relaxed);
+        self.enter(if bytes > 0 { Phase::Taking } else { Phase::Idle });
+        self.all.relieve();
+    }
+
+    /// The system took so many bytes. Those of heads count too, so an answer seems taken a little early.
+    pub(super) fn taken(&self, bytes: usize) {
+        self.is_asked.store(false, Relaxed);
+        let untaken_bytes = self.untaken_bytes.load(Relaxed);
+        let taken_bytes = bytes.min(untaken_bytes);
+        self.untaken_bytes.fetch_sub(taken_bytes, Relaxed);
+        self.all.untaken_bytes.fetch_sub(taken_bytes, Relaxed);
+        if taken_bytes == untaken_bytes && self.phase() == Phase::Taking {
+            self.enter(Phase::Idle);
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+        self.since_ms.store(self.all.now_ms(), Relaxed);
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let Self(connection) = self;
+        connection.taken(usize::MAX);
+        connection.all.open().forget(connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(connections_max: usize, of_network_max: usize) -> Arc<Connections> {
+        Connections::new(Limits { connections_max, of_network_max, untaken_bytes_max: 1_000, ..Limits::default() })
+    }
+
+    fn from(connections: &Arc<Connections>, address: &str) -> Option<Admitted> {
+        connections.admit(format!("{address}:4711").parse().unwrap())
+    }
+
+    async fn is_closed(Admitted(connection): &Admitted) -> bool {
+        tokio::time::timeout(std::time::Duration::from_millis(1), connection.closed()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_connection_that_was_idle_for_longest_is_closed_for_a_new_one() {
+        let all = connections(3, 3);
+        let [first, second, third] = [1, 2, 3].map(|_| from(&all, "192.0.2.1").unwrap());
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        first.0.received();
+        let fourth = from(&all, "192.0.2.1").unwrap();
+        assert!(is_closed(&second).await && !is_closed(&first).await && !is_closed(&third).await);
+        drop(second);
+        assert_eq!(all.open().by_number.len(), 3);
+        drop((first, third, fourth));
+        assert!(all.open().by_number.is_empty() && all.open().of_network.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_connection_is_closed_while_its_request_is_handled() {
+        let all = connections(2, 2);
+        let [first, second] = [1, 2].map(|_| from(&all, "192.0.2.1").unwrap());
+        for connection in [&first, &second] {
+            connection.0.received();
+            assert!(!connection.0.asked());
+            connection.0.handled();
+        }
+        assert!(from(&all, "192.0.2.1").is_none() && !is_closed(&first).await && !is_closed(&second).await);
+        second.0.answered(900);
+        let third = from(&all, "192.0.2.1").unwrap();
+        assert!(is_closed(&second).await, "it takes its answer, and none is idle");
+        drop(third);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_leaves_connections_for_others() {
+        let all = connections(4, 3);
+        let [first, ..] = &[1, 2, 3].map(|_| from(&all, "192.0.2.1").unwrap())[..] else { panic!() };
+        let other = from(&all, "192.0.2.2").unwrap();
+        let next = from(&all, "192.0.2.1").unwrap();
+        assert!(is_closed(first).await && !is_closed(&other).await);
+        drop(next);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_not_taken_have_a_bound_together() {
+        let all = connections(3, 3);
+        let [first, second, third] = [1, 2, 3].map(|_| from(&all, "192.0.2.1").unwrap());
+        for connection in [&first, &second] {
+            connection.0.answered(400);
+            tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        }
+        first.0.taken(100);
+        third.0.answered(300);
+        assert!(!is_closed(&first).await, "that is exactly as much as is allowed");
+        third.0.answered(100);
+        assert!(is_closed(&first).await && !is_closed(&second).await);
+        drop((first, second, third));
+        assert_eq!(all.untaken_bytes.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn a_request_that_is_received_before_the_answer_to_the_one_before_it_is_ahead() {
+        let all = connections(1, 1);
+        let Admitted(connection) = &from(&all, "192.0.2.1").unwrap();
+        connection.received();
+        assert!(!connection.asked());
+        connection.received();
+        connection.handled();
+        connection.answered(5);
+        connection.taken(100);
+        assert!(connection.asked());
+        connection.handled();
+        connection.answered(5);
+        connection.taken(100);
+        assert_eq!(connection.phase(), Phase::Idle);
+        connection.received();
+        assert_eq!(connection.phase(), Phase::Head);
+        assert!(!connection.asked());
+    }
+
+    #[test]
+    fn a_network_is_an_address_or_the_first_half_of_one() {
+        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(of("192.0.2.7:80"), "192.0.2.7");
+        assert_eq!(of("[::ffff:192.0.2.7]:80"), "192.0.2.7");
+        assert_eq!(of("[2001:db8:1:2:3:4:5:6]:80"), "2001:db8:1:2::");
+        assert_eq!(of("[::1]:80"), "::");
+    }
+}

@@ -1,0 +1,219 @@
+//! The threads of reads that cost much: searches, lists, documents and counts.
+//!
+//! Orders are carried out on other threads, and so is `/health`. A read waits for its turn here, and too many reads are
+//! refused; orders go on meanwhile. Searches and the other reads have turns of their own, so that a search does not hold
+//! up the overview.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// The most threads for them; with few cores, one for two of them.
+const THREADS_MAX: usize = 4;
+/// Searches that wait for their turn.
+const SEARCHES_WAITING_MAX: usize = 32;
+/// Other reads at the same time.
+const VIEWS_AT_ONCE: usize = 4;
+/// Other reads that wait for their turn.
+const VIEWS_WAITING_MAX: usize = 64;
+
+/// The threads, and the turns.
+#[derive(Debug)]
+pub(super) struct Reads {
+    /// `None` only when it ends.
+    runtime: Option<Runtime>,
+    searches: Turns,
+    views: Turns,
+}
+
+/// The turns of one kind of reads.
+#[derive(Debug)]
+struct Turns {
+    at_once: Arc<Semaphore>,
+    /// Those that have a turn or wait for one.
+    present: Arc<Semaphore>,
+}
+
+/// What a request costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    Little,
+    View,
+    Search,
+}
+
+/// Work that ends when its caller is gone.
+struct Attended<T>(JoinHandle<T>);
+
+impl Reads {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(super) fn start() -> std::io::Result<Self> {
+        let threads = (available_parallelism().map_or(1, NonZero::get) / 2).clamp(1, THREADS_MAX);
+        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("reads").enable_time().build()?;
+        let (searches, views) =
+            (Turns::new(threads, SEARCHES_WAITING_MAX), Turns::new(VIEWS_AT_ONCE, VIEWS_WAITING_MAX));
+        Ok(Self { runtime: Some(runtime), searches, views })
+    }
+
+    /// Answers a request: here if it costs little, otherwise on the threads for that, when it is its turn.
+    pub(super) async fn answer<Answering>(
+        &self,
+        request: Request<Bytes>,
+        answer: impl FnOnce(Request<Bytes>) -> Answering,
+    ) -> Response<Bytes>
+    where
+        Answering: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        let turns = match Cost::of(request.method(), request.uri().path()) {
+            Cost::Little => return answer(request).await,
+            Cost::View => &self.views,
+            Cost::Search => &self.searches,
+        };
+        let Ok(_present) = turns.present.try_acquire() else { return too_many() };
+        let (Ok(_turn), Some(runtime)) = (turns.at_once.acquire().await, &self.runtime) else { return too_many() };
+        let mut answering = Attended(runtime.spawn(answer(request)));
+        (&mut answering.0).await.unwrap_or_else(|error| {
+            tracing::error!("a read failed: {error}");
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "about:blank", "the request was not handled to its end")
+        })
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A runtime must not be awaited within another one.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Turns {
+    fn new(at_once: usize, waiting_max: usize) -> Self {
+        Self { at_once: Arc::new(Semaphore::new(at_once)), present: Arc::new(Semaphore::new(at_once + waiting_max)) }
+    }
+}
+
+impl Cost {
+    fn of(method: &Method, path: &str) -> Self {
+        let mut segments = path.split('/').skip(1);
+        let [first, _, third] = [segments.next(), segments.next(), segments.next()];
+        match (first, third) {
+            (Some("configuration"), _) => Self::View,
+            _ if !matches!(*method, Method::GET | Method::HEAD) => Self::Little,
+            (Some("orders"), Some("document")) => Self::Search,
+            (Some("orders"), _) if path == "/orders" => Self::Search,
+            // An order is read by its id, and a wait for it must not hold a turn.
+            (Some("" | "orders" | "health" | "ready" | "console" | "console.css" | "problems" | "openapi.json"), _) => {
+                Self::Little
+            }
+            _ => Self::View,
+        }
+    }
+}
+
+impl<T> Drop for Attended<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn too_many() -> Response<Bytes> {
+    let detail = "too many reads wait for their turn; orders go on";
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable", detail);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn problem(status: StatusCode, kind: &str, detail: &str) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let document = json!({"type": kind, "title": title, "status": status.as_u16(), "detail": detail});
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::thread;
+
+    use super::*;
+
+    fn get(path: &str) -> Request<Bytes> {
+        Request::get(path).body(Bytes::new()).unwrap()
+    }
+
+    #[test]
+    fn what_carries_orders_out_or_waits_for_one_stays_where_it_is() {
+        for (method, path) in [
+            (Method::GET, "/health"),
+            (Method::GET, "/ready"),
+            (Method::GET, "/"),
+            (Method::GET, "/console/main.js"),
+            (Method::GET, "/orders/0193-x"),
+            (Method::POST, "/orders"),
+            (Method::POST, "/orders/0193-x/cancel"),
+            (Method::POST, "/callbacks/t"),
+        ] {
+            assert_eq!(Cost::of(&method, path), Cost::Little, "{method} {path}");
+        }
+        for path in ["/orders", "/orders/0193-x/document"] {
+            assert_eq!(Cost::of(&Method::HEAD, path), Cost::Search, "{path}");
+        }
+        for path in ["/overview", "/metrics", "/bulk/j1", "/configuration", "/nowhere"] {
+            assert_eq!(Cost::of(&Method::GET, path), Cost::View, "{path}");
+        }
+        assert_eq!(Cost::of(&Method::POST, "/configuration"), Cost::View);
+    }
+
+    #[tokio::test]
+    async fn a_read_that_costs_much_is_on_another_thread() {
+        let reads = Reads::start().unwrap();
+        let name = |path| {
+            reads.answer(get(path), |_| async {
+                Response::new(thread::current().name().unwrap_or_default().to_owned().into())
+            })
+        };
+        assert_eq!(name("/overview").await.body(), "reads");
+        assert_eq!(name("/orders").await.body(), "reads");
+        assert_ne!(name("/health").await.body(), "reads");
+    }
+
+    #[tokio::test]
+    async fn too_many_searches_are_refused_and_other_reads_go_on() {
+        let reads = Reads::start().unwrap();
+        let present = reads.searches.present.available_permits();
+        let mut waiting: Vec<_> =
+            (0..present).map(|_| Box::pin(reads.answer(get("/orders?value=x"), |_| pending()))).collect();
+        for search in &mut waiting {
+            assert!(futures_util::poll!(search).is_pending());
+        }
+        let ok = |_| async { Response::new(Bytes::new()) };
+        let refused = reads.answer(get("/orders?value=x"), ok).await;
+        assert_eq!((refused.status().as_u16(), &refused.headers()[RETRY_AFTER]), (503, &HeaderValue::from(1)));
+        assert_eq!(reads.answer(get("/overview"), ok).await.status(), 200);
+        drop(waiting);
+        assert_eq!(reads.answer(get("/orders?value=x"), ok).await.status(), 200, "who leaves gives the turn back");
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_read_is_answered_500() {
+        let reads = Reads::start().unwrap();
+        let answer = reads.answer(get("/overview"), |_| async { panic!("this panic is part of the test") }).await;
+        assert_eq!(answer.status(), 500);
+    }
+}
