@@ -75,7 +75,7 @@ def folder(into: Path, bookings: Bookings, decided_within: str) -> Path:
     settings.write_text(re.sub(r'url = "http://localhost:\d+"', f'url = "{bookings.url}"', settings.read_text()))
     [workflow] = (into / "workflows").glob("*.toml")
     text = workflow.read_text().replace('wait_within = "3d"', f'wait_within = "{decided_within}"')
-    text = re.sub(r'(wait|wait_within) = "(\d+)d"', r'\1 = "\2s"', text)
+    text = re.sub(r'wait_within = "(\d+)d"', r'wait_within = "\1s"', text).replace('wait = "10s"', 'wait = "1s"')
     workflow.write_text(text)
     return into
 

@@ -255,12 +255,12 @@ mod tests {
     #[test]
     fn rule_40_nobody_decides_on_an_order_of_their_own_or_on_another_step() {
         for (submitter, body, detail) in [
-            (CALLER, COMMAND, format!("{CALLER} asked for it, so somebody else decides")),
-            ("Ada", COMMAND, "ada asked for it, so somebody else decides".to_owned()),
+            (CALLER, COMMAND, format!("{CALLER} posted this order, so somebody else decides")),
+            ("Ada", COMMAND, "ada posted this order, so somebody else decides".to_owned()),
             (
                 "web",
                 r#"{"By":"ada","Reason":"x","Step":"ship-order"}"#,
-                "no such step of the order waits for an approval".to_owned(),
+                "no such step of the order waits for an approval: it may be decided already".to_owned(),
             ),
         ] {
             let (fake, path) = order_asking(submitter, Action::Approve);

@@ -197,10 +197,10 @@ pub enum RemoteCommand {
     #[command(after_help = exit::HELP)]
     Settle(SettleArgs),
     /// Approve orders that wait for people: the step is done, and they go on
-    #[command(after_help = exit::HELP)]
+    #[command(after_help = format!("{}\n\n{}", orders::APPROVE_HELP, exit::HELP))]
     Approve(DecideArgs),
     /// Reject orders that wait for people: they are compensated, or held, as the workflow says
-    #[command(after_help = exit::HELP)]
+    #[command(after_help = format!("{}\n\n{}", orders::REJECT_HELP, exit::HELP))]
     Reject(DecideArgs),
     /// Write a note on an unfinished order, and say whether you take it on; nothing else changes
     #[command(after_help = exit::HELP)]

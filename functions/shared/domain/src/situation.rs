@@ -336,7 +336,7 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
 fn asked(step: &Step, until: Timestamp) -> String {
     let role = step.approval.as_ref().and_then(|approvers| approvers.role.as_deref());
     let by = role.map(|role| format!(" by {role}")).unwrap_or_default();
-    format!("{} waits for an approval{by}, until {until}.", upper(&step.name))
+    format!("Step {} waits for an approval{by}, until {until}.", step.name)
 }
 
 fn failures(step: &Step) -> String {

@@ -179,6 +179,20 @@ pub struct ActArgs {
     pub wait: WaitArgs,
 }
 
+pub(super) const APPROVE_HELP: &str = "\
+Examples:
+  stepwarden list --approval                 the orders that wait for a decision
+  stepwarden approve ID --by ann --reason 'within budget'
+  stepwarden approve ID --step approve-hotel --by ann --reason 'within budget' --wait
+                                             one of several steps; then wait until the order is settled";
+
+pub(super) const REJECT_HELP: &str = "\
+Examples:
+  stepwarden list --approval                 the orders that wait for a decision
+  stepwarden reject ID --by ann --reason 'too expensive'
+  stepwarden reject ID --step approve-hotel --by ann --reason 'too expensive' --wait
+                                             one of several steps; then wait until the order is settled";
+
 /// `stepwarden approve` and `reject`
 #[derive(Debug, Clone, Args)]
 pub struct DecideArgs {

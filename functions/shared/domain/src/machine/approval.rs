@@ -39,7 +39,7 @@ impl Command {
     #[must_use]
     pub fn refusal_of_caller(&self, task: &Task, caller: &Arc<str>) -> Option<Refused> {
         let (_, step) = self.decided(task).ok()?;
-        is_own(task, step, caller).then(|| Refused::OwnOrder(caller.clone()))
+        own(task, step, caller)
     }
 
     /// The step that the decision is about, with its index.
@@ -61,8 +61,9 @@ impl Command {
             Ok(decided) => decided,
             Err(refused) => return Some(refused),
         };
-        if is_own(task, step, &self.by) {
-            return Some(Refused::OwnOrder(self.by.clone()));
+        let own = own(task, step, &self.by);
+        if own.is_some() {
+            return own;
         }
         let output = (self.action == Action::Approve).then(|| self.approved(Timestamp::default()));
         too_large(task, output?.text().len()).map(Refused::OutputTooLarge)
@@ -82,10 +83,13 @@ impl Task {
     }
 }
 
-/// Whether the order is a person's own: they submitted it, or it names them at `not_by`.
-fn is_own(task: &Task, step: &Step, person: &str) -> bool {
+/// Why the order is a person's own: they submitted it, or it names them at `not_by`. `None` if it is not.
+fn own(task: &Task, step: &Step, person: &Arc<str>) -> Option<Refused> {
     let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
-    [not_by, task.submitter()].into_iter().flatten().any(|name| is_same_person(name, person))
+    if task.submitter().is_some_and(|name| is_same_person(name, person)) {
+        return Some(Refused::OwnOrder(person.clone()));
+    }
+    not_by.is_some_and(|name| is_same_person(name, person)).then(|| Refused::NamedInOrder(person.clone()))
 }
 
 /// Names are typed by people.

@@ -258,14 +258,17 @@ pub enum Refused {
     #[error("nobody has taken the order on")]
     NotTaken,
     /// No step waits for people, or not this one.
-    #[error("no such step of the order waits for an approval")]
+    #[error("no such step of the order waits for an approval: it may be decided already")]
     NotAsked,
     /// Several steps wait for people.
-    #[error("several steps wait for an approval: name one of them as Step")]
+    #[error("several steps wait for an approval: name one as Step, or with --step on the command line")]
     WhichStep,
-    /// Nobody decides on an order of their own.
-    #[error("{0} asked for it, so somebody else decides")]
+    /// This person posted the order, and nobody decides on an order of their own.
+    #[error("{0} posted this order, so somebody else decides")]
     OwnOrder(Arc<str>),
+    /// The order names this person at the place `not_by` of the step: it is their own too.
+    #[error("the order names {0} as the person who may not decide (not_by), so somebody else decides")]
+    NamedInOrder(Arc<str>),
     /// Only a decision ends an approval.
     #[error("an approval is not settled: resubmit the order, and it is asked for again")]
     NeedsApproval,
@@ -296,7 +299,7 @@ impl Refused {
             Self::NotTaken => "NotTaken",
             Self::NotAsked => "NotAsked",
             Self::WhichStep => "WhichStep",
-            Self::OwnOrder(_) => "OwnOrder",
+            Self::OwnOrder(_) | Self::NamedInOrder(_) => "OwnOrder",
             Self::NeedsApproval => "NeedsApproval",
             Self::NotCompensated => "NotCompensated",
         }

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Plays the four services of this example, to try it. It shows each call. The hotel's result is yours to post."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+# The ports of stepwarden.toml.
+PORTS = (9201, 9202, 9203, 9204)
+
+
+class Service(BaseHTTPRequestHandler):
+    """Keeps nothing: the answer to a call is always the same, so a repeated call does no harm."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        print(self.path, body, flush=True)
+        if self.path == "/book" and json.loads(body).get("kind") == "hotel":
+            print(f"The hotel takes it on. CALLBACK_URL={self.headers['Callback-Url']}", flush=True)
+            self.answer(202, {})
+        else:
+            self.answer(200, {"booking": "B-1", "payment": "P-1"})
+
+    def answer(self, status: int, members: dict[str, str]) -> None:
+        body = json.dumps(members).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+for port in PORTS:
+    threading.Thread(target=ThreadingHTTPServer(("127.0.0.1", port), Service).serve_forever, daemon=True).start()
+print("ready; Ctrl-C ends it", flush=True)
+try:
+    threading.Event().wait()
+except KeyboardInterrupt:
+    pass
