@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
@@ -166,10 +166,9 @@ impl World {
         }
         let api_config = self.customers.api(&mut self.shared.lock(), invocation);
         let phase = ports.who.phase.clone();
-        let work =
-            Box::pin(
-                async move { Done::Answered(Box::new(api::handle(&ports, &api_config, "customer", request).await)) },
-            );
+        let work = Box::pin(async move {
+            Done::Answered(Box::new(api::handle(&ports, &api_config, &Caller::unrestricted("customer"), request).await))
+        });
         self.executor.begin(work, phase);
         self.jobs.insert(invocation, Job::ApiConfig(ask));
     }

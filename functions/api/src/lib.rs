@@ -16,6 +16,7 @@ mod answers;
 mod body;
 mod bulk;
 mod callbacks;
+mod caller;
 mod config;
 mod configuration;
 mod console;
@@ -55,19 +56,19 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 
+pub use crate::caller::{Caller, NotARole, Role};
 pub use crate::config::{ApiConfig, BODY_BYTES_MAX};
 pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
 
-/// Answers one request. `caller` is the submitter by the host's authentication; idempotency keys are per caller. The
-/// host has read the body, up to one byte more than [`BODY_BYTES_MAX`].
+/// Answers one request of `caller`, by the host's authentication; idempotency keys are per caller. The host has read the body, up to one byte more than [`BODY_BYTES_MAX`].
 ///
 /// Every failure is an answer too: a problem document with a stable `type`.
 pub async fn handle(
     ports: &impl ApiPorts,
     config: &ApiConfig,
-    caller: &str,
+    caller: &Caller,
     request: Request<Bytes>,
 ) -> Response<Bytes> {
     let (parts, body) = request.into_parts();
@@ -75,7 +76,7 @@ pub async fn handle(
     let response = match answer(ports, config, caller, verb, &parts, &body).await {
         Ok(response) => response,
         Err(problem) => {
-            problem.log(caller, callbacks::without_token(parts.uri.path()));
+            problem.log(caller.name(), callbacks::without_token(parts.uri.path()));
             problem.response()
         }
     };
@@ -85,7 +86,7 @@ pub async fn handle(
 async fn answer(
     ports: &impl ApiPorts,
     config: &ApiConfig,
-    caller: &str,
+    who: &Caller,
     verb: Verb,
     parts: &Parts,
     body: &Bytes,
@@ -98,11 +99,13 @@ async fn answer(
     if matches!(verb, Verb::Get | Verb::Head) && !route.is_cheap() && !(route.is_page() && site::is_opened(headers)) {
         site::check(headers, parts.uri.authority())?;
     }
+    who.check(route, verb)?;
+    let caller = &**who.name();
     match (route, verb) {
-        (Route::Orders, Verb::Post) => orders::post(ports, config, caller, headers, body).await,
-        (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, config, query).await,
-        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, config, id, headers).await,
-        (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, config, id).await,
+        (Route::Orders, Verb::Post) => orders::post(ports, config, who, headers, body).await,
+        (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, config, who, query).await,
+        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, config, who, id, headers).await,
+        (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, config, who, id).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
         (Route::Again(id), Verb::Post) => again::post(ports, config, caller, id, headers, body).await,
         (Route::Callback(token), Verb::Post) => callbacks::result(ports, config, token, headers, body).await,
@@ -260,7 +263,8 @@ mod tests {
         }
         let (fake, config) = (Fake::default(), ApiConfig::default());
         let request = Request::get("/health").body(Bytes::new()).unwrap();
-        let response = on_any_thread(handle(&fake, &config, "shop", request)).now_or_never().unwrap();
+        let response =
+            on_any_thread(handle(&fake, &config, &Caller::unrestricted("shop"), request)).now_or_never().unwrap();
         assert_eq!(response.status(), 200);
     }
 }

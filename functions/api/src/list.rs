@@ -13,6 +13,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Response, StatusCode};
 use wire::OrderList;
 
+use crate::caller::Caller;
 use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
@@ -20,8 +21,14 @@ use crate::search::{self, DOCUMENTS_BYTES_MAX, Found, ORDERS_AT_ONCE, Search};
 use crate::view::{TaskView, listed};
 use crate::{cursor, query, reply};
 
-/// `GET /orders`: a page of orders. A page of a search may be short, or empty, and still not be the last.
-pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
+/// `GET /orders`: a page of orders. A page of a search, or of an application's own orders, may be short, or empty, and
+/// still not be the last.
+pub(crate) async fn orders(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &Caller,
+    query: &str,
+) -> Result<Response<Bytes>, Problem> {
     let [
         state,
         limit,
@@ -74,10 +81,12 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     let seal = |next: String| cursor::seal(&list, &next);
     let is_search = search.is_some();
     let ask = async |limit: usize| -> Result<Found, Problem> {
-        match &search {
-            Some(search) => search::page(ports, config, state, search, after.clone(), limit).await,
-            None => Ok(cursor::page(ports, state, after.as_deref(), limit).await?.into()),
-        }
+        let mut found = match &search {
+            Some(search) => search::page(ports, config, state, search, after.clone(), limit).await?,
+            None => cursor::page(ports, state, after.as_deref(), limit).await?.into(),
+        };
+        found.tasks.retain(|task| caller.may_read(task));
+        Ok(found)
     };
     let mut found = ask(limit).await?;
     let mut indexes = HashMap::new();

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use aws::config::{Config, Function};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, telemetry};
@@ -19,5 +19,8 @@ async fn run() -> Result<(), Error> {
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
-    lambda::http_api(async |caller, request| api::handle(&ports, &api_config, &caller, request).await).await
+    lambda::http_api(async |caller, request| {
+        api::handle(&ports, &api_config, &Caller::unrestricted(caller), request).await
+    })
+    .await
 }

@@ -13,6 +13,7 @@ use http::{HeaderMap, Response};
 
 use crate::accept::{Given, Repeat, take};
 use crate::body;
+use crate::caller::Caller;
 use crate::config::ApiConfig;
 use crate::key::idempotency_key;
 use crate::ports::ApiPorts;
@@ -36,17 +37,22 @@ const WITHOUT_KEY: Repeat = Repeat {
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     config: &ApiConfig,
-    caller: &str,
+    caller: &Caller,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     body::check(headers, body)?;
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
-    let given = read(ports, caller, key.as_deref(), body)?;
+    let given = read(ports, caller.name(), key.as_deref(), body)?;
+    if let Some(channel) = &given.order.reply_channel
+        && !caller.may_use(channel)
+    {
+        return Err(Problem::member("ReplyChannel", "is not the name of a registered channel of yours"));
+    }
     let repeat = if key.is_some() { WITH_KEY } else { WITHOUT_KEY };
     let span = trace::posted("/orders", given.order.order_id, traced(headers));
-    take(ports, config, caller, repeat, wait, given, span).await
+    take(ports, config, caller.name(), repeat, wait, given, span).await
 }
 
 /// The order for the queue: the body unchanged, and the values of the reserved members.

@@ -12,7 +12,7 @@ use domain::limits::NAME_CHARS_MAX;
 use domain::machine::Refused;
 use domain::ports::{PortError, PortErrorKind};
 use domain::task::ProcessState;
-use http::header::{ALLOW, RETRY_AFTER};
+use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::config::BODY_BYTES_MAX;
@@ -29,6 +29,10 @@ pub(crate) enum Problem {
     UnknownRoute,
     #[error("this path takes {allow}")]
     WrongMethod { allow: &'static str },
+    #[error("this needs a token that is known here, as Authorization: Bearer TOKEN")]
+    Unauthenticated,
+    #[error("this needs the role {needed}")]
+    Forbidden { needed: String },
     #[error("a page of another site may not use this API; its browser says so in Sec-Fetch-Site or Origin")]
     CrossSite,
     #[error("the body is over the limit of {BODY_BYTES_MAX} bytes")]
@@ -173,6 +177,9 @@ impl Problem {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::VersionChanged { version } => response = reply::tagged(response, *version),
+            Self::Unauthenticated => {
+                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
             Self::UnknownRoute
             | Self::BodyTooLarge
             | Self::MediaType
@@ -187,6 +194,7 @@ impl Problem {
             | Self::NoOrder
             | Self::StateForbids { .. }
             | Self::CrossSite
+            | Self::Forbidden { .. }
             | Self::NoJob
             | Self::JobForbids { .. }
             | Self::NoService
@@ -208,6 +216,8 @@ impl Problem {
         match self {
             Self::UnknownRoute => Kind::UnknownRoute,
             Self::WrongMethod { .. } => Kind::WrongMethod,
+            Self::Unauthenticated => Kind::Unauthenticated,
+            Self::Forbidden { .. } => Kind::Forbidden,
             Self::CrossSite => Kind::CrossSite,
             Self::BodyTooLarge => Kind::BodyTooLarge,
             Self::MediaType => Kind::MediaType,

@@ -51,6 +51,14 @@ kinds! {
     WrongMethod METHOD_NOT_ALLOWED "method-not-allowed" "Method not allowed"
         "The path is known, and takes other methods than this one."
         "Use a method that the header Allow lists."
+    Unauthenticated UNAUTHORIZED "unauthenticated" "Who calls is not known"
+        "This deployment knows its callers by tokens, and the request has none that is known: it is missing, mistyped or \
+         removed."
+        "Send Authorization: Bearer TOKEN. On the command line set STEPWARDEN_TOKEN. Who runs the server makes a token \
+         with `stepwarden token add`."
+    Forbidden FORBIDDEN "forbidden" "Not one of the caller's roles"
+        "The caller is known, and no role of its token may make this call; detail names the roles that may."
+        "Use a token with that role. Who runs the server gives it one with `stepwarden token add`."
     CrossSite FORBIDDEN "cross-site" "Called from another site"
         "A browser says, in Sec-Fetch-Site or Origin, that a page of another site wants to post here, or to read what \
          costs work. That is refused, since the visitor may know nothing of it."

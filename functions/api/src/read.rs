@@ -6,6 +6,7 @@ use domain::order::{AgainOf, Order};
 use domain::ports::Store;
 use http::{HeaderMap, Response, StatusCode};
 
+use crate::caller::Caller;
 use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
@@ -17,6 +18,7 @@ use crate::{etag, prefer::Wait, reply};
 pub(crate) async fn order(
     ports: &impl ApiPorts,
     config: &ApiConfig,
+    caller: &Caller,
     id: &str,
     headers: &HeaderMap,
 ) -> Result<Response<Bytes>, Problem> {
@@ -27,7 +29,7 @@ pub(crate) async fn order(
         Some(wait) => ports.store().settled(order_id, wait.ms()).await,
         None => ports.store().task(order_id).await,
     };
-    let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let task = task.map_err(Problem::unread)?.filter(|task| caller.may_read(task)).ok_or(Problem::NoOrder)?;
     let response = reply::json(StatusCode::OK, &whole(&task, config.redaction()));
     let response = etag::unless_known(response, headers, task.version)?;
     Ok(match wait {
@@ -37,9 +39,15 @@ pub(crate) async fn order(
 }
 
 /// `GET /orders/{id}/document`: the application's document, redacted.
-pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn document(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &Caller,
+    id: &str,
+) -> Result<Response<Bytes>, Problem> {
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
-    let order = ports.store().order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let order = ports.store().order(order_id).await.map_err(Problem::unread)?;
+    let order = order.filter(|order| caller.may_read_order(order)).ok_or(Problem::NoOrder)?;
     let again = ports.store().order(order_id.again()).await.map_err(Problem::unread)?;
     let Order {
         order_id,

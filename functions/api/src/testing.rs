@@ -27,7 +27,7 @@ use futures_util::FutureExt;
 use memory::Memory;
 use serde_json::Value;
 
-use crate::{ApiConfig, handle};
+use crate::{ApiConfig, Caller, handle};
 
 /// A sample order.
 pub(crate) const ORDER: &str = r#"{"Item":"book","Total":12.50}"#;
@@ -158,6 +158,18 @@ impl Fake {
     pub(crate) fn call_as(
         &self,
         caller: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        self.call_by(&Caller::unrestricted(caller), method, path, headers, body)
+    }
+
+    /// Sends a request of this caller.
+    pub(crate) fn call_by(
+        &self,
+        caller: &Caller,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::{Agent, Answer, Call, Policy, Service};
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::definition::Catalogue;
 use domain::instance::Instance;
@@ -100,7 +100,12 @@ impl Carry {
     fn post(&self, orders: usize) {
         for number in 0..orders {
             let request = http::Request::post("/orders").body(Bytes::from(document(number as u64)));
-            let answer = now(api::handle(&self.memory, &self.api_config, "shop", request.expect("a request")));
+            let answer = now(api::handle(
+                &self.memory,
+                &self.api_config,
+                &Caller::unrestricted("shop"),
+                request.expect("a request"),
+            ));
             assert_eq!(answer.status(), 202);
         }
     }

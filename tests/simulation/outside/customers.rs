@@ -1,6 +1,6 @@
 //! Customers and operators at the API.
 
-use api::{ApiConfig, ApiPorts};
+use api::{ApiConfig, ApiPorts, Caller};
 use domain::id::OrderId;
 use http::{Request, Response};
 
@@ -25,7 +25,7 @@ pub(in crate::simulation) async fn post(
         return customer.order;
     }
     let post = Request::post("/orders").header("Idempotency-Key", &customer.key).body(customer.document);
-    let answer = api::handle(ports, config, "customer", post.unwrap_or_default()).await;
+    let answer = api::handle(ports, config, &Caller::unrestricted("customer"), post.unwrap_or_default()).await;
     if let (200 | 202, Some(order)) = (answer.status().as_u16(), order_in(&answer)) {
         let mut outside = outside.lock();
         outside.note(&format!("customer-{number}").into(), Some(order), "accepted");
@@ -54,7 +54,7 @@ pub(in crate::simulation) async fn may_act(
 /// An operator asks for something. It may be refused.
 pub(in crate::simulation) async fn act(ports: &impl ApiPorts, config: &ApiConfig, order: OrderId, action: &str) {
     let wish = Request::post(format!("/orders/{order}/{action}")).body(r#"{"By":"op","Reason":"why not"}"#.into());
-    let _ = api::handle(ports, config, "op", wish.unwrap_or_default()).await;
+    let _ = api::handle(ports, config, &Caller::unrestricted("op"), wish.unwrap_or_default()).await;
 }
 
 fn order_in(response: &Response<bytes::Bytes>) -> Option<OrderId> {

@@ -1,6 +1,6 @@
 //! The API as a whole: any request.
 
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::ports::{DeadLetterRecords, Inserted, Records, Seen, Source, Store};
 use domain::task::{ProcessState, Watch};
@@ -50,7 +50,7 @@ pub(super) fn run(input: &[u8]) {
 fn answer(memory: &Memory, request: Request<Bytes>) -> Response<Bytes> {
     let ports = Faulty::new(memory.clone());
     let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory", "payment"]);
-    drive(memory, &ports, api::handle(&ports, &api_config, "shop", request)).expect("an answer")
+    drive(memory, &ports, api::handle(&ports, &api_config, &Caller::unrestricted("shop"), request)).expect("an answer")
 }
 
 fn check(method: &str, response: &Response<Bytes>) {

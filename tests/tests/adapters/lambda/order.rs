@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use aws::config::{Config, Function};
 use aws::ports::Ports;
 use bytes::Bytes;
@@ -126,7 +126,7 @@ async fn carry_through(document: &str) -> (usize, usize) {
     let instance = ports.instance(&config, Function::Scheduler).unwrap();
     let api_config = ApiConfig::new(config.reply_channels.keys().cloned());
     let post = http::Request::post("/orders").body(Bytes::from(document.to_owned())).unwrap();
-    let accepted = api::handle(&ports, &api_config, "shop", post).await;
+    let accepted = api::handle(&ports, &api_config, &Caller::unrestricted("shop"), post).await;
     let accepted: Value = serde_json::from_slice(accepted.body()).unwrap();
     let submissions = queue.next("submission").unwrap();
     assert!(submission::handle(&ports, &instance, submissions).await.0.is_empty());

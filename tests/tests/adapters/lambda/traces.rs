@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agents::{AgentSettings, HttpClients, http_agent};
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use aws::config::Function as OnLambda;
 use aws::ports::Ports;
 use aws::telemetry::{Settings, Telemetry};
@@ -82,7 +82,7 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     if let Some(caller) = caller {
         post.headers_mut().insert("traceparent", caller.parse().unwrap());
     }
-    let accepted = api::handle(&ports, &ApiConfig::default(), "shop", post).await;
+    let accepted = api::handle(&ports, &ApiConfig::default(), &Caller::unrestricted("shop"), post).await;
     assert_eq!(accepted.status(), 202);
     let accepted: serde_json::Value = serde_json::from_slice(accepted.body()).unwrap();
     let mut attributes: Vec<Option<String>> = Vec::new();
