@@ -4,6 +4,7 @@ mod api;
 mod folder;
 mod operate;
 mod orders;
+mod token;
 mod workflow;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ pub use orders::{
     ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
     ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
+pub use token::{TokenCommand, TokensFile};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
 use crate::exit;
@@ -61,7 +63,7 @@ Examples:
 ";
 
 /// The commands that call no API, and the option of the others that they have all the same.
-const LOCAL: [(&str, Option<&str>); 7] = [
+const LOCAL: [(&str, Option<&str>); 8] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -69,6 +71,7 @@ const LOCAL: [(&str, Option<&str>); 7] = [
     ("init", None),
     ("completions", None),
     ("check", Some("output")),
+    ("token", Some("output")),
 ];
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
@@ -260,6 +263,13 @@ pub enum RemoteCommand {
         #[command(subcommand)]
         command: ContextCommand,
     },
+    /// Make, list and remove the tokens by which `serve --tokens` knows its callers
+    #[command(after_help = token::TOKEN_HELP)]
+    Token {
+        /// The action
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -268,9 +278,16 @@ pub enum RemoteCommand {
 /// `stepwarden serve`
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Address to listen on; 0.0.0.0 lets other machines in, without a password
+    /// Address to listen on. 0.0.0.0 lets other machines in, and needs --tokens, or --no-auth
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
+    /// The callers, each with a token and roles: a file of `stepwarden token add`. It is read again when it changes.
+    /// Without it, anybody who reaches the API may do everything
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// Let other machines do everything, without a token: something else keeps strangers out
+    #[arg(long, conflicts_with = "tokens")]
+    pub no_auth: bool,
     /// A further host name to accept, for a proxy that passes Host on (repeatable). On a loopback address, serve
     /// accepts only localhost, 127.0.0.1, ::1 and these names: a defence against DNS rebinding. On any other address
     /// Host is checked only if a name is given

@@ -62,6 +62,8 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         supervise_every,
         supervisors,
         config,
+        tokens,
+        no_auth,
         ..
     } = args;
     let redacted = args.redact;
@@ -69,7 +71,8 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;
-    let serving = Serving { host, port, data, accept_loss, json_logs, reply_channels, remotes, config, setup };
+    let serving =
+        Serving { host, port, data, accept_loss, json_logs, reply_channels, remotes, tokens, no_auth, config, setup };
     let served = run::serve(serving).await;
     sending.stop().await;
     if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {

@@ -141,7 +141,7 @@ mod tests {
             }
         }
         checked.sort();
-        assert_eq!(checked, ["parallel", "providers", "returns", "shop"]);
+        assert_eq!(checked, ["parallel", "providers", "returns", "shop", "webhooks"]);
     }
 
     #[test]

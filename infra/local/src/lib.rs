@@ -26,6 +26,7 @@ pub mod stand_ins;
 pub mod step;
 pub mod stop;
 pub mod ticker;
+pub mod tokens;
 pub mod traces;
 
 pub use ending::Ending;

@@ -17,10 +17,11 @@ use tokio::select;
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
-use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
+use crate::serve::{self, BindError, Callers, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
 use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
+use crate::tokens::TokensError;
 
 /// The exit status after a third signal: 128 plus the number of SIGINT.
 const IMPATIENT: i32 = 130;
@@ -42,6 +43,10 @@ pub struct Serving {
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
     pub remotes: RemoteSettings,
+    /// The file of tokens of callers.
+    pub tokens: Option<PathBuf>,
+    /// Whether other machines may call without a token.
+    pub no_auth: bool,
     /// The configuration folder that is applied at the start. `None`: what was applied before, or what ships.
     pub config: Option<PathBuf>,
     /// All other settings. The names of the reply channels are filled in.
@@ -57,6 +62,15 @@ pub enum RunError {
     /// Two reply channels have the same name.
     #[error(transparent)]
     NameTwice(#[from] NameTwice),
+    /// The file of tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// Other machines could do everything.
+    #[error(
+        "--host {0} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token add \
+         --help`), or --no-auth if something else keeps strangers out"
+    )]
+    OpenToAll(IpAddr),
     /// The agents cannot be built.
     #[error(transparent)]
     Remotes(#[from] RemotesError),
@@ -93,8 +107,13 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, accept_loss, json_logs, mut reply_channels, mut remotes, config, setup } = serving;
+    let Serving { host, port, data, accept_loss, json_logs, tokens, no_auth, config, setup, .. } = serving;
+    let (mut reply_channels, mut remotes) = (serving.reply_channels, serving.remotes);
     let mut signals = Signals::catch()?;
+    let callers = tokens.as_deref().map(Callers::with_tokens).transpose()?.unwrap_or_default();
+    if callers.are_all_trusted() && !no_auth && !host.to_canonical().is_loopback() {
+        return Err(RunError::OpenToAll(host));
+    }
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
         remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
@@ -124,7 +143,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     if sinks.names().is_empty() && has_sinks_applied(&engine).await? {
         tracing::warn!("the applied configuration names sinks of alerts, and none is told: start with --config DIR");
     }
-    let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), ..setup };
+    let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
     let paused = setup.paused;
     let running = serve::start(listener, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));

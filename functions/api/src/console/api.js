@@ -4,6 +4,8 @@ const PATIENCE_MS = 10_000;
 // Answers with an entity tag, by path. For a repeated request the API answers 304 if the resource did not change.
 const known = new Map();
 const KNOWN_MAX = 50;
+const TOKEN = "stepwarden.token";
+let token = stored();
 
 /** The API answered with a problem. `status` 0: it did not answer. */
 export class Problem extends Error {
@@ -15,10 +17,41 @@ export class Problem extends Error {
     this.tag = tag ?? null;
   }
 
+  /** The API asks who calls. */
+  get asksForToken() {
+    return this.type.endsWith("/problems/unauthenticated");
+  }
+
   /** The API sent no answer, or a proxy answered for it. The console does not know the state of the API. */
   get isAway() {
     return this.status === 0 || this.status === 502 || this.status === 504;
   }
+}
+
+function stored() {
+  try {
+    return sessionStorage.getItem(TOKEN) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Sends this token with each call from now on, until the tab is closed. An empty one is none. */
+export function setToken(text) {
+  token = text;
+  known.clear();
+  forGood.clear();
+  try {
+    if (text) sessionStorage.setItem(TOKEN, text);
+    else sessionStorage.removeItem(TOKEN);
+  } catch {
+    // It is kept until the page is loaded again.
+  }
+}
+
+/** Whether calls have a token. */
+export function hasToken() {
+  return token !== "";
 }
 
 /** Reads `path`, such as `orders/1`. Returns the JSON. If it has an entity tag, `tagOf` returns the tag. */
@@ -81,9 +114,16 @@ export function withQuery(path, parameters) {
 
 async function call(path, { signal, ...init }) {
   const late = AbortSignal.timeout(PATIENCE_MS);
+  const headers = token ? { ...init.headers, Authorization: `Bearer ${token}` } : init.headers;
   const either = signal ? AbortSignal.any([signal, late]) : late;
   try {
-    return await fetch(`./${path}`, { cache: "no-store", credentials: "same-origin", ...init, signal: either });
+    return await fetch(`./${path}`, {
+      cache: "no-store",
+      credentials: "same-origin",
+      ...init,
+      headers,
+      signal: either,
+    });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, { detail: late.aborted ? "the API did not answer within 10 s" : "the API cannot be reached" });

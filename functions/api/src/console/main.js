@@ -12,6 +12,7 @@ import { overview } from "./overview.js";
 import { heading, notice } from "./parts.js";
 import { plan } from "./plan.js";
 import { service } from "./service.js";
+import { showSignOut, signIn } from "./signin.js";
 import { clock, tick } from "./time.js";
 import { workflow, workflows } from "./workflows.js";
 
@@ -118,6 +119,7 @@ async function refresh() {
     const fresh = await of.view.load(of, mine.signal);
     if (mine.signal.aborted) return;
     data = { fresh };
+    showSignOut(navigate);
     back();
     redraw();
     schedule(document.hidden ? EVERY_HIDDEN_MS : EVERY_MS);
@@ -168,9 +170,16 @@ function failed(problem) {
     return;
   }
   back();
+  if (problem.asksForToken) {
+    data = null;
+    showSignOut(navigate);
+    show(signIn(navigate), signIn.title, true);
+    return;
+  }
   // The view stays the same: an order that was just accepted appears once it is stored.
   data = null;
-  const words = problem.status === 401 || problem.status === 403 ? "You may not see this." : problem.message;
+  const isRefused = problem.status === 401 || (problem.status === 403 && !problem.type.endsWith("/problems/forbidden"));
+  const words = isRefused ? "You may not see this." : problem.message;
   const more =
     problem.status === 404 && route.view === order
       ? h(

@@ -76,6 +76,7 @@ const FILES: &[File] = &[
     script!("plan.js"),
     script!("service.js"),
     script!("services.js"),
+    script!("signin.js"),
     script!("time.js"),
     script!("timeline.js"),
     script!("words.js"),

@@ -25,7 +25,8 @@ pub struct ApiArgs {
     /// STEPWARDEN_CONTEXT, else the current context
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
-    /// Authentication; default: `iam` for an API Gateway URL, otherwise `none`
+    /// Authentication; default: `iam` for an API Gateway URL; elsewhere `bearer` if STEPWARDEN_TOKEN is set and the URL
+    /// is https or of this machine, otherwise `none`
     #[arg(long, global = true, value_name = "HOW")]
     pub auth: Option<AuthMode>,
     /// AWS region for --auth iam, if the URL does not contain it

@@ -26,6 +26,7 @@ mod overview;
 mod query;
 mod submit;
 mod system;
+mod token;
 mod watch;
 mod workflows;
 
@@ -106,6 +107,7 @@ async fn carried_out(
         RemoteCommand::Apply(args) => apply::run(&context()?, &args).await,
         RemoteCommand::Check(args) => check::run(&args, api.output, paint),
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
+        RemoteCommand::Token { command } => token::run(&command, api.output, paint),
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
@@ -148,6 +150,7 @@ fn changes(command: &RemoteCommand) -> bool {
         // It says where it is when it starts.
         | RemoteCommand::Console(_)
         | RemoteCommand::Context { .. }
+        | RemoteCommand::Token { .. }
         | RemoteCommand::Completions(_) => false,
     }
 }

@@ -61,7 +61,8 @@ pub enum AuthError {
 }
 
 impl Auth {
-    /// The requested mode. By default `iam` for an API Gateway URL, otherwise `none`.
+    /// The requested mode. By default `iam` for an API Gateway URL. Elsewhere the token of the environment if there is
+    /// one that may be sent there, and else none.
     pub(super) fn choose(
         mode: Option<AuthMode>,
         target: &Target,
@@ -69,8 +70,13 @@ impl Auth {
         profile: Option<&str>,
         environment: Environment,
     ) -> Result<Self, AuthError> {
-        let signed = if target.region().is_some() { AuthMode::Iam } else { AuthMode::None };
-        match mode.unwrap_or(signed) {
+        let may_have_token = environment.token.is_some() && not_in_the_clear("a token", target).is_ok();
+        let unasked = match target.region() {
+            Some(_) => AuthMode::Iam,
+            None if may_have_token => AuthMode::Bearer,
+            None => AuthMode::None,
+        };
+        match mode.unwrap_or(unasked) {
             AuthMode::None => Ok(Self::None),
             AuthMode::Bearer => {
                 let token = environment.token.ok_or(AuthError::NoToken)?;
@@ -147,6 +153,15 @@ mod tests {
         assert!(matches!(&signed, Auth::Iam(iam) if iam.region == "eu-central-1"), "{signed:?}");
         let local = chosen(None, "http://127.0.0.1:3000", Environment::default()).unwrap();
         assert!(matches!(local, Auth::None), "{local:?}");
+        let with_token = |url| chosen(None, url, Environment { token: Some("t".to_owned()), ..Environment::default() });
+        for (url, is_sent) in [
+            ("http://127.0.0.1:3000", true),
+            ("https://orders.example.com", true),
+            ("http://orders.example.com", false),
+            ("https://a1.execute-api.eu-central-1.amazonaws.com", false),
+        ] {
+            assert_eq!(matches!(with_token(url).unwrap(), Auth::Bearer(_)), is_sent, "{url}");
+        }
     }
 
     #[test]

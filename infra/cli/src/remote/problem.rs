@@ -104,6 +104,9 @@ impl Problem {
     pub fn advice(&self, auth: AuthMode) -> Option<String> {
         let advice = match (self.status, self.kind.as_str()) {
             (401, _) => not_known(auth),
+            (403, "forbidden") => {
+                "take a token with that role; who runs the server makes one with `stepwarden token add`".to_owned()
+            }
             (403, _) => not_allowed(auth),
             (404, "order-not-found") => {
                 format!("was it accepted just now? It is stored in a moment: `stepwarden get {} --wait`", self.order())
@@ -158,8 +161,12 @@ fn other_words(answer: &Response<Bytes>) -> String {
 
 fn not_known(auth: AuthMode) -> String {
     match auth {
-        AuthMode::None => "the API requires authentication: give --auth iam or --auth bearer".to_owned(),
-        AuthMode::Bearer => "the token in STEPWARDEN_TOKEN is not accepted; it may have expired".to_owned(),
+        AuthMode::None => {
+            "the API requires authentication: set STEPWARDEN_TOKEN to a token, or give --auth iam".to_owned()
+        }
+        AuthMode::Bearer => {
+            "the token in STEPWARDEN_TOKEN is not accepted; it may have expired, or been removed".to_owned()
+        }
         AuthMode::Iam => {
             "the AWS credentials are not accepted; they may have expired, or --profile may be wrong".to_owned()
         }

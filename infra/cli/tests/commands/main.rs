@@ -17,5 +17,6 @@ mod orders;
 mod run;
 mod signed;
 mod stub;
+mod tokens;
 mod workflows;
 mod wrong;

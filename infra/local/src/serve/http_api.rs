@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agents::{CallbackApi, Fleet, Unanswered, WEBHOOKS};
-use api::ApiConfig;
+use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::definition::Catalogue;
 use embedded::Engine;
@@ -11,13 +11,14 @@ use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use tokio::net::TcpListener;
 
+use super::callers::Callers;
 use super::hosts::Hosts;
 use super::reads::Reads;
 use super::waits::Waits;
 use crate::http_server::Server;
 
-/// The submitter of all orders: the local API has no authentication.
-const CALLER: &str = "local";
+/// The caller of what comes from this process itself.
+const OWN: &str = "local";
 /// The grace of requests in flight after a stop, in milliseconds. Requests that wait for an order end at once.
 const REQUEST_GRACE_MS: u64 = 2_000;
 
@@ -25,6 +26,7 @@ const REQUEST_GRACE_MS: u64 = 2_000;
 struct Shared {
     api: InProcess,
     hosts: Hosts,
+    callers: Callers,
     reads: Arc<Reads>,
     waits: Arc<Waits>,
     agents: Arc<Fleet<Catalogue>>,
@@ -40,7 +42,7 @@ impl CallbackApi for InProcess {
     async fn post(&self, path: String, body: Bytes) -> Result<Response<Bytes>, Unanswered> {
         let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(body);
         let request = request.map_err(|_| Unanswered::because("its path is malformed"))?;
-        Ok(api::handle(&self.engine, &self.config, CALLER, request).await)
+        Ok(api::handle(&self.engine, &self.config, &Caller::unrestricted(OWN), request).await)
     }
 }
 
@@ -53,11 +55,12 @@ pub(super) fn serve_api(
     engine: Engine,
     config: ApiConfig,
     hosts: Hosts,
+    callers: Callers,
     reads: Arc<Reads>,
     agents: Arc<Fleet<Catalogue>>,
 ) -> std::io::Result<Server> {
     let (api, waits) = (InProcess { engine, config }, Waits::of_this_machine());
-    let shared = Arc::new(Shared { api, hosts, reads, waits, agents });
+    let shared = Arc::new(Shared { api, hosts, callers, reads, waits, agents });
     Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
         async move { Ok(answer(shared, request).await) }
@@ -65,18 +68,19 @@ pub(super) fn serve_api(
 }
 
 async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<Bytes> {
-    let Shared { api, hosts, reads, waits, agents } = &*shared;
+    let Shared { api, hosts, callers, reads, waits, agents } = &*shared;
     if let Some(refusal) = hosts.refuse(&request) {
         return refusal;
     }
     if request.uri().path().starts_with(WEBHOOKS) {
         return agents.webhook(&api.engine, api, request).await;
     }
+    let caller = callers.of(request.headers());
     let _waiting = waits.bound(&mut request);
     let of_read = shared.clone();
     let answering = move |request| async move {
         let InProcess { engine, config } = &of_read.api;
-        api::handle(engine, config, CALLER, request).await
+        api::handle(engine, config, &caller, request).await
     };
     reads.answer(request, answering).await
 }

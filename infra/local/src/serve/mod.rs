@@ -3,6 +3,7 @@
 //! The embedded engine is named here, so that each handler is compiled for one type of ports.
 
 mod bind;
+mod callers;
 mod functions;
 pub(crate) mod hosts;
 mod http_api;
@@ -24,6 +25,7 @@ use embedded::Engine;
 use tokio::net::TcpListener;
 
 pub use bind::{BindError, bind};
+pub use callers::Callers;
 pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
@@ -51,6 +53,8 @@ pub struct Setup {
     pub allowed_hosts: Vec<String>,
     /// The URL of the API for the services. `None`: its address.
     pub public_url: Option<PublicUrl>,
+    /// Who may call the API.
+    pub callers: Callers,
     /// Only the API runs. Orders and commands are kept, and none goes on.
     pub paused: bool,
 }
@@ -66,6 +70,7 @@ impl Default for Setup {
             redacted,
             allowed_hosts: Vec::new(),
             public_url: None,
+            callers: Callers::default(),
             paused: false,
         }
     }
@@ -102,8 +107,17 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, mut allowed_hosts, public_url, paused } =
-        setup;
+    let Setup {
+        supervisors,
+        supervise_every,
+        reply_channels,
+        sinks,
+        redacted,
+        mut allowed_hosts,
+        public_url,
+        callers,
+        paused,
+    } = setup;
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
     let of_ready = engine.clone();
     let is_ready = move || {
@@ -127,7 +141,7 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let reads = Arc::new(Reads::start()?);
-    let api = http_api::serve_api(listener, engine.clone(), config, hosts, reads.clone(), agents.clone())?;
+    let api = http_api::serve_api(listener, engine.clone(), config, hosts, callers, reads.clone(), agents.clone())?;
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {

@@ -1,0 +1,307 @@
+//! The file of tokens: the callers of the API, each with a name and roles. It has the SHA-256 of each token alone.
+//!
+//! `stepwarden token` writes it, and `serve` reads it, also while it runs. A token is 256 random bits, so its plain hash
+//! says nothing about it.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api::Role;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::order::UNAUTHENTICATED;
+use domain::time::Timestamp;
+use embedded::system_time;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What every token begins with, so that people and scanners know one when they see it.
+pub const PREFIX: &str = "sw_";
+const RANDOM_BYTES: usize = 32;
+/// The limits of the file.
+const TOKENS_MAX: usize = 1_000;
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+const NAME_CHARS_MAX: usize = 64;
+/// Digits of the hash that name a token.
+const ID_DIGITS: usize = 8;
+const HEADER: &str = "# Written by `stepwarden token`. Not the tokens are here, but their SHA-256.\n";
+
+/// The tokens of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    /// In the order in which they were added.
+    #[serde(default, rename = "token")]
+    pub all: Vec<Token>,
+}
+
+/// One token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// The name of the caller: the submitter of its orders.
+    #[serde(deserialize_with = "name")]
+    pub name: Arc<str>,
+    /// What the caller may do.
+    #[serde(with = "roles")]
+    pub roles: Vec<Role>,
+    /// The reply channels that its orders may name. `None`: all that are registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<Arc<[Arc<str>]>>,
+    /// The hash of the token.
+    #[serde(with = "hash")]
+    sha256: [u8; 32],
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// The file of tokens cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokensError {
+    /// It cannot be read or written.
+    #[error("{}: {error}", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// Its content is not that of such a file.
+    #[error("{} is not a file of `stepwarden token`: {fault}", .file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        fault: String,
+    },
+    /// The name of a caller is not allowed.
+    #[error("{0:?} {BAD_NAME}")]
+    BadName(String),
+    /// A token without a role could do nothing.
+    #[error("give the token a role: --role application, viewer, operator, approver or administrator")]
+    NoRole,
+    /// There are as many as there may be.
+    #[error("the file has {TOKENS_MAX} tokens already: remove some first")]
+    TooMany,
+    /// There is no such token.
+    #[error("there is no token of the name or ID {0:?}; `stepwarden token list` shows them")]
+    Unknown(String),
+}
+
+const BAD_NAME: &str =
+    "is not the name of a caller: 1 to 64 letters, digits and . _ - @, and neither local nor anonymous";
+
+impl Tokens {
+    /// Reads the file. A missing one has no tokens if it `may_be_missing`.
+    ///
+    /// # Errors
+    /// [`TokensError`].
+    pub fn read(file: &Path, may_be_missing: bool) -> Result<Self, TokensError> {
+        let failed = |error| TokensError::Io { file: file.to_owned(), error };
+        let malformed = |fault: String| TokensError::Malformed { file: file.to_owned(), fault };
+        let bytes = match fs::metadata(file).map(|about| about.len()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_missing => return Ok(Self::default()),
+            read => read.map_err(failed)?,
+        };
+        if bytes > FILE_BYTES_MAX {
+            return Err(malformed(format!("it has more than {FILE_BYTES_MAX} bytes")));
+        }
+        let text = fs::read_to_string(file).map_err(failed)?;
+        let tokens: Self = toml::from_str(&text).map_err(|fault| malformed(fault.to_string()))?;
+        if tokens.all.len() > TOKENS_MAX {
+            return Err(malformed(format!("it has more than {TOKENS_MAX} tokens")));
+        }
+        Ok(tokens)
+    }
+
+    /// Replaces the file as a whole. Only its owner may read it.
+    ///
+    /// # Errors
+    /// [`TokensError`].
+    pub fn write(&self, file: &Path) -> Result<(), TokensError> {
+        let failed = |error| TokensError::Io { file: file.to_owned(), error };
+        let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        let written = fresh.as_file().set_permissions(Permissions::from_mode(0o600));
+        let written = written.and_then(|()| fresh.write_all(format!("{HEADER}{text}").as_bytes()));
+        written.and_then(|()| fresh.as_file().sync_all()).map_err(failed)?;
+        fresh.persist(file).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    /// Adds a token, and returns it: it is shown once.
+    ///
+    /// # Errors
+    /// [`TokensError`].
+    pub fn add(&mut self, name: &str, roles: &[Role], channels: &[String]) -> Result<String, TokensError> {
+        if !is_name(name) {
+            return Err(TokensError::BadName(name.to_owned()));
+        }
+        if roles.is_empty() {
+            return Err(TokensError::NoRole);
+        }
+        if self.all.len() >= TOKENS_MAX {
+            return Err(TokensError::TooMany);
+        }
+        let mut random = [0; RANDOM_BYTES];
+        getrandom::fill(&mut random)
+            .map_err(|error| TokensError::Io { file: "/dev/urandom".into(), error: io::Error::other(error) })?;
+        let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
+        let mut roles = roles.to_vec();
+        roles.sort_unstable();
+        roles.dedup();
+        let channels = (!channels.is_empty()).then(|| channels.iter().map(|name| Arc::from(&**name)).collect());
+        let (sha256, created) = (hash_of(&token), system_time());
+        self.all.push(Token { name: name.into(), roles, channels, sha256, created });
+        Ok(token)
+    }
+
+    /// Removes the token of this ID, or all of this name. Returns how many.
+    ///
+    /// # Errors
+    /// [`TokensError::Unknown`].
+    pub fn remove(&mut self, name_or_id: &str) -> Result<usize, TokensError> {
+        let before = self.all.len();
+        self.all.retain(|token| *token.name != *name_or_id && token.id() != name_or_id);
+        let removed = before - self.all.len();
+        if removed == 0 { Err(TokensError::Unknown(name_or_id.to_owned())) } else { Ok(removed) }
+    }
+}
+
+impl Token {
+    /// A short name of the token itself, for lists and logs.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let mut digits = hex::encode(self.sha256);
+        digits.truncate(ID_DIGITS);
+        digits
+    }
+
+    /// The hash of the token.
+    pub(crate) const fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+}
+
+/// The hash of a token.
+pub(crate) fn hash_of(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// A name that is no name of a caller without authentication.
+fn is_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
+    (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_plain) && !UNAUTHENTICATED.contains(&name)
+}
+
+fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if is_name(&name) { Ok(name.into()) } else { Err(serde::de::Error::custom(format!("{name:?} {BAD_NAME}"))) }
+}
+
+mod roles {
+    use api::Role;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(roles: &[Role], serializer: S) -> Result<S::Ok, S::Error> {
+        roles.iter().map(|role| role.name()).collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Role>, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        let role = |name: &String| name.parse().map_err(|fault| de::Error::custom(format!("{name:?} {fault}")));
+        let roles = names.iter().map(role).collect::<Result<Vec<Role>, _>>()?;
+        if roles.is_empty() { Err(de::Error::custom("a token has no role")) } else { Ok(roles) }
+    }
+}
+
+mod hash {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(hash: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&hex::encode(hash))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = hex::decode(&text).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| de::Error::custom("sha256 has 64 hexadecimal digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_shown_once_and_its_file_has_its_hash_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.toml");
+        let mut tokens = Tokens::read(&file, true).unwrap();
+        let token = tokens.add("shop", &[Role::Viewer, Role::Application, Role::Viewer], &["replies".into()]).unwrap();
+        assert_eq!((token.len(), token.starts_with(PREFIX)), (46, true));
+        tokens.add("ada", &[Role::Operator], &[]).unwrap();
+        tokens.write(&file).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains(&token[3..]), "{text}");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let read = Tokens::read(&file, false).unwrap();
+        assert_eq!(read, tokens);
+        assert_eq!(read.all[0].roles, [Role::Application, Role::Viewer]);
+        assert_eq!(read.all[0].sha256(), hash_of(&token));
+    }
+
+    #[test]
+    fn tokens_are_removed_by_name_or_by_id() {
+        let mut tokens = Tokens::default();
+        for name in ["shop", "shop", "ada"] {
+            tokens.add(name, &[Role::Viewer], &[]).unwrap();
+        }
+        let id = tokens.all[0].id();
+        assert_eq!(tokens.remove(&id).unwrap(), 1);
+        assert_eq!(tokens.remove("shop").unwrap(), 1);
+        assert!(matches!(tokens.remove("shop"), Err(TokensError::Unknown(_))));
+        assert_eq!(tokens.all.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_name_no_role_or_no_file_of_tokens_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.toml");
+        let mut tokens = Tokens::default();
+        for name in ["", "local", "anonymous", "a b", "ä", &"x".repeat(65)] {
+            assert!(matches!(tokens.add(name, &[Role::Viewer], &[]), Err(TokensError::BadName(_))), "{name}");
+        }
+        assert!(matches!(tokens.add("ada", &[], &[]), Err(TokensError::NoRole)));
+        assert!(matches!(Tokens::read(&file, false), Err(TokensError::Io { .. })));
+        let hash = "0".repeat(64);
+        let rest = format!("sha256 = \"{hash}\"\ncreated = \"2026-11-25T12:00:00.000Z\"");
+        for (text, fault) in [
+            (format!("[[token]]\nname = \"local\"\nroles = [\"viewer\"]\n{rest}"), "neither local nor anonymous"),
+            (format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"), "is no role"),
+            (format!("[[token]]\nname = \"ada\"\nroles = []\n{rest}"), "has no role"),
+            (format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\n{}", rest.replace("00", "0")), "64 hexadecimal"),
+            (format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\ntoken = \"x\"\n{rest}"), "unknown field"),
+            ("nonsense".into(), "TOML"),
+            ("#".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),
+        ] {
+            fs::write(&file, text).unwrap();
+            let error = Tokens::read(&file, false).unwrap_err().to_string();
+            assert!(error.contains(fault), "{error}");
+        }
+        let mut full = Tokens::default();
+        let one = Token {
+            name: "ada".into(),
+            roles: vec![Role::Viewer],
+            channels: None,
+            sha256: [0; 32],
+            created: Timestamp::default(),
+        };
+        full.all = vec![one; TOKENS_MAX];
+        assert!(matches!(full.add("ada", &[Role::Viewer], &[]), Err(TokensError::TooMany)));
+    }
+}
