@@ -1,0 +1,53 @@
+"""Attacks on the released program: requests that cost much, hostile connections, pages of other sites, harmful texts.
+
+    tests/run attacks [--program FILE] [--connections N] [--cpu-ms MS] [--answer-ms MS]
+
+The bounds hold for a debug build on a slow machine. `--cpu-ms 50 --answer-ms 250` are those of a release build:
+
+    tests/run attacks --program target/release/stepwarden --cpu-ms 50 --answer-ms 250
+
+--program FILE   uses this `stepwarden` instead of a debug build
+--connections N  hostile connections, 4,096 unless given, and no more than the limit of open files permits
+--cpu-ms MS      what one request may cost, in CPU time of the process; 1,000 unless given
+--answer-ms MS   the time of 99 of 100 answers beside the hostile connections; 2,000 unless given
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from attacks.costs import Costs
+from attacks.crowd import Crowd
+from attacks.sites import Sites
+from attacks.texts import Texts
+from harness import command, tools
+from harness.report import Report
+from harness.serve import Server
+
+
+def main() -> int:
+    """Gives the exit status."""
+    parser = command.parser("attacks")
+    parser.add_argument("--program")
+    parser.add_argument("--connections", type=int, default=4_096)
+    parser.add_argument("--cpu-ms", type=float, default=1_000.0)
+    parser.add_argument("--answer-ms", type=float, default=2_000.0)
+    options = parser.parse_args()
+    program = tools.stepwarden(options.program)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-attacks-") as scratch:
+        with Server(program, Path(scratch) / "data") as server:
+            report.section("Texts and files")
+            Texts(server).all(report)
+            report.section("Pages of other sites")
+            Sites(server).all(report)
+            report.section("Requests that cost much")
+            Costs(server, options.cpu_ms).all(report)
+            report.section("Hostile connections")
+            Crowd(server, options.connections, options.answer_ms).all(report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    command.run(main)
