@@ -14,6 +14,7 @@ The bounds hold for a debug build on a slow machine. `--cpu-ms 50 --answer-ms 25
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from attacks.costs import Costs
 from attacks.crowd import Crowd
 from attacks.sites import Sites
 from attacks.texts import Texts
+from attacks.wire import post, raw, tomorrow
 from harness import command, tools
-from harness.report import Report
+from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server
+
+ROOM = 5
 
 
 def main() -> int:
@@ -46,7 +50,25 @@ def main() -> int:
             Costs(server, options.cpu_ms).all(report)
             report.section("Hostile connections")
             Crowd(server, options.connections, options.answer_ms).all(report)
+        with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
+            report.section("Too many orders")
+            report.check(f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server))
     return report.close()
+
+
+def room(server: Server) -> None:
+    """Posts one order more than there may be, then makes room for it."""
+    document = {"Item": "mug", "NotBefore": tomorrow()}
+    for number in range(ROOM):
+        server.order(wait=False, key=f"k{number}", **document)
+    later = post("/orders", json.dumps(document), "Idempotency-Key: later")
+    refused = raw(server.port, later)
+    expect_equal("a new order", refused.status, 503)
+    expect("retry-after: " in refused.text.lower(), refused.text)
+    first = server.order(wait=False, key="k0", **document)
+    expect_equal("GET /orders", len(server.get("/orders")["Orders"]), ROOM)
+    server.post(f"/orders/{first['OrderID']}/cancel", {"By": "ann", "Reason": "room for another one"})
+    until("there is room again", lambda: raw(server.port, later).status == 202)
 
 
 if __name__ == "__main__":

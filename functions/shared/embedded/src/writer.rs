@@ -205,6 +205,7 @@ impl Writer {
         }
         let number = present.write(&transaction)?;
         transaction.commit()?;
+        self.core.counters.under_way.store(present.under_way(), Relaxed);
         self.present = Some(present);
         self.directory.generation.committed(number);
         identity.check()?;
