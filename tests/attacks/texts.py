@@ -52,6 +52,7 @@ class Texts:
         for more in ([], ["-o", "json"]):
             document = json.loads(self.run("get", order["OrderID"], "--document", *more))
             expect_equal("the value", document["Document"]["Item"], text)
+        self.server.post(f"/orders/{order['OrderID']}/cancel", {"By": "ann", "Reason": "seen"})
 
     def run(self, *words: str) -> str:
         """The output of the command line."""
