@@ -82,6 +82,9 @@ async fn queue(
         return Ok(accepted(config, order_id, task.as_deref(), wait));
     }
 
+    if !config.has_room() {
+        return Err(Problem::NoRoom);
+    }
     if let Some(channel) = &order.reply_channel
         && !config.knows(channel)
     {
@@ -194,4 +197,29 @@ fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Op
         }
     };
     reply::located(response, reply::order_path(order_id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Fake, ORDER};
+
+    const KEY: (&str, &str) = ("Idempotency-Key", "k1");
+
+    #[test]
+    fn without_room_a_new_order_is_503_and_a_repeat_is_answered() {
+        let fake = Fake::default();
+        let first = fake.post("/orders", &[KEY], ORDER);
+        fake.submission_runs(ProcessState::Processing);
+        fake.config(ApiConfig::default().with_room_if(|| false));
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).body["OrderID"], first.body["OrderID"]);
+        for headers in [&[][..], &[("Idempotency-Key", "k2")]] {
+            let refused = fake.post("/orders", headers, ORDER);
+            refused.is_problem(503, "unavailable");
+            assert_eq!(refused.header("retry-after"), Some("1"));
+        }
+        assert_eq!(fake.submitted().len(), 1);
+        fake.config(ApiConfig::default().with_room_if(|| true));
+        assert_eq!(fake.post("/orders", &[], ORDER).status, 202);
+    }
 }

@@ -37,6 +37,18 @@ pub struct ApiConfig {
     is_paused: bool,
     /// The answer to `/ready`. Without it there is no such path.
     readiness: Option<Readiness>,
+    /// Whether there is room for a new order. Without it there always is.
+    room: Option<Room>,
+}
+
+/// Whether the host takes a new order at this moment.
+#[derive(Clone)]
+struct Room(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Readiness {
@@ -87,6 +99,17 @@ impl ApiConfig {
         Checks: Future<Output = Result<(), PortError>> + Send + 'static,
     {
         Self { readiness: Some(Readiness(Arc::new(move || Box::pin(check())))), ..self }
+    }
+
+    /// Takes new orders only while there is room for them.
+    #[must_use]
+    pub fn with_room_if(self, has_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { room: Some(Room(Arc::new(has_room))), ..self }
+    }
+
+    /// Whether there is room for a new order.
+    pub(crate) fn has_room(&self) -> bool {
+        self.room.as_ref().is_none_or(|Room(has_room)| has_room())
     }
 
     /// Whether a reply channel of this name is registered.

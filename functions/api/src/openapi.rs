@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the contract of this API, from `infra/contracts`.
+//! `GET /openapi.json`: the contract of this API, from `infra/contracts`, without its blanks.
 
 use bytes::Bytes;
 use http::Response;
@@ -6,7 +6,7 @@ use http::Response;
 use crate::reply;
 
 /// OpenAPI 3.1. Tests compare it with the routes and the problems of this crate, and with the running API.
-const CONTRACT: &str = include_str!("../../../infra/contracts/openapi.json");
+const CONTRACT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 /// The contract.
 pub(crate) fn contract() -> Response<Bytes> {

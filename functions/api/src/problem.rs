@@ -82,6 +82,8 @@ pub(crate) enum Problem {
     ConfigurationRefused { reasons: Vec<String> },
     #[error("it is being changed by others all the time; try again")]
     Busy,
+    #[error("too many orders are under way, and this one was not accepted; post it again later")]
+    NoRoom,
     #[error("not ready: {reason}")]
     Unready { reason: String },
     #[error("{advice}")]
@@ -173,7 +175,7 @@ impl Problem {
             Self::WrongMethod { allow } => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::Busy | Self::Unready { .. } | Self::Unavailable { .. } => {
+            Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::VersionChanged { version } => response = reply::tagged(response, *version),
@@ -240,7 +242,7 @@ impl Problem {
             Self::NoWorkflow => Kind::NoWorkflow,
             Self::FaultyConfiguration { .. } => Kind::FaultyConfiguration,
             Self::ConfigurationRefused { .. } => Kind::ConfigurationRefused,
-            Self::Busy | Self::Unready { .. } | Self::Unavailable { .. } => Kind::Unavailable,
+            Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }
 

@@ -309,6 +309,9 @@ pub struct ServeArgs {
     /// Show the data, and keep new orders and commands, but carry no order on and call no service: for a restored copy
     #[arg(long)]
     pub paused: bool,
+    /// The most orders under way; while there are as many, a new one is answered 503 and not accepted
+    #[arg(long, value_name = "N", default_value_t = serve::ORDERS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
+    pub orders_max: u64,
     /// Form of the log and of the alerts on stderr
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use local::terminal::plain;
+
 /// The error and its causes in one line. A cause that the line already contains is not repeated.
 #[must_use]
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
@@ -15,7 +17,7 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
         }
         source = cause.source();
     }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(&line)
 }
 
 #[cfg(test)]

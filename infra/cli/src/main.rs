@@ -58,6 +58,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         port,
         data,
         accept_loss,
+        orders_max,
         paused,
         supervise_every,
         supervisors,
@@ -67,7 +68,16 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         ..
     } = args;
     let redacted = args.redact;
-    let setup = Setup { supervisors, supervise_every, redacted, allowed_hosts, public_url, paused, ..Setup::default() };
+    let setup = Setup {
+        supervisors,
+        supervise_every,
+        redacted,
+        allowed_hosts,
+        public_url,
+        orders_max,
+        paused,
+        ..Setup::default()
+    };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::json;
 use wire::{Reason, Situation, StepError};
 
+use crate::terminal::plain;
+
 /// The event type of an unreadable dead letter. Its subject is the message ID.
 const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
 /// Lines that wait for a slow terminal. Further lines are not shown; the events are kept all the same.
@@ -149,12 +151,6 @@ fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -
         words.push_str(&format!("; last error{at}: {message} ({code})"));
     }
     words
-}
-
-/// One line, without the control characters of a remote service's text.
-fn plain(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

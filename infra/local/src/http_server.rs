@@ -408,6 +408,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a test of times of the host")]
     #[tokio::test]
     async fn a_half_head_and_a_connection_without_a_request_are_closed_in_time() {
         let server = server_with(Limits { head_ms_max: 100, idle_ms_max: 300, ..Limits::default() }, length).await;

@@ -25,6 +25,7 @@ pub mod sinks;
 pub mod stand_ins;
 pub mod step;
 pub mod stop;
+pub mod terminal;
 pub mod ticker;
 pub mod tokens;
 pub mod traces;

@@ -183,6 +183,12 @@ impl States {
         u64::try_from(self.0[place(state)]).unwrap_or(0)
     }
 
+    /// The number of orders that are not settled.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        ProcessState::ALL.into_iter().filter(|state| !state.is_settled()).map(|state| self.of(state)).sum()
+    }
+
     /// An order came from one state to another; a new one came from none.
     pub fn moved(&mut self, from: Option<ProcessState>, to: ProcessState) {
         if let Some(from) = from {

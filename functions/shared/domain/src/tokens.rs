@@ -36,7 +36,7 @@ impl<'a> Tokens<'a> {
         self.skip_space();
         let begin = self.at;
         let mut depth = 0_usize;
-        while let Some(token) = self.next() {
+        for token in self.by_ref() {
             match token {
                 Token::Open(_) => depth += 1,
                 Token::Close(_) => depth = depth.saturating_sub(1),

@@ -34,6 +34,8 @@ pub(crate) struct Counters {
     pub(crate) transactions: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) failures: AtomicU64,
+    /// Stored orders that are not settled, after the last transaction.
+    pub(crate) under_way: AtomicU64,
 }
 
 impl std::fmt::Debug for Core {

@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::queues::{AllQueues, EngineQueues};
 use crate::records::{EngineRecords, Kept};
 use crate::store::EngineStore;
+use crate::tallies;
 use crate::write::Write;
 use crate::writer::Writer;
 
@@ -123,6 +124,7 @@ impl Engine {
         let file = directory.database.clone();
         let unreadable = |source| OpenError::Database { file: file.clone(), source };
         let number = generation::count(&connection).map_err(unreadable)?;
+        let under_way = tallies::under_way(&connection).map_err(unreadable)?.into();
         found.report(number);
         directory.count_after(number)?;
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
@@ -131,7 +133,7 @@ impl Engine {
         let core = Arc::new(Core {
             state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
-            counters: Counters::default(),
+            counters: Counters { under_way, ..Counters::default() },
             clock: Clock(options.now.clone()),
         });
         let writer =
@@ -189,10 +191,16 @@ impl Engine {
             .map_err(|error| PortError::unavailable(OPERATION, format!("there is no room: {error}")))
     }
 
+    /// Orders that were accepted and are not settled. One that is being stored may count twice.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.core().counters.under_way.load(Relaxed) + self.all_queues().submissions.len() as u64
+    }
+
     /// The counters of this engine.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let Counters { transactions, writes, failures } = &self.core().counters;
+        let Counters { transactions, writes, failures, under_way: _ } = &self.core().counters;
         let (waiting, live) = {
             let state = lock(&self.core().state);
             (state.log.waiting(), state.live.len())

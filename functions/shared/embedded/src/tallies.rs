@@ -64,6 +64,11 @@ impl Present {
         self.is_changed = true;
     }
 
+    /// The orders that are not settled.
+    pub(crate) fn under_way(&self) -> u64 {
+        self.states.under_way()
+    }
+
     /// Writes them with the number of the transaction, and returns this number.
     pub(crate) fn write(&mut self, connection: &Connection) -> Result<u64> {
         const SQL: &str = "UPDATE transactions SET number = number + 1, minute = ?1, tally = ?2, states = ?3 \
@@ -74,6 +79,11 @@ impl Present {
         let values = params![self.minute.epoch_ms(), json(&self.tally)?, json(&self.states)?];
         connection.prepare_cached(SQL)?.query_row(values, |row| row.get(0))
     }
+}
+
+/// The orders on disk that are not settled.
+pub(crate) fn under_way(connection: &Connection) -> Result<u64> {
+    Ok(stored(connection)?.states.under_way())
 }
 
 /// The numbers since a time, in spans of this length.

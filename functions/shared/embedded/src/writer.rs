@@ -218,6 +218,9 @@ impl Writer {
         let (counters, queues) = (&self.core.counters, &*self.queues);
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);
+        if let Some(present) = &self.present {
+            counters.under_way.store(present.under_way(), Relaxed);
+        }
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));

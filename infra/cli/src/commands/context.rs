@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use domain::time::Timestamp;
 use http::HeaderValue;
+use local::terminal::escaped;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use wire::Command;
@@ -74,10 +75,11 @@ impl Context {
         matches!(self.format, Format::Json)
     }
 
-    /// Prints a text that includes its line breaks.
+    /// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A
+    /// value of JSON stays the same.
     pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(escaped(text).as_bytes())?;
         Ok(stdout.flush()?)
     }
 
@@ -93,7 +95,7 @@ impl Context {
 
     /// Prints a note on stderr.
     pub(super) fn note(&self, text: &str) {
-        eprintln!("stepwarden: {text}");
+        eprintln!("stepwarden: {}", escaped(text));
     }
 
     /// Shows the progress on stderr.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use local::terminal::plain;
+
 use crate::paint::{Paint, Tint};
 
 /// A table: titles, and rows of as many cells.
@@ -70,12 +72,6 @@ impl Table {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
         cells.chain([self.titles[column].chars().count()]).max().unwrap_or(0)
     }
-}
-
-/// In one line, without what a text from elsewhere could do to the terminal.
-pub(crate) fn plain(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -55,9 +55,14 @@ pub struct Setup {
     pub public_url: Option<PublicUrl>,
     /// Who may call the API.
     pub callers: Callers,
+    /// Orders under way above which no new one is accepted.
+    pub orders_max: u64,
     /// Only the API runs. Orders and commands are kept, and none goes on.
     pub paused: bool,
 }
+
+/// Far more than a machine carries out in an hour: each waits in memory.
+pub const ORDERS_MAX: u64 = 1_000_000;
 
 impl Default for Setup {
     fn default() -> Self {
@@ -71,6 +76,7 @@ impl Default for Setup {
             allowed_hosts: Vec::new(),
             public_url: None,
             callers: Callers::default(),
+            orders_max: ORDERS_MAX,
             paused: false,
         }
     }
@@ -107,17 +113,8 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup {
-        supervisors,
-        supervise_every,
-        reply_channels,
-        sinks,
-        redacted,
-        mut allowed_hosts,
-        public_url,
-        callers,
-        paused,
-    } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, paused, .. } = setup;
+    let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
     let of_ready = engine.clone();
     let is_ready = move || {
@@ -131,7 +128,8 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
         }
     };
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
-    let config = config.paused_if(paused).ready_if(is_ready);
+    let of_room = engine.clone();
+    let config = config.paused_if(paused).ready_if(is_ready).with_room_if(move || of_room.under_way() < orders_max);
     let address = listener.local_addr()?;
     // Elsewhere any name is accepted until one is given.
     let is_checked = address.ip().to_canonical().is_loopback() || !allowed_hosts.is_empty();

@@ -5,6 +5,8 @@ use domain::message::CloudEvent;
 use domain::time::Timestamp;
 use serde::Deserialize;
 
+use crate::terminal::plain;
+
 /// A title and lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -56,10 +58,4 @@ impl Words {
     pub(super) fn as_one_text(&self) -> String {
         format!("{}\n{}", self.title, self.lines.join("\n"))
     }
-}
-
-/// One line, without the control characters of a remote service's text.
-fn plain(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -49,6 +49,27 @@ impl Counting {
     }
 }
 
+#[tokio::test]
+async fn orders_that_are_not_settled_are_counted_from_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let counting = Counting::open(directory.path(), BEGUN);
+    submit(&counting.engine, 0..1).await;
+    assert_eq!(counting.engine.under_way(), 1, "it is accepted, and not stored");
+    for n in 1..4 {
+        counting.insert(n).await;
+    }
+    counting.moves(1, ProcessState::Processed).await;
+    counting.moves(2, ProcessState::Error).await;
+    counting.moves(3, ProcessState::Compensating).await;
+    assert_eq!(counting.engine.under_way(), 2);
+    counting.engine.close().await.unwrap();
+    drop(counting);
+    let counting = Counting::open(directory.path(), BEGUN);
+    assert_eq!(counting.engine.under_way(), 1, "the message comes with the recovery");
+    counting.engine.recover().await.unwrap();
+    assert_eq!(counting.engine.under_way(), 2);
+}
+
 /// The minute of each span, with the accepted and the processed orders.
 fn spans(numbers: &Numbers) -> Vec<(i64, u64, u64)> {
     let spans = numbers.spans.iter();

@@ -1,0 +1,81 @@
+"""Attacks on the released program: requests that cost much, hostile connections, pages of other sites, harmful texts.
+
+    tests/run attacks [--program FILE] [--connections N] [--cpu-ms MS] [--answer-ms MS]
+
+The bounds hold for a debug build on a slow machine. `--cpu-ms 50 --answer-ms 250` are those of a release build:
+
+    tests/run attacks --program target/release/stepwarden --cpu-ms 50 --answer-ms 250
+
+--program FILE   uses this `stepwarden` instead of a debug build
+--connections N  hostile connections, 4,096 unless given, and no more than the limit of open files permits
+--cpu-ms MS      what one request may cost, in CPU time of the process; 500 unless given
+--answer-ms MS   the time of 99 of 100 answers beside the hostile connections; 2,000 unless given
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from attacks.costs import Costs
+from attacks.crowd import Crowd
+from attacks.sites import Sites
+from attacks.texts import Texts
+from attacks.wire import post, raw, tomorrow
+from harness import command, tools
+from harness.report import Report, expect, expect_equal, until
+from harness.serve import Server
+
+ROOM = 5
+
+
+def main() -> int:
+    """Gives the exit status."""
+    parser = command.parser("attacks")
+    parser.add_argument("--program")
+    parser.add_argument("--connections", type=int, default=4_096)
+    parser.add_argument("--cpu-ms", type=float, default=500.0)
+    parser.add_argument("--answer-ms", type=float, default=2_000.0)
+    options = parser.parse_args()
+    program = tools.stepwarden(options.program)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-attacks-") as scratch:
+        with Server(program, Path(scratch) / "data") as server:
+            report.section("Texts and files")
+            Texts(server).all(report)
+            report.section("Pages of other sites")
+            Sites(server).all(report)
+            report.section("Requests that cost much")
+            Costs(server, options.cpu_ms).all(report)
+            report.section("Hostile connections")
+            Crowd(server, options.connections, options.answer_ms).all(report)
+        with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
+            report.section("Too many orders")
+            report.check(f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server))
+    return report.close()
+
+
+def room(server: Server) -> None:
+    """Posts one order more than there may be, then makes room for it."""
+    document = {"Item": "mug", "NotBefore": tomorrow()}
+
+    def posted(key: str) -> bytes:
+        return post("/orders", json.dumps(document), f"Idempotency-Key: {key}")
+
+    for number in range(ROOM):
+        # One that is being stored may count twice.
+        until("it is accepted", lambda number=number: raw(server.port, posted(f"k{number}")).status == 202)
+    until("all are stored", lambda: len(server.get("/orders")["Orders"]) == ROOM)
+    later = posted("later")
+    refused = raw(server.port, later)
+    expect_equal("a new order", refused.status, 503)
+    expect("retry-after: " in refused.text.lower(), refused.text)
+    first = server.order(wait=False, key="k0", **document)
+    expect_equal("a repeat", len(server.get("/orders")["Orders"]), ROOM)
+    server.post(f"/orders/{first['OrderID']}/cancel", {"By": "ann", "Reason": "room for another one"})
+    until("there is room again", lambda: raw(server.port, later).status == 202)
+
+
+if __name__ == "__main__":
+    command.run(main)
