@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn each_role_may_make_the_calls_of_the_table_in_the_documents_and_no_other() {
+    fn rule_42_each_role_may_make_the_calls_of_the_table_in_the_documents_and_no_other() {
         let contract: Value = serde_json::from_str(include_str!("../../../infra/contracts/openapi.json")).unwrap();
         let mut table = table();
         let fake = Fake::default();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_reads_and_finds_its_own_orders_only() {
+    fn rule_42_an_application_reads_and_finds_its_own_orders_only() {
         let fake = Fake::default();
         let order_id = fake.stores(task_in("a", ProcessState::Error));
         let (own, other) = (Caller::with(CALLER, &[Role::Application], None), by(&[Role::Application]));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_removed_ends_while_the_server_runs_and_a_broken_file_changes_nothing() {
+    fn rule_42_a_token_that_is_removed_ends_while_the_server_runs_and_a_broken_file_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens.toml");
         let mut tokens = Tokens::default();
