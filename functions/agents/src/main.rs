@@ -7,9 +7,8 @@ use aws::config::{Config, Function, environment};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, ports::now, queues, telemetry};
 
-/// The time before its deadline from which a request is not called any more, in milliseconds. SQS hides a message for
-/// whole seconds and delivers it a moment later. A request that comes back after its deadline would falsely count as a
-/// failure.
+/// No call begins in this time before its deadline, in milliseconds: SQS hides a message for whole seconds and delivers
+/// it a moment later. A request that comes back after its deadline would falsely count as a failure.
 const MARGIN_MS: u64 = 2_000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -24,7 +23,6 @@ async fn run() -> Result<(), Error> {
     let services = config.services.clone();
     let policy = Box::new(move |_: &str, agent: &mut AgentSettings| {
         agent.policy.margin_ms = MARGIN_MS;
-        // A memo does not know of a result that comes later.
         let has_memo = services.memo && agent.webhook.is_none();
         agent.policy.memo = agent.policy.memo.take().or_else(|| has_memo.then(Default::default));
     });

@@ -284,7 +284,10 @@ mod tests {
             (format!("[[token]]\nname = \"local\"\nroles = [\"viewer\"]\n{rest}"), "neither local nor anonymous"),
             (format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"), "is no role"),
             (format!("[[token]]\nname = \"ada\"\nroles = []\n{rest}"), "has no role"),
-            (format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\n{}", rest.replace("00", "0")), "64 hexadecimal"),
+            (
+                format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\n{}", rest.replacen("0000", "", 1)),
+                "64 hexadecimal",
+            ),
             (format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\ntoken = \"x\"\n{rest}"), "unknown field"),
             ("nonsense".into(), "TOML"),
             ("#".repeat(1024 * 1024 + 1), "more than 1048576 bytes"),

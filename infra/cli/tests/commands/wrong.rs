@@ -67,12 +67,12 @@ fn each_refusal_has_its_status_and_says_what_to_do() {
 }
 
 #[test]
-fn a_token_is_sent_as_it_is_and_only_when_it_is_asked_for() {
+fn a_token_is_sent_as_it_is_unless_none_is_asked_for() {
     let stub = Stub::start(|_, _| answer("200 OK", "", r#"{"Services": []}"#));
     let mut command = program(&["services", "--api", &stub.url, "--auth", "bearer"]);
     command.env("STEPWARDEN_TOKEN", "t-1");
     run(command, "").with_status(0);
-    let mut command = program(&["services", "--api", &stub.url]);
+    let mut command = program(&["services", "--api", &stub.url, "--auth", "none"]);
     command.env("STEPWARDEN_TOKEN", "t-1");
     run(command, "").with_status(0);
     let sent: Vec<_> = stub.asked().iter().map(|asked| asked.header("authorization").map(str::to_owned)).collect();
