@@ -1,5 +1,7 @@
 //! Writes the contract without the spaces between its parts, which are a third of it. The function carries it.
 
+#![allow(clippy::disallowed_methods, reason = "cargo names the folder in a variable")]
+
 use std::path::PathBuf;
 use std::{env, fs};
 

@@ -148,6 +148,7 @@ impl Tokens {
             return Err(TokensError::TooMany);
         }
         let mut random = [0; RANDOM_BYTES];
+        #[expect(clippy::disallowed_methods, reason = "a token must be new: no order depends on it")]
         getrandom::fill(&mut random)
             .map_err(|error| TokensError::Io { file: "/dev/urandom".into(), error: io::Error::other(error) })?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));

@@ -1,5 +1,7 @@
 //! The authentication of the API on this machine: by tokens, or none.
 
+#![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
