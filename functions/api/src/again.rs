@@ -32,7 +32,7 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let Author { by, reason } = Author::read(headers, body)?;
+    let Author { by, reason } = Author::read(caller, headers, body)?;
     let wait = Wait::asked(headers)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((again.order_id, &*again.submitter), (order_id.again(), CALLER));
         assert_eq!((again.reply_channel.as_deref(), again.priority), (Some(CHANNEL), Some(Priority::High)));
         assert_eq!((again.correlation_id.as_deref(), again.document.text()), (Some("cart-7"), crate::testing::ORDER));
-        let origin = AgainOf { order_id, by: "ada".into(), reason: "the carrier delivers again".into() };
+        let origin = AgainOf { order_id, by: "ada [operator]".into(), reason: "the carrier delivers again".into() };
         assert_eq!(again.again_of, Some(origin));
         assert!(fake.scheduled().is_empty());
     }
@@ -118,10 +118,11 @@ mod tests {
         assert_eq!((second.status, &second.body["OrderID"]), (202, &first.body["OrderID"]));
         assert_eq!((fake.submitted().len(), &second.body["ProcessState"]), (1, &json!("Processing")));
         let again = order_id.again();
-        let origin = json!({"OrderID": order_id.to_string(), "By": "ada", "Reason": "the carrier delivers again"});
+        let origin =
+            json!({"OrderID": order_id.to_string(), "By": "ada [shop]", "Reason": "the carrier delivers again"});
         assert_eq!((&document(again)["AgainOf"], &document(order_id)["Again"]), (&origin, &json!(again.to_string())));
         let line = &fake.get(&format!("/orders/{again}")).body["History"][0];
-        assert_eq!(line["Why"], format!("again of {order_id}, by ada: the carrier delivers again"));
+        assert_eq!(line["Why"], format!("again of {order_id}, by ada [shop]: the carrier delivers again"));
     }
 
     #[test]

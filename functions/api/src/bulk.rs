@@ -35,7 +35,7 @@ pub(crate) async fn plan(
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     body::check(headers, body)?;
-    let spec = spec(&Json::document(body)?)?;
+    let spec = spec(caller, &Json::document(body)?)?;
     let now = ports.environment().now();
     let mut job = Job::plan(job_id(now, ports.environment().random()), spec, DryRun::default(), now).map_err(wrong)?;
     // The plan has limited the selector to orders that have failed by now; only these are counted.
@@ -61,7 +61,7 @@ pub(crate) async fn command(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let author = Author::read(headers, body)?;
+    let author = Author::read(caller, headers, body)?;
     // The supervisor writes a running job at each of its runs, so a lost condition is common.
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
@@ -124,10 +124,9 @@ fn job_id(now: Timestamp, random: u64) -> Arc<str> {
 
 /// The operator's job, from the body. The selector is required, if only as `{}`: a forgotten one must not select all
 /// orders.
-fn spec(document: &Json) -> Result<Spec, Problem> {
+fn spec(caller: &str, document: &Json) -> Result<Spec, Problem> {
     let members = Members::of(document, &Plan::MEMBERS)?;
-    members.text("By")?;
-    members.text("Reason")?;
+    let Author { by, .. } = Author::of(caller, &members)?;
     if let Some(action) = members.optional_text("Action")?
         && !Spec::ACTIONS.iter().any(|known| known.name() == &*action)
     {
@@ -150,7 +149,9 @@ fn spec(document: &Json) -> Result<Spec, Problem> {
         return Err(Problem::member("Selector.FailedUntil", "must not be before FailedSince"));
     }
     // The checks above cover each member by its name. The only fault left is a repeated member.
-    serde_json::from_str(document.text()).map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))
+    let spec: Spec = serde_json::from_str(document.text())
+        .map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))?;
+    Ok(Spec { by, ..spec })
 }
 
 fn wrong(error: SpecError) -> Problem {

@@ -65,7 +65,7 @@ pub(crate) async fn configure(
     body::check(headers, body)?;
     let document = Json::document(body)?;
     let members = Members::of(&document, &Configure::MEMBERS)?;
-    let Author { by, reason } = Author::of(&members)?;
+    let Author { by, reason } = Author::of(caller, &members)?;
     let share_percent = percent(&members)?;
     let is_dry_run = members.flag("DryRun")?.unwrap_or(false);
     let seen = members.whole_number("Version", 0, u64::MAX)?;
@@ -121,7 +121,7 @@ pub(crate) async fn choose(
     body::check(headers, body)?;
     let document = Json::document(body)?;
     let members = Members::of(&document, &Choose::MEMBERS)?;
-    let Author { by, reason } = Author::of(&members)?;
+    let Author { by, reason } = Author::of(caller, &members)?;
     let version = members.whole_number("Version", 1, u64::from(u32::MAX))?;
     let version = version.and_then(|version| u32::try_from(version).ok());
     let version = version.ok_or_else(|| Problem::member("Version", "is missing"))?;
@@ -182,7 +182,7 @@ pub(crate) async fn retire(
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     let catalogue = config.catalogue().ok_or(Problem::NoWorkflow)?;
-    let Author { by, reason } = Author::read(headers, body)?;
+    let Author { by, reason } = Author::read(caller, headers, body)?;
     let stored: Option<Definition> = ports.records().get(&pin.to_string()).await.map_err(Problem::unread)?;
     let Some(definition) = stored else {
         return match Workflows::shipped_text(pin) {

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use domain::author;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
-use domain::order::UNAUTHENTICATED;
 use domain::ports::{Environment, Queues, Store};
 use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
@@ -21,7 +21,7 @@ use crate::{body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 
-/// The operator, and the reason given.
+/// The operator as [`author::signed`], and the reason given.
 pub(crate) struct Author {
     pub(crate) by: Arc<str>,
     pub(crate) reason: Arc<str>,
@@ -40,22 +40,22 @@ pub(crate) async fn post(
     let (mut settle, mut take, mut step) = (None, None, None);
     let Author { by, reason } = match action {
         Action::Settle => {
-            let (author, settlement) = read_settle(headers, body)?;
+            let (author, settlement) = read_settle(caller, headers, body)?;
             settle = Some(settlement);
             author
         }
         Action::Note => {
             let author;
-            (author, take) = read_note(headers, body)?;
+            (author, take) = read_note(caller, headers, body)?;
             author
         }
         Action::Approve | Action::Reject => {
             let author;
-            (author, step) = read_decision(headers, body)?;
+            (author, step) = read_decision(caller, headers, body)?;
             author
         }
         Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close => {
-            Author::read(headers, body)?
+            Author::read(caller, headers, body)?
         }
     };
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
@@ -64,10 +64,7 @@ pub(crate) async fn post(
     let state = task.process_state;
     let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take, step };
     let decides = matches!(action, Action::Approve | Action::Reject);
-    let known = (decides && !UNAUTHENTICATED.contains(&caller)).then(|| Arc::from(caller));
-    let of_caller = || known.and_then(|caller| command.refusal_of_caller(&task, &caller));
-    let refused = command.refusal(&task, ports.environment().now()).or_else(of_caller);
-    if let Some(refused) = refused {
+    if let Some(refused) = command.refusal(&task, ports.environment().now()) {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     let command = if decides { command.for_step(&task) } else { command };
@@ -79,7 +76,7 @@ pub(crate) async fn post(
 }
 
 /// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
-fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement), Problem> {
+fn read_settle(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement), Problem> {
     body::check(headers, body)?;
     let document = Json::document(body)?;
     let members = Members::of(&document, &wire::Settle::MEMBERS)?;
@@ -93,23 +90,23 @@ fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement)
         (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),
     };
     let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
-    Ok((Author::of(&members)?, Settlement { step, outcome, output }))
+    Ok((Author::of(caller, &members)?, Settlement { step, outcome, output }))
 }
 
 /// Reads `{By, Reason, Take}`, of which the last may be missing.
-fn read_note(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>), Problem> {
+fn read_note(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>), Problem> {
     body::check(headers, body)?;
     let document = Json::document(body)?;
     let members = Members::of(&document, &wire::Note::MEMBERS)?;
-    Ok((Author::of(&members)?, members.flag("Take")?))
+    Ok((Author::of(caller, &members)?, members.flag("Take")?))
 }
 
 /// Reads `{By, Reason, Step}`, of which the last may be missing.
-fn read_decision(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<Arc<str>>), Problem> {
+fn read_decision(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<Arc<str>>), Problem> {
     body::check(headers, body)?;
     let document = Json::document(body)?;
     let members = Members::of(&document, &wire::Decision::MEMBERS)?;
-    Ok((Author::of(&members)?, members.optional_text("Step")?))
+    Ok((Author::of(caller, &members)?, members.optional_text("Step")?))
 }
 
 impl Author {
@@ -117,19 +114,23 @@ impl Author {
     ///
     /// # Errors
     /// The fault of the body, with its name.
-    pub(crate) fn read(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
+    pub(crate) fn read(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
         body::check(headers, body)?;
         let document = Json::document(body)?;
         let members = Members::of(&document, &wire::Command::MEMBERS)?;
-        Self::of(&members)
+        Self::of(caller, &members)
     }
 
-    /// The operator and the reason among these members.
+    /// The operator and the reason among these members. The caller is written beside the operator's name (rule 42).
     ///
     /// # Errors
     /// The one that is missing or wrong.
-    pub(crate) fn of(members: &Members<'_>) -> Result<Self, Problem> {
-        Ok(Self { by: members.text("By")?, reason: members.text("Reason")? })
+    pub(crate) fn of(caller: &str, members: &Members<'_>) -> Result<Self, Problem> {
+        let by = members.text("By")?;
+        if !author::may_be_typed(&by) {
+            return Err(Problem::member("By", "must not contain ]"));
+        }
+        Ok(Self { by: author::signed(by, caller), reason: members.text("Reason")? })
     }
 }
 
@@ -178,7 +179,7 @@ mod tests {
             assert_eq!((answer.status, &answer.body["Action"]), (202, &json!("Settle")), "{body}");
             let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
             let settle = command.settle.as_ref().unwrap();
-            assert_eq!((command.action, &*command.by, &*settle.step), (Action::Settle, "ada", "charge-payment"));
+            assert_eq!((command.action, &*command.by, &*settle.step), (Action::Settle, "ada [shop]", "charge-payment"));
             assert_eq!((settle.outcome.direction(), settle.output.as_ref().map(Json::text)), (direction, output));
         }
     }
@@ -246,7 +247,7 @@ mod tests {
                 let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
                 assert_eq!(
                     (command.action, &*command.by, command.step.as_deref()),
-                    (action, "ada", Some("reserve-inventory"))
+                    (action, "ada [shop]", Some("reserve-inventory"))
                 );
             }
         }
@@ -339,7 +340,7 @@ mod tests {
         let command = Command {
             order_id,
             action: Action::Resubmit,
-            by: "ada".into(),
+            by: "ada [shop]".into(),
             reason: "payment is back".into(),
             version: Some(9),
             bulk: None,

@@ -45,7 +45,7 @@ pub(crate) async fn accept_rejections(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let Author { by, reason } = Author::read(headers, body)?;
+    let Author { by, reason } = Author::read(caller, headers, body)?;
     // The agents write the record, too, so a lost condition is common.
     for _ in 0..CONFLICTS_MAX {
         let Some(before) = stored(ports, config, name).await? else { return Err(Problem::NotRejecting) };
@@ -281,7 +281,7 @@ mod tests {
         fake.service_waits(OutageReason::Rejections);
         for _ in 0..2 {
             let answer = accept(&fake, "payment");
-            let accepted = json!({"By": "ada", "Reason": "sold out", "At": fake.now().to_string()});
+            let accepted = json!({"By": "ada [shop]", "Reason": "sold out", "At": fake.now().to_string()});
             assert_eq!((answer.status, &answer.body["State"]), (200, &json!("Closed")));
             assert_eq!((&answer.body["RejectionsAccepted"], answer.body.get("Reason")), (&accepted, None));
         }

@@ -166,10 +166,11 @@ fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
 }
 
 fn shown_line(line: &Transition) -> wire::Transition<'_> {
-    let Line { at, who, what, why, kind, step, direction, attempt, state, bulk } = Line::from(line);
+    let Line { at, who, caller, what, why, kind, step, direction, attempt, state, bulk } = Line::from(line);
     wire::Transition {
         at,
         who: text(who),
+        caller: caller.map(text),
         what,
         why: why.map(text),
         kind: Some(text(kind)),

@@ -48,7 +48,7 @@ fn a_plan_counts_is_stored_and_sends_nothing() {
     let id = answer.body["JobID"].as_str().unwrap();
     assert_eq!((answer.status, answer.header("location")), (201, Some(format!("/bulk/{id}").as_str())));
     let expected = json!({
-        "JobID": id, "Version": 1, "State": "Planned", "By": "ada", "Reason": "payment is back",
+        "JobID": id, "Version": 1, "State": "Planned", "By": "ada [shop]", "Reason": "payment is back",
         "Action": "Resubmit", "Selector": {"FailedUntil": NOW},
         "Canary": 5, "CanaryTimeoutMs": 300_000, "RatePerSecond": 10, "StopAtFailedPercent": 20,
         "DryRun": {"Matching": 3, "Complete": true, "Message": "orders that match: 3"},
@@ -184,7 +184,7 @@ fn a_job_is_cancelled_with_operator_and_reason_and_stays_cancelled() {
         }
         let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
         assert_eq!((answer.status, &answer.body["State"]), (202, &json!("Cancelled")));
-        assert_eq!(answer.body["Why"], "by bob: seen the number");
+        assert_eq!(answer.body["Why"], "by bob [shop]: seen the number");
         for action in ["start", "cancel"] {
             fake.post(&format!("{path}/{action}"), &[], COMMAND).is_problem(409, "job-state-conflict");
         }

@@ -61,7 +61,7 @@ fn a_folder_is_shown_applied_and_then_used_by_new_orders() {
         (&shown["Version"], &shown["Default"], &shown["Settings"]),
         (&json!(1), &json!("shop"), &json!(SETTINGS))
     );
-    assert_eq!(shown["AppliedBy"], "ada");
+    assert_eq!(shown["AppliedBy"], "ada [shop]");
     assert_eq!(fake.post("/orders", &[], ORDER).status, 202);
     assert_eq!(fake.submitted()[0].workflow.as_ref().map(ToString::to_string).as_deref(), Some("shop/1"));
     let one = fake.get("/workflows/shop/1");

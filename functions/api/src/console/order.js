@@ -118,7 +118,7 @@ function history(task) {
     columns: [
       { name: "When", cell: (line) => when(line.At, "exact") },
       { name: "What", isName: true, cell: (line) => line.What },
-      { name: "Who", kind: "text who", cell: (line) => line.Who },
+      { name: "Who", kind: "text who", cell: (line) => (line.Caller ? `${line.Who} [${line.Caller}]` : line.Who) },
       { name: "Why", kind: "text", cell: (line) => line.Why ?? "–" },
     ],
   });

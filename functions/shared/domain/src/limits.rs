@@ -36,6 +36,8 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const FALLBACKS_MAX: usize = 8;
 /// Longest `CorrelationID`, operator name or reason, in characters.
 pub const TEXT_CHARS_MAX: usize = 256;
+/// Longest name of an authenticated caller, in characters. What is beyond is cut off.
+pub const CALLER_CHARS_MAX: usize = 256;
 /// Times that a status message is sent again before an alert says that its reply channel is failing.
 pub const RESENDS_BEFORE_ALERT: u32 = 5;
 /// Times that the pause before a status message is sent again doubles: from half a minute to about an hour.

@@ -230,6 +230,9 @@ pub struct Transition<'a> {
     pub at: Timestamp,
     /// An instance, or an operator's name.
     pub who: Cow<'a, str>,
+    /// The authenticated caller of that operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Cow<'a, str>>,
     /// The change, in a few words.
     pub what: Cow<'a, str>,
     /// The reason, if one was given.

@@ -296,6 +296,7 @@ mod tests {
         let line = |what: &str, who: &str, why: &str, ago_ms: u64| Transition {
             at: began.minus_ms(ago_ms),
             who: who.to_owned().into(),
+            caller: None,
             what: what.to_owned().into(),
             why: Some(why.to_owned().into()),
             kind: None,

@@ -181,12 +181,18 @@ fn steps(task: &Task<'_>, now: Timestamp) -> Table {
     table
 }
 
+/// Who it was, and the authenticated caller beside an operator's name.
+fn who(line: &Transition<'_>) -> String {
+    let who = plain(&line.who);
+    line.caller.as_deref().map_or_else(|| who.to_string(), |caller| format!("{who} [{}]", plain(caller)))
+}
+
 fn history(task: &Task<'_>) -> Table {
     let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
     for line in task.history().iter().skip(task.history().len().saturating_sub(HISTORY_LINES)) {
         table.row([
             Cell::from(line.at.to_string()),
-            Cell::from(&line.who),
+            who(line).into(),
             Cell::from(&line.what),
             line.why.as_deref().unwrap_or_default().into(),
         ]);

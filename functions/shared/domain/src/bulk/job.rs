@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
+use crate::author;
 use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
@@ -253,7 +254,7 @@ impl Spec {
     /// # Errors
     /// [`SpecError`] with the first wrong field.
     pub fn check(&self) -> Result<(), SpecError> {
-        text("By", &self.by, TEXT_CHARS_MAX)?;
+        text("By", &self.by, author::CHARS_MAX)?;
         text("Reason", &self.reason, TEXT_CHARS_MAX)?;
         if !Self::ACTIONS.contains(&self.action) {
             let names = Self::ACTIONS.map(Action::name).join(", ");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Refused;
 use super::reply::too_large;
 use super::turn::Turn;
+use crate::author;
 use crate::json::Json;
 use crate::message::{Action, Command, Failure};
 use crate::task::{Approvers, NoticeKind, Step, StepError, Task, Transition, What};
@@ -35,13 +36,6 @@ impl Command {
         decided.and_then(|(_, step)| step.approval.as_ref()).map_or(0, |approvers| approvers.since_version)
     }
 
-    /// The reason why the caller, who is known by authentication, may not decide; `None` if the caller may.
-    #[must_use]
-    pub fn refusal_of_caller(&self, task: &Task, caller: &Arc<str>) -> Option<Refused> {
-        let (_, step) = self.decided(task).ok()?;
-        own(task, step, caller)
-    }
-
     /// The step that the decision is about, with its index.
     fn decided<'t>(&self, task: &'t Task) -> Result<(usize, &'t Step), Refused> {
         let mut asked = task.asked();
@@ -61,7 +55,8 @@ impl Command {
             Ok(decided) => decided,
             Err(refused) => return Some(refused),
         };
-        let own = own(task, step, &self.by);
+        let (typed, caller) = author::parts(&self.by);
+        let own = own(task, step, typed).or_else(|| own(task, step, caller?));
         if own.is_some() {
             return own;
         }
@@ -84,12 +79,12 @@ impl Task {
 }
 
 /// Why the order is a person's own: they submitted it, or it names them at `not_by`. `None` if it is not.
-fn own(task: &Task, step: &Step, person: &Arc<str>) -> Option<Refused> {
+fn own(task: &Task, step: &Step, person: &str) -> Option<Refused> {
     let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
     if task.submitter().is_some_and(|name| is_same_person(name, person)) {
-        return Some(Refused::OwnOrder(person.clone()));
+        return Some(Refused::OwnOrder(person.into()));
     }
-    not_by.is_some_and(|name| is_same_person(name, person)).then(|| Refused::NamedInOrder(person.clone()))
+    not_by.is_some_and(|name| is_same_person(name, person)).then(|| Refused::NamedInOrder(person.into()))
 }
 
 /// Names are typed by people.

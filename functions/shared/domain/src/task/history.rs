@@ -13,6 +13,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Direction, ProcessState};
+use crate::author;
 use crate::time::Timestamp;
 
 /// One attempt of a step.
@@ -365,6 +366,9 @@ pub struct Line<'a> {
     pub at: Timestamp,
     /// An instance, an operator, or the submitter of the order.
     pub who: &'a str,
+    /// The authenticated caller of that operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<&'a str>,
     /// What happened, in words.
     pub what: Cow<'a, str>,
     /// The reason, where one was given.
@@ -392,11 +396,13 @@ pub struct Line<'a> {
 impl<'a> From<&'a Transition> for Line<'a> {
     fn from(Transition { at, who, what, why }: &'a Transition) -> Self {
         let attempt = what.of_step().map(|(attempt, _)| attempt);
+        let (who, caller) = author::parts(who);
         let state = if let What::Entered { state } = what { Some(*state) } else { None };
         let bulk = if let What::Resubmitted { bulk } = what { bulk.as_deref() } else { None };
         Self {
             at: *at,
             who,
+            caller,
             what: what.words(),
             why: why.as_deref(),
             kind: what.kind(),

@@ -322,7 +322,7 @@ fn a_short_spec_gets_a_careful_job() {
 
 #[test]
 fn texts_may_be_as_long_as_the_limit() {
-    let long = Spec { by: "é".repeat(crate::limits::TEXT_CHARS_MAX).into(), ..spec() };
+    let long = Spec { by: "é".repeat(crate::author::CHARS_MAX).into(), ..spec() };
     assert_eq!(long.check(), Ok(()));
 }
 

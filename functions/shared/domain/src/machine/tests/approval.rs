@@ -225,11 +225,11 @@ fn rule_40_a_decision_on_an_earlier_question_does_not_count_for_the_same_step_as
 fn rule_40_a_caller_who_is_known_is_compared_with_submitter_and_not_by() {
     let mut case = asking("", false);
     case.task.steps[0].approval.as_mut().unwrap().not_by = Some("Ben".into());
-    let command = command(&case, Action::Approve, "ann");
-    let refusal = |caller: &str| command.refusal_of_caller(&case.task, &caller.into());
-    assert_eq!(refusal("Test"), Some(Refused::OwnOrder("Test".into())));
-    assert_eq!(refusal("ben"), Some(Refused::NamedInOrder("ben".into())));
-    assert_eq!(refusal("eve"), None);
+    let refusal = |by: &str| command(&case, Action::Approve, by).refusal(&case.task, case.now);
+    assert_eq!(refusal("ann [Test]"), Some(Refused::OwnOrder("Test".into())));
+    assert_eq!(refusal("ann [ben]"), Some(Refused::NamedInOrder("ben".into())));
+    assert_eq!(refusal("Ben [eve]"), Some(Refused::NamedInOrder("Ben".into())));
+    assert_eq!(refusal("ann [eve]"), None);
 }
 
 #[test]
