@@ -6,7 +6,8 @@
 //! the middle of a write, a kill or a stop ([`plan`]). Customers and services are outside, and remember what they saw
 //! ([`outside`](super::outside)). What they saw must be on the disk in every later life ([`verdict`]).
 
-pub mod loss;
+pub mod audit;
+mod loss;
 pub mod plan;
 pub mod process;
 pub mod verdict;
@@ -160,6 +161,7 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
     // Without faults of the disk, a process that runs has recorded its transactions.
     let is_exact = !is_cut && ended != Ended::NotStarted && life.is_well() && world.outside.lock().has_started;
     loss::check(world, is_exact);
+    audit::check(world);
     let pause_ms = world.outside.lock().rng.between(0, 20_000);
     world.outside.lock().clock.pass(pause_ms);
     ended

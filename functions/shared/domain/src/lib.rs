@@ -11,6 +11,7 @@
 
 pub mod advance;
 pub mod alert;
+pub mod audit;
 pub mod author;
 pub mod backoff;
 pub mod batch;

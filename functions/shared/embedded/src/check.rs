@@ -13,7 +13,7 @@ use crate::schema::VERSION;
 /// The maximum number of faults that are reported for one file.
 const FAULTS_MAX: u32 = 10;
 /// How long the check waits for a writer.
-const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]

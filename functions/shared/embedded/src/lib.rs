@@ -67,6 +67,7 @@
 //!
 //! Any knowledge of a task beyond version, nonce, state, index key and priority.
 
+mod audit;
 mod check;
 mod checkpoints;
 mod clock;
@@ -103,6 +104,7 @@ mod tests;
 mod write;
 mod writer;
 
+pub use audit::{Entries, Recorded, audit};
 pub use check::{Checked, check};
 pub use checkpoints::LOG_BYTES_MAX;
 pub use clock::{Clock, Now, system_time};

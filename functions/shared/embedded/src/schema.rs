@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use crate::index;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 8] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS, ALERTS];
+const STEPS: [&str; 9] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS, ALERTS, AUDIT];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -159,6 +159,15 @@ CREATE TABLE alerts (
     cause TEXT NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL,
     body TEXT NOT NULL
+);
+";
+/// The audit stream (rule 43): `audit.rs`. `body` is the entry as text, or its digest once the entry is forgotten.
+const AUDIT: &str = "
+CREATE TABLE audit (
+    seq INTEGER NOT NULL PRIMARY KEY,
+    at INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    body NOT NULL
 );
 ";
 /// The version of the schema with the table `terms`.

@@ -18,6 +18,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout_at;
 
+use crate::audit::Chain;
 use crate::checkpoints::{self, Checkpoints};
 use crate::clock::later;
 use crate::core::{Core, State};
@@ -53,6 +54,9 @@ pub(crate) struct Writer {
     checkpoints: Checkpoints,
     /// The numbers of the present minute, after the last transaction.
     present: Option<Present>,
+    /// The end of the audit stream, after the last transaction.
+    chain: Option<Chain>,
+    audit_kept_ms: Option<u64>,
     busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
@@ -82,6 +86,8 @@ impl Writer {
             disk,
             checkpoints,
             present: None,
+            chain: None,
+            audit_kept_ms: options.audit_kept_ms,
             busy,
             events_max,
             lazy_ms,
@@ -165,12 +171,16 @@ impl Writer {
         // SQLite waits for another program only at the start of a transaction, not between a read and the next write.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let now = self.core.clock.now();
-        // It is gone after a failure, and then read again.
+        // These are gone after a failure, and then read again.
         let mut present = match self.present.take() {
             Some(present) => present,
             None => Present::load(&transaction, now)?,
         };
         present.enter(&transaction, now)?;
+        let mut chain = match self.chain.take() {
+            Some(chain) => chain,
+            None => Chain::load(&transaction)?,
+        };
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
         for Queued { write, .. } in batch {
@@ -202,10 +212,12 @@ impl Writer {
                 Write::Record(record) => record.apply(&transaction)?,
                 Write::Barrier => {}
             }
+            chain.add(&transaction, now, write)?;
         }
+        chain.forget(&transaction, self.audit_kept_ms.map(|kept_ms| now.minus_ms(kept_ms)))?;
         let number = present.write(&transaction)?;
         transaction.commit()?;
-        self.present = Some(present);
+        (self.present, self.chain) = (Some(present), Some(chain));
         self.directory.generation.committed(number);
         identity.check()?;
         Ok(found)

@@ -410,6 +410,18 @@ impl Task {
         self.steps.iter().enumerate().filter(move |(_, step)| is_open && step.is_asked())
     }
 
+    /// The lines of the history that an earlier version did not have. The history drops its oldest lines.
+    #[must_use]
+    pub fn added_since(&self, before: Option<&Self>) -> &[Transition] {
+        let before = before.map_or(&[][..], |before| &before.history);
+        let is_whole = self.history.len() >= before.len() && self.history.len() < HISTORY_MAX;
+        let known = match is_whole {
+            true => before.len(),
+            false => before.iter().fold(0, |known, line| known + usize::from(self.history.get(known) == Some(line))),
+        };
+        &self.history[known..]
+    }
+
     /// The number of its notes.
     #[must_use]
     pub fn notes(&self) -> usize {

@@ -1,0 +1,198 @@
+//! The audit stream (rule 43): a table to which the writer appends, in the transaction of the change.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use domain::audit::{Entry, Hash};
+use domain::ports::RecordKind;
+use domain::time::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, params};
+
+use crate::check::BUSY;
+use crate::directory::{DATABASE, OpenError};
+use crate::rows::json;
+use crate::schema::VERSION;
+use crate::write::{RecordWrite, Write};
+
+/// The version of the schema with the table.
+const SINCE: i64 = 9;
+/// Entries that are read at once. Between two pages the writer may empty its log.
+const PAGE: i64 = 1_000;
+/// Entries of the past that a transaction removes for each one that it adds.
+const REMOVED_PER_ADDED: i64 = 2;
+
+/// The end of the stream. The writer owns it, and reads it again after a transaction that failed.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    seq: i64,
+    hash: Hash,
+    added: i64,
+}
+
+impl Chain {
+    /// The end on disk.
+    pub(crate) fn load(connection: &Connection) -> Result<Self> {
+        const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+        let last = connection.prepare_cached(SQL)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let (seq, hash) = last.map_or((0, Hash::START), |(seq, hash): (_, [u8; 32])| (seq, hash.into()));
+        Ok(Self { seq, hash, added: 0 })
+    }
+
+    /// Records a write that was applied.
+    pub(crate) fn add(&mut self, connection: &Connection, now: Timestamp, write: &Write) -> Result<()> {
+        match write {
+            Write::Task { before, task, .. } => {
+                self.append(connection, now, &Entry::transition(now, before.as_deref(), task))
+            }
+            Write::Command { command, .. } => self.append(connection, now, &Entry::command(now, command)),
+            Write::Record(RecordWrite { kind, key, version, body, is_conflict, .. }) => match name(*kind) {
+                Some(name) if !is_conflict.load(Relaxed) => {
+                    self.append(connection, now, &Entry::record(now, name, key, *version, body))
+                }
+                _ => Ok(()),
+            },
+            Write::Accept { .. }
+            | Write::Remove { .. }
+            | Write::RemoveCommand { .. }
+            | Write::Bury(_)
+            | Write::RemoveDeadLetter { .. }
+            | Write::DeadLetterRecord(_)
+            | Write::Event(_)
+            | Write::Barrier => Ok(()),
+        }
+    }
+
+    fn append(&mut self, connection: &Connection, now: Timestamp, entry: &Entry<'_>) -> Result<()> {
+        const SQL: &str = "INSERT INTO audit (seq, at, hash, body) VALUES (?1, ?2, ?3, ?4)";
+        let body = json(entry)?;
+        self.hash = self.hash.then(Hash::of(&body));
+        self.seq += 1;
+        self.added += 1;
+        connection.prepare_cached(SQL)?.execute(params![self.seq, now.epoch_ms(), self.hash.bytes(), body])?;
+        Ok(())
+    }
+
+    /// Removes entries of before `since`, a few at a time. The stream then begins later.
+    pub(crate) fn forget(&mut self, connection: &Connection, since: Option<Timestamp>) -> Result<()> {
+        const SQL: &str = "DELETE FROM audit WHERE at < ?1 AND seq < (SELECT min(seq) FROM audit) + ?2";
+        let added = std::mem::take(&mut self.added);
+        if let Some(since) = since
+            && added > 0
+        {
+            let values = params![since.epoch_ms(), added * REMOVED_PER_ADDED];
+            connection.prepare_cached(SQL)?.execute(values)?;
+        }
+        Ok(())
+    }
+}
+
+/// The kinds that operators write, or that have an operator's name in them.
+const fn name(kind: RecordKind) -> Option<&'static str> {
+    match kind {
+        RecordKind::Service => Some("service"),
+        RecordKind::Job => Some("job"),
+        RecordKind::Definition => Some("definition"),
+        RecordKind::Deployment => Some("deployment"),
+        RecordKind::Memo | RecordKind::Alert => None,
+    }
+}
+
+/// An entry as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number: each is one more than the one before.
+    pub seq: i64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Of this entry and all before it.
+    pub hash: Hash,
+    /// Its JSON; or its digest, once it is forgotten.
+    pub body: std::result::Result<String, Hash>,
+}
+
+impl Recorded {
+    /// The digest of its text.
+    #[must_use]
+    pub fn digest(&self) -> Hash {
+        self.body.as_ref().map_or_else(|digest| *digest, |body| Hash::of(body))
+    }
+}
+
+/// The entries of a data directory, oldest first. Another process may use the directory meanwhile.
+#[derive(Debug)]
+pub struct Entries {
+    connection: Connection,
+    page: std::vec::IntoIter<Recorded>,
+    last: i64,
+}
+
+/// Reads the entries at or after a time.
+///
+/// # Errors
+/// [`OpenError::Database`] if the file cannot be opened or read. [`OpenError::Newer`] if a later version of the program
+/// wrote it.
+pub fn audit(directory: &Path, since: Option<Timestamp>) -> std::result::Result<Entries, OpenError> {
+    let file = directory.join(DATABASE);
+    let (connection, schema, last) =
+        open(&file, since).map_err(|source| OpenError::Database { file: file.clone(), source })?;
+    if schema > VERSION {
+        return Err(OpenError::Newer { file, found: schema, known: VERSION });
+    }
+    Ok(Entries { connection, page: Vec::new().into_iter(), last })
+}
+
+/// The file, its schema version, and the last entry before the time.
+fn open(file: &Path, since: Option<Timestamp>) -> Result<(Connection, i64, i64)> {
+    // Clocks are set back, too: from the first entry at the time on, all are shown.
+    const LAST_BEFORE: &str = "SELECT seq - 1 FROM audit WHERE at >= ?1 ORDER BY seq LIMIT 1";
+    const LAST: &str = "SELECT coalesce(max(seq), 0) FROM audit";
+    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.busy_timeout(BUSY)?;
+    let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let last = match since {
+        Some(since) if schema >= SINCE => {
+            let found = connection.query_row(LAST_BEFORE, [since.epoch_ms()], |row| row.get(0)).optional()?;
+            found.map_or_else(|| connection.query_row(LAST, [], |row| row.get(0)), Ok)?
+        }
+        // There is no such table yet.
+        _ if schema < SINCE => i64::MAX,
+        _ => 0,
+    };
+    Ok((connection, schema, last))
+}
+
+impl Entries {
+    fn next_page(&mut self) -> Result<Vec<Recorded>> {
+        if self.last == i64::MAX {
+            return Ok(Vec::new());
+        }
+        const SQL: &str = "SELECT seq, at, hash, body FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(SQL)?;
+        let rows = statement.query_map([self.last, PAGE], |row| {
+            let body = match row.get_ref(3)? {
+                ValueRef::Blob(_) => Err(Hash::from(row.get::<_, [u8; 32]>(3)?)),
+                _ => Ok(row.get(3)?),
+            };
+            let at = Timestamp::from_epoch_ms(row.get(1)?);
+            Ok(Recorded { seq: row.get(0)?, at, hash: row.get::<_, [u8; 32]>(2)?.into(), body })
+        })?;
+        rows.collect()
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Recorded>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0 {
+            match self.next_page() {
+                Ok(page) => self.page = page.into_iter(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let next = self.page.next()?;
+        self.last = next.seq;
+        Some(Ok(next))
+    }
+}

@@ -1,0 +1,93 @@
+//! The audit stream (rule 43): each change is in it, in order, after failures and starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::audit::{Altered, Verifier};
+use domain::message::{Action, Command, Priority, SchedulerMessage};
+use domain::ports::{HasStore, PortError, Store};
+use serde_json::Value;
+
+use super::*;
+use crate::audit::audit;
+
+fn cancel(n: u64, reason: &str) -> SchedulerMessage {
+    SchedulerMessage::Command(Command {
+        order_id: order(n).order_id,
+        action: Action::Cancel,
+        by: "ada [desk]".into(),
+        reason: reason.into(),
+        version: None,
+        bulk: None,
+        settle: None,
+        take: None,
+        step: None,
+    })
+}
+
+/// What the stream says, if it is as it was written: the number, and the version or the reason.
+fn stream(directory: &Path) -> Result<Vec<(i64, String)>, Altered> {
+    let mut verifier = Verifier::default();
+    let mut found = Vec::new();
+    for entry in audit(directory, None).unwrap() {
+        let entry = entry.unwrap();
+        verifier.next(entry.seq, entry.hash, entry.digest())?;
+        let body: Value = serde_json::from_str(&entry.body.unwrap()).unwrap();
+        found.push((entry.seq, body.get("Version").unwrap_or(&body["Reason"]).to_string()));
+    }
+    Ok(found)
+}
+
+async fn next_version(engine: &Engine, n: u64) -> Result<(), PortError> {
+    let before = engine.store().task(order(n).order_id).await.unwrap().unwrap();
+    let mut after = (*before).clone();
+    (after.version, after.nonce) = (before.version + 1, before.nonce + 1);
+    engine.store().commit(&before, after.into()).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn rule_43_each_version_and_command_is_in_the_stream_once_and_in_order_after_a_failure_and_a_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    engine.store().insert(order(0), task(&order(0), 1)).await.unwrap();
+    engine.queues().to_scheduler(cancel(0, "changed"), Priority::Normal, 0).await.unwrap();
+    let other = other_program(directory.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    next_version(&engine, 0).await.unwrap_err();
+    other.execute_batch("COMMIT").unwrap();
+    next_version(&engine, 0).await.unwrap();
+    engine.close().await.unwrap();
+    drop(engine);
+    let engine = open(directory.path());
+    next_version(&engine, 0).await.unwrap();
+    let expected = [(1, "1"), (2, "\"changed\""), (3, "2"), (4, "3")].map(|(seq, what)| (seq, what.to_owned()));
+    assert_eq!(stream(directory.path()).unwrap(), expected);
+    engine.close().await.unwrap();
+    other.execute_batch("UPDATE audit SET body = replace(body, 'changed', 'changeD')").unwrap();
+    assert_eq!(stream(directory.path()), Err(Altered::Entry(2)));
+}
+
+#[tokio::test]
+async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_whole() {
+    const DAY_MS: i64 = 86_400_000;
+    let directory = tempfile::tempdir().unwrap();
+    let ms = Arc::new(AtomicI64::new(0));
+    let clock = ms.clone();
+    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
+    let engine =
+        Engine::open(directory.path(), Options { now, audit_kept_ms: Some(2 * 86_400_000), ..options() }).unwrap();
+    for day in 0..6 {
+        ms.store(day * DAY_MS, Ordering::Relaxed);
+        for n in 0..3 {
+            let order = order(u64::try_from(day).unwrap() * 3 + n);
+            engine.store().insert(order.clone(), task(&order, 1)).await.unwrap();
+        }
+    }
+    engine.close().await.unwrap();
+    let kept = stream(directory.path()).unwrap();
+    assert_eq!((kept.first().unwrap().0, kept.last().unwrap().0), (10, 18), "of three days");
+    let since = audit(directory.path(), Some(Timestamp::from_epoch_ms(5 * DAY_MS))).unwrap();
+    assert_eq!(since.map(|entry| entry.unwrap().seq).collect::<Vec<_>>(), [16, 17, 18]);
+    let future = audit(directory.path(), Some(Timestamp::from_epoch_ms(9 * DAY_MS))).unwrap();
+    assert_eq!(future.count(), 0);
+}
