@@ -1,6 +1,7 @@
 //! The command line.
 
 mod api;
+mod audit;
 mod folder;
 mod operate;
 mod orders;
@@ -22,6 +23,7 @@ use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
+pub use audit::{AuditArgs, Noted};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
@@ -270,6 +272,9 @@ pub enum RemoteCommand {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Print the audit stream of a data directory, or verify that it is as it was written
+    #[command(after_help = audit::AUDIT_HELP)]
+    Audit(AuditArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -312,6 +317,9 @@ pub struct ServeArgs {
     /// The most orders under way; while there are as many, a new one is answered 503 and not accepted
     #[arg(long, value_name = "N", default_value_t = serve::ORDERS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
     pub orders_max: u64,
+    /// Days for which the audit stream is kept; for ever, unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub audit_days: Option<u32>,
     /// Form of the log and of the alerts on stderr
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,

@@ -65,6 +65,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         config,
         tokens,
         no_auth,
+        audit_days,
         ..
     } = args;
     let redacted = args.redact;
@@ -81,8 +82,20 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;
-    let serving =
-        Serving { host, port, data, accept_loss, json_logs, reply_channels, remotes, tokens, no_auth, config, setup };
+    let serving = Serving {
+        host,
+        port,
+        data,
+        accept_loss,
+        audit_days,
+        json_logs,
+        reply_channels,
+        remotes,
+        tokens,
+        no_auth,
+        config,
+        setup,
+    };
     let served = run::serve(serving).await;
     sending.stop().await;
     if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {

@@ -37,6 +37,8 @@ pub struct Serving {
     pub data: PathBuf,
     /// Whether to start although committed transactions are missing.
     pub accept_loss: bool,
+    /// The days for which the audit stream is kept. `None`: for ever.
+    pub audit_days: Option<u32>,
     /// Whether alerts are lines of JSON.
     pub json_logs: bool,
     /// The reply channels.
@@ -102,12 +104,14 @@ pub enum RunError {
     Start(#[from] StartError),
 }
 
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
 /// Runs everything until the process gets a signal.
 ///
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, accept_loss, json_logs, tokens, no_auth, config, setup, .. } = serving;
+    let Serving { host, port, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
     let (mut reply_channels, mut remotes) = (serving.reply_channels, serving.remotes);
     let mut signals = Signals::catch()?;
     let callers = tokens.as_deref().map(Callers::with_tokens).transpose()?.unwrap_or_default();
@@ -127,6 +131,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
         accept_loss,
+        audit_kept_ms: audit_days.map(|days| u64::from(days) * DAY_MS),
         observer: Some(Arc::new(move |event| screen.show(event))),
         channels: senders(&channels).chain(sinks_of(&sinks)).collect(),
         // Each channel has a shorter time-out of its own.

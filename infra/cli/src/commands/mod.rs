@@ -7,6 +7,7 @@ mod accept_rejections;
 mod act;
 mod again;
 mod apply;
+mod audit;
 mod bulk;
 mod check;
 mod console;
@@ -108,6 +109,7 @@ async fn carried_out(
         RemoteCommand::Check(args) => check::run(&args, api.output, paint),
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),
+        RemoteCommand::Audit(args) => audit::run(&args, api.output),
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
@@ -151,6 +153,7 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Console(_)
         | RemoteCommand::Context { .. }
         | RemoteCommand::Token { .. }
+        | RemoteCommand::Audit(_)
         | RemoteCommand::Completions(_) => false,
     }
 }

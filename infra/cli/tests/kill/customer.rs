@@ -64,15 +64,15 @@ impl Customer {
         order_id
     }
 
-    /// Waits until an order that was accepted has ended as it should.
-    pub(crate) async fn follow(&mut self, order: &Planned, order_id: &str) {
+    /// Waits until an order that was accepted has ended as it should, and returns what is said of it.
+    pub(crate) async fn follow(&mut self, order: &Planned, order_id: &str) -> String {
         let what = format!("{} ({order_id})", order.key);
         loop {
             let (state, said) = self.look(order, order_id).await;
             if state == order.end {
                 let expired = expired_attempts(&said);
                 assert_eq!(expired, 0, "{}", self.run.failure(&format!("{what}: a kill counts as no failure: {said}")));
-                return;
+                return said;
             }
             let may_go_on = matches!(state.as_str(), "Pending" | "Processing" | "Compensating");
             assert!(may_go_on, "{}", self.run.failure(&format!("{what} ended {state}, not {}: {said}", order.end)));

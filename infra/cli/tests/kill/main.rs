@@ -6,6 +6,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test")]
 
+mod audit;
 mod customer;
 mod orders;
 mod seed;
@@ -13,6 +14,7 @@ mod stop;
 mod trap;
 mod victim;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -81,14 +83,18 @@ async fn kill_9_at_any_moment_loses_no_order_and_does_no_step_twice() {
     }
     assert_eq!(accepted.len(), planned.len());
     let mut customer = Customer::new(run.clone());
+    let mut ended = BTreeMap::new();
     for (place, order_id) in &accepted {
-        customer.follow(&planned[*place], order_id).await;
+        ended.insert(order_id.clone(), customer.follow(&planned[*place], order_id).await);
     }
     trap.expect_alive();
+    let entries = audit::compare(&directory.path().join("data"), &ended)
+        .unwrap_or_else(|wrong| panic!("{}", run.failure(&wrong)));
     check_effects(&run, &planned, &accepted, &stand_ins);
     let (orders, took) = (accepted.len(), started.elapsed().as_secs_f32());
     println!(
-        "{orders} orders; {KILLS} kills met {under_way} orders under way; {unanswered} posts without answer; {took:.1} s"
+        "{orders} orders; {KILLS} kills met {under_way} orders under way; {unanswered} posts without answer; \
+         {entries} entries of the audit stream; {took:.1} s"
     );
     assert!(under_way > 0, "{}", run.failure("no kill fell into an order, so this run has shown nothing"));
 }
