@@ -57,6 +57,8 @@
 //! is also in memory, as of the latest durable write, since agents read it during a call. Leases are only in memory,
 //! since one process owns the directory.
 //!
+//! The audit stream is a table to which the writer appends in the transaction of each change (`audit.rs`).
+//!
 //! # How the files depend on each other
 //!
 //! An [`Engine`] is a struct of parts: store, queues, records, events, leases. The parts share one log, which depends

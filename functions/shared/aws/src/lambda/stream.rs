@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use domain::audit::Entry;
 use domain::tally::{Batch, Change};
 use domain::task::Task;
 use domain::time::Timestamp;
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::payload::{BadPayload, read};
 use crate::dynamo::{Image, Unreadable};
+use crate::telemetry;
 
 /// The name of the event in errors.
 const STREAM_EVENT: &str = "a batch of a DynamoDB stream with a tumbling window";
@@ -61,6 +63,14 @@ pub(super) fn changes(payload: &RawValue) -> Result<Batch, BadPayload> {
         shard: event.shard_id.into(),
         changes: event.records.into_iter().filter_map(change).collect(),
     })
+}
+
+/// Writes the changes to the log, as entries of the audit stream (rule 43). Returns whether all of them are written.
+pub(super) fn audited(batch: &Batch) -> bool {
+    let entries = batch.changes.iter().filter_map(|Change { at, before, after, .. }| {
+        Some(Entry::transition(*at, before.as_ref(), after.as_ref()?))
+    });
+    entries.fold(true, |all, entry| telemetry::audit(&entry) && all)
 }
 
 fn change(body: Body<'_>) -> Result<Change, Unreadable> {

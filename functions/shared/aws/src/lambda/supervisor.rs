@@ -20,7 +20,7 @@ use super::payload::{Payload, read};
 use super::queue::each;
 use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
-use super::stream::changes;
+use super::stream::{audited, changes};
 use crate::environment::within;
 use crate::scope::Company;
 
@@ -104,7 +104,12 @@ where
     let left_ms = invocation.left_ms();
     if kind.as_ref().is_some_and(Kind::is_stream) {
         let scope = invocation.scope(None, Company::of(1));
-        return match within(left_ms, scope.run(count(changes(payload)?))).await {
+        let batch = changes(payload)?;
+        // The stream delivers the batch again.
+        if !audited(&batch) {
+            return Err("the log did not take the audit stream".into());
+        }
+        return match within(left_ms, scope.run(count(batch))).await {
             Some(counted) => counted.map(|()| Some(Answer::counted())),
             None => Err("the changes were not counted before the invocation's deadline".into()),
         };

@@ -32,7 +32,9 @@ mod traces;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use domain::audit::Entry;
 use domain::time::Timestamp;
+use serde_json::json;
 use trace::Traces;
 use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt;
@@ -69,6 +71,11 @@ pub fn flush() {
     if let Some(telemetry) = STARTED.get() {
         telemetry.flush();
     }
+}
+
+/// Writes an entry of the audit stream (rule 43), at every level. Returns whether all of it was written.
+pub fn audit(entry: &Entry<'_>) -> bool {
+    STARTED.get().is_none_or(|telemetry| telemetry.audit(entry))
 }
 
 /// Sends the spans since the last call to the collector, if there is one. Call it, like [`flush`], before the answer of
@@ -126,6 +133,13 @@ impl Telemetry {
     pub fn flush(&self) {
         let sums = std::mem::take(&mut *lock(&self.sums));
         self.write(sums);
+    }
+
+    /// Writes an entry of the audit stream. Returns whether all of it was written.
+    pub fn audit(&self, entry: &Entry<'_>) -> bool {
+        let mut line = json!({ "audit": entry }).to_string();
+        line.push('\n');
+        lock(&self.output).write_line(line.as_bytes())
     }
 
     /// Adds to the metrics. Metrics that reach the limit are written at once.

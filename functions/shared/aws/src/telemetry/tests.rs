@@ -251,3 +251,12 @@ fn an_output_that_fails_is_no_matter() {
     }
     telemetry.flush();
 }
+
+#[test]
+fn rule_43_an_entry_of_the_audit_stream_is_a_line_at_every_level() {
+    let paper = Paper::default();
+    let telemetry = Telemetry::new("supervisor", settings("off"), || Timestamp::from_epoch_ms(0), paper.clone());
+    let entry = Entry::record(Timestamp::from_epoch_ms(7), "job", "j", 1, "{}");
+    assert!(telemetry.audit(&entry));
+    assert_eq!(take(&paper), [json!({ "audit": entry })]);
+}
