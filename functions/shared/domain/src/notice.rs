@@ -23,6 +23,7 @@ struct Status<'a> {
     order_id: OrderId,
     #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
     correlation_id: Option<&'a str>,
+    submitter: &'a str,
     version: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a Reason>,
@@ -114,6 +115,7 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
     let status = Status {
         order_id: task.order_id,
         correlation_id: order.correlation_id.as_deref(),
+        submitter: &order.submitter,
         version: notice.version,
         reason: task.reason.as_ref(),
     };
@@ -222,8 +224,8 @@ mod tests {
         let (event, data) = event_of(&case, NoticeKind::OrderNeedsOperator);
         assert_eq!((&*event.kind, &*event.subject), ("OrderNeedsOperator", &*case.task.order_id.to_string()));
         assert_eq!(
-            (&data["ProcessState"], &data["CorrelationID"], &data["Version"]),
-            (&"Error".into(), &"c-7".into(), &3.into())
+            (&data["ProcessState"], &data["CorrelationID"], &data["Submitter"], &data["Version"]),
+            (&"Error".into(), &"c-7".into(), &"test".into(), &3.into())
         );
         let failed = data["FailedSteps"].as_array().unwrap();
         assert_eq!((failed.len(), &failed[0]["Name"], &failed[0]["FailureCount"]), (1, &"b".into(), &1.into()));
