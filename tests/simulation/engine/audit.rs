@@ -15,13 +15,17 @@ const TASKS: &str = "SELECT coalesce(group_concat(order_id || ' ' || version, ch
 /// After each life: the stream is as it was written, and has each version of each task once and in order.
 pub(super) fn check(world: &World) {
     // A disk that was never used has no tables.
-    let (Ok(entries), Ok(tasks)) = (world.disk.ask(DATABASE, ENTRIES), world.disk.ask(DATABASE, TASKS)) else { return };
-    if let Err(fault) = compare(entries, tasks) {
+    let (Ok(entries), Ok(tasks)) = (ask(world, ENTRIES), ask(world, TASKS)) else { return };
+    if let Err(fault) = compare(&entries, &tasks) {
         world.outside.lock().complain("rule 43", None, &fault);
     }
 }
 
-fn compare(entries: String, tasks: String) -> Result<(), String> {
+fn ask(world: &World, sql: &str) -> rusqlite::Result<String> {
+    world.disk.ask(DATABASE, sql)
+}
+
+fn compare(entries: &str, tasks: &str) -> Result<(), String> {
     let mut verifier = Verifier::default();
     let mut versions: BTreeMap<String, u64> = BTreeMap::new();
     for line in entries.lines() {

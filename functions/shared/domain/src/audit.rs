@@ -270,10 +270,10 @@ mod tests {
             changed[at].1 = Hash::of("x");
             assert_eq!(verified(&changed), Err(Altered::Entry(changed[at].0)));
         }
-        let mut shorter = stream.clone();
+        let mut shorter = stream;
         shorter.remove(2);
         assert_eq!(verified(&shorter), Err(Altered::Missing(2, 4)));
-        let mut renumbered = shorter.clone();
+        let mut renumbered = shorter;
         renumbered.iter_mut().zip(1..).for_each(|(entry, seq)| entry.0 = seq);
         assert_eq!(verified(&renumbered), Err(Altered::Entry(3)));
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use domain::audit::{Entry, Hash};
 use domain::ports::RecordKind;
 use domain::time::Timestamp;
-use rusqlite::types::ValueRef;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, params};
 
 use crate::check::BUSY;
@@ -170,10 +170,8 @@ impl Entries {
         const SQL: &str = "SELECT seq, at, hash, body FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let mut statement = self.connection.prepare_cached(SQL)?;
         let rows = statement.query_map([self.last, PAGE], |row| {
-            let body = match row.get_ref(3)? {
-                ValueRef::Blob(_) => Err(Hash::from(row.get::<_, [u8; 32]>(3)?)),
-                _ => Ok(row.get(3)?),
-            };
+            let is_digest = row.get_ref(3)?.data_type() == Type::Blob;
+            let body = if is_digest { Err(Hash::from(row.get::<_, [u8; 32]>(3)?)) } else { Ok(row.get(3)?) };
             let at = Timestamp::from_epoch_ms(row.get(1)?);
             Ok(Recorded { seq: row.get(0)?, at, hash: row.get::<_, [u8; 32]>(2)?.into(), body })
         })?;

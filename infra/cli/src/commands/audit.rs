@@ -1,5 +1,6 @@
 //! `stepwarden audit`: the audit stream of a data directory (rule 43). Never here: a call of an API.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
 use domain::audit::Verifier;
@@ -30,8 +31,8 @@ pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError
     Ok(exit)
 }
 
-fn unread(error: impl ToString) -> CommandError {
-    CommandError::Usage(format!("the audit stream cannot be read: {}", error.to_string()))
+fn unread(error: impl Display) -> CommandError {
+    CommandError::Usage(format!("the audit stream cannot be read: {error}"))
 }
 
 /// An entry with its number and its hash, as JSON.

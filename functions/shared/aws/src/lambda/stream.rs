@@ -67,10 +67,11 @@ pub(super) fn changes(payload: &RawValue) -> Result<Batch, BadPayload> {
 
 /// Writes the changes to the log, as entries of the audit stream (rule 43). Returns whether all of them are written.
 pub(super) fn audited(batch: &Batch) -> bool {
-    let entries = batch.changes.iter().filter_map(|Change { at, before, after, .. }| {
-        Some(Entry::transition(*at, before.as_ref(), after.as_ref()?))
-    });
-    entries.fold(true, |all, entry| telemetry::audit(&entry) && all)
+    let mut entries = batch
+        .changes
+        .iter()
+        .filter_map(|Change { at, before, after, .. }| Some(Entry::transition(*at, before.as_ref(), after.as_ref()?)));
+    entries.all(|entry| telemetry::audit(&entry))
 }
 
 fn change(body: Body<'_>) -> Result<Change, Unreadable> {
