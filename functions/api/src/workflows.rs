@@ -97,7 +97,8 @@ fn shown<'a>(
     catalogue: &Catalogue,
     deployment: Option<&Deployment>,
 ) -> wire::Workflow<'a> {
-    let Workflow { name, version, priority, steps, deadline, supervision: _, refuse: _, index: _ } = &**workflow;
+    let Workflow { name, version, priority, steps, deadline, supervision: _, refuse: _, index: _, retain: _ } =
+        &**workflow;
     let Choice { version: current, share } = catalogue.choice(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
     wire::Workflow {

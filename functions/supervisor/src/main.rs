@@ -31,6 +31,9 @@ async fn run() -> Result<(), Error> {
         Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
-    let count = async |batch| Ok(ports.count(&batch).await?);
+    let count = async |batch| {
+        ports.forget(&batch).await?;
+        Ok(ports.count(&batch).await?)
+    };
     lambda::supervisor(&config.dead_letter_queues, run, dead_letters, count).await
 }

@@ -27,6 +27,8 @@ impl<P: AdvancePorts + HasLeases> SupervisorPorts for P {}
 const PAGE: usize = 100;
 /// Orders of a shard that are swept at the same time.
 const ORDERS_AT_ONCE: usize = 8;
+/// Expired orders that are deleted at once.
+const FORGOTTEN_AT_ONCE: usize = 16;
 /// Shards swept at the same time.
 const SHARDS_AT_ONCE: usize = 4;
 
@@ -81,7 +83,24 @@ pub async fn handle(
         }
     }
     report.tell(shards_unreached);
+    forget_expired(ports, budget).await?;
     unreached.map_or(Ok(report), Err)
+}
+
+/// Deletes the orders that expired (rule 44), a few with each transaction, so that new orders wait for none of them.
+async fn forget_expired(ports: &impl SupervisorPorts, budget: Budget) -> Result<(), PortError> {
+    let mut forgotten = 0_u64;
+    while !budget.is_spent(ports.environment()) {
+        let some = ports.store().forget_expired(ports.environment().now(), FORGOTTEN_AT_ONCE).await?;
+        forgotten += some as u64;
+        if some < FORGOTTEN_AT_ONCE {
+            break;
+        }
+    }
+    if forgotten > 0 {
+        tracing::info!(monotonic_counter.orders_forgotten = forgotten, "expired orders deleted");
+    }
+    Ok(())
 }
 
 /// Sweeps one shard, unless another supervisor does.

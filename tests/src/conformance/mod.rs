@@ -20,7 +20,10 @@ use std::future::Future;
 
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, HasDeadLetterRecords, HasEvents, HasLeases, HasQueues, HasRecords, HasStore, Source};
+use domain::ports::{
+    DeadLetter, HasDeadLetterRecords, HasEvents, HasLeases, HasQueues, HasRecords, HasStore, Source, Store,
+};
+use domain::task::Task;
 
 /// One set of store adapters, with an empty store.
 pub trait StoreWorld {
@@ -32,6 +35,15 @@ pub trait StoreWorld {
 
     /// Lets time pass.
     fn pass(&self, ms: u64) -> impl Future<Output = ()>;
+
+    /// The order of this task expires now, and is deleted as this store does it.
+    fn expire(&self, task: &Task) -> impl Future<Output = ()> {
+        async {
+            let now = task.expires_at.expect("it has a time");
+            let deleted = self.ports().store().forget_expired(now, 10).await;
+            assert_eq!(deleted.expect("forget"), 1);
+        }
+    }
 }
 
 /// One set of all adapters, with an empty store and empty queues.
@@ -135,6 +147,8 @@ macro_rules! store_conformance_suite {
             a_settled_task_is_given_at_once,
             who_waits_is_told_when_the_task_is_settled,
             who_waits_too_long_gets_the_task_as_it_is,
+            rule_44_an_expired_order_is_gone_with_its_terms_and_its_id_is_free,
+            rule_44_an_order_is_there_until_it_expires,
         );
         $crate::conformance_suite!(@tests $world, leases, false:
             a_lease_has_one_holder,

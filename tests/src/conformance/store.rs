@@ -3,13 +3,14 @@
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::index::Term;
-use domain::limits::SHARDS;
+use domain::limits::{RETAIN_MS_MIN, SHARDS};
 use domain::order::{AgainOf, Order};
 use domain::ports::{Commit, Due, HasStore, Inserted, ListError, Store};
-use domain::task::{ProcessState, Watch};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use futures_util::future::join;
 
@@ -357,4 +358,43 @@ pub async fn who_waits_too_long_gets_the_task_as_it_is(world: &impl StoreWorld) 
     let (told, ()) = join(store.settled(first.order_id, 20), world.pass(20)).await;
     assert_eq!(told.unwrap().unwrap(), first);
     assert_eq!(store.settled(first.order_id, 0).await.unwrap().unwrap(), first);
+}
+
+/// An ended order that expires, and the term by which it is found.
+async fn ended(store: &impl Store, n: u32) -> (Arc<Task>, Term) {
+    let term = Term::correlation("cart-7");
+    let order = Order { terms: vec![term.clone()], ..order(n) };
+    let first = task(&order);
+    assert_eq!(store.insert(order, first.clone()).await.unwrap(), Inserted::New);
+    let mut last = Task::clone(&next_in(&first, ProcessState::Processed));
+    last.expires_at = Some(NOON.plus_ms(RETAIN_MS_MIN));
+    (committed(store, &first, Arc::new(last)).await, term)
+}
+
+pub async fn rule_44_an_expired_order_is_gone_with_its_terms_and_its_id_is_free(world: &impl StoreWorld) {
+    let store = world.ports().store();
+    let (last, term) = ended(store, 1).await;
+    let kept = stored(store, 2).await;
+    world.expire(&last).await;
+    assert!(store.order(last.order_id).await.unwrap().is_none());
+    assert!(store.task(last.order_id).await.unwrap().is_none());
+    assert_eq!(all_found(store, &term, 10).await, BTreeSet::new());
+    assert_eq!(all_listed(store, None, 10).await, [kept.order_id]);
+    assert_eq!(store.commit(&last, next_in(&last, ProcessState::Closed)).await.unwrap(), Commit::Conflict);
+    // The same key, with another document.
+    let again = order_with(1, r#"{"Total":13.50}"#);
+    assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::New);
+    assert_eq!(*store.order(last.order_id).await.unwrap().unwrap(), again);
+    assert_eq!(all_found(store, &term, 10).await, BTreeSet::new());
+}
+
+pub async fn rule_44_an_order_is_there_until_it_expires(world: &impl StoreWorld) {
+    let store = world.ports().store();
+    let (last, term) = ended(store, 1).await;
+    let before = NOON.plus_ms(RETAIN_MS_MIN - 1);
+    assert_eq!(store.forget_expired(before, 10).await.unwrap(), 0);
+    assert_eq!(store.task(last.order_id).await.unwrap().unwrap(), last);
+    assert_eq!(all_found(store, &term, 10).await, BTreeSet::from([last.order_id]));
+    let again = order(1);
+    assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::Same);
 }

@@ -60,6 +60,14 @@ impl Ports {
         self.dynamo.count(batch).await
     }
 
+    /// Deletes what is left of the orders whose tasks are gone by a batch of the stream (rule 44).
+    ///
+    /// # Errors
+    /// [`PortError`] if it is not known whether all is deleted; the caller repeats the batch.
+    pub async fn forget(&self, batch: &Batch) -> Result<(), PortError> {
+        self.dynamo.forget(batch).await
+    }
+
     /// The identity of this process among all running ones.
     ///
     /// # Errors

@@ -66,6 +66,10 @@ pub const WAIT_WATCHED_MS_MAX: u64 = WAIT_MS_MAX + 24 * 60 * 60 * 1_000;
 /// Longest time in which a workflow completes an order, and how far ahead an order may name its own deadline, in
 /// milliseconds (rule 37).
 pub const ORDER_WITHIN_MS_MAX: u64 = WAIT_MS_MAX;
+/// Shortest time for which a workflow may keep its ended orders, in milliseconds (rule 44).
+pub const RETAIN_MS_MIN: u64 = 24 * 60 * 60 * 1_000;
+/// Longest such time, in milliseconds: a hundred years. What is to be kept for longer has no time.
+pub const RETAIN_MS_MAX: u64 = 36_525 * 24 * 60 * 60 * 1_000;
 /// Default of the time for which a result that comes later is awaited, in milliseconds.
 pub const WAIT_WITHIN_MS_DEFAULT: u64 = 60 * 60 * 1_000;
 /// A heartbeat that makes the wait for a result longer by less than this, in milliseconds, is not written.

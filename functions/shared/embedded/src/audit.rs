@@ -52,7 +52,8 @@ impl Chain {
                 }
                 _ => Ok(()),
             },
-            Write::Accept { .. }
+            Write::Forget { .. }
+            | Write::Accept { .. }
             | Write::Remove { .. }
             | Write::RemoveCommand { .. }
             | Write::Bury(_)

@@ -1,5 +1,6 @@
 //! The indexes: due orders, orders by state, and what orders are found by (rule 28).
 
+use domain::id::OrderId;
 use domain::index::Term;
 use domain::ports::{Due, Page};
 use domain::task::{ProcessState, Watch};
@@ -75,6 +76,29 @@ pub(crate) fn keep(connection: &Connection, seq: i64, terms: &[Term]) -> rusqlit
         connection.prepare_cached(SQL)?.execute(params![term.text(), seq])?;
     }
     Ok(())
+}
+
+/// Forgets the terms of such an order. Without them, since an earlier version stored it, all terms are looked through.
+pub(crate) fn forget(connection: &Connection, seq: i64, terms: Option<&str>) -> rusqlite::Result<()> {
+    const OF: &str = "DELETE FROM terms WHERE seq = ?1 AND term IN (SELECT value FROM json_each(?2))";
+    const ANY: &str = "DELETE FROM terms WHERE seq = ?1";
+    match terms {
+        Some("[]") => Ok(()),
+        Some(terms) => connection.prepare_cached(OF)?.execute(params![seq, terms]).map(drop),
+        None => connection.prepare_cached(ANY)?.execute([seq]).map(drop),
+    }
+}
+
+/// Orders that expired by `now`, the longest expired first.
+pub(crate) fn expired(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<OrderId>, ReadError> {
+    const SQL: &str = "SELECT order_id FROM tasks WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
+    let mut statement = connection.prepare_cached(SQL)?;
+    let mut rows = statement.query(params![now.epoch_ms(), sql_limit(limit)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(rows::order_id(row, 0)?);
+    }
+    Ok(found)
 }
 
 /// The page of these rows. One row more than the limit shows that another page follows.

@@ -267,6 +267,11 @@ impl Live {
         self.let_go(task.order_id, log);
     }
 
+    /// An order is gone from the disk.
+    pub(crate) fn forgotten(&mut self, order_id: OrderId, log: &Log) {
+        self.let_go(order_id, log);
+    }
+
     /// Discards all state that may be ahead of the disk. Callers that wait for a settled task stay known, and so do
     /// queued submissions. Callers that wait for an insert look again. An entry that is being loaded is not ahead,
     /// since no write can be queued for it.

@@ -161,8 +161,13 @@ CREATE TABLE alerts (
     body TEXT NOT NULL
 );
 ";
-/// The audit stream (rule 43): `audit.rs`. `body` is the entry as text, or its digest once the entry is forgotten.
+/// The audit stream (rule 43): `audit.rs`. `body` is the entry as text, or its digest once the entry is forgotten. And
+/// what the end of an order's life needs (rule 44): its time, and the terms that it is found by, as JSON. `NULL`: an
+/// earlier version stored the order.
 const AUDIT: &str = "
+ALTER TABLE orders ADD COLUMN terms TEXT;
+ALTER TABLE tasks ADD COLUMN expires_at INTEGER;
+CREATE INDEX tasks_expires_at ON tasks (expires_at) WHERE expires_at IS NOT NULL;
 CREATE TABLE audit (
     seq INTEGER NOT NULL PRIMARY KEY,
     at INTEGER NOT NULL,

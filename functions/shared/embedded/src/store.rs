@@ -98,6 +98,19 @@ impl Store for EngineStore {
         self.core.readers.read("store.numbers", numbers).await.map(Some)
     }
 
+    async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
+        const OPERATION: &str = "store.forget";
+        let expired = move |connection: &rusqlite::Connection| index::expired(connection, now, limit);
+        let expired = self.core.readers.read(OPERATION, expired).await?;
+        let mut last = Durable::ALREADY;
+        for order_id in &expired {
+            let forget = move |entry: &mut Entry, log: &mut Log| forget(entry, log, now);
+            last = self.core.with(OPERATION, *order_id, forget).await?;
+        }
+        last.reached(OPERATION).await?;
+        Ok(expired.len())
+    }
+
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         if wait_ms == 0 {
             return self.task(order_id).await;
@@ -174,6 +187,19 @@ fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) 
     (Inserted::New, if vouched_for { Durable::ALREADY } else { log.wait(seq) })
 }
 
+/// Deletes the order of a loaded entry if it expired. An order of the same id may be inserted from then on.
+fn forget(entry: &mut Entry, log: &mut Log, now: Timestamp) -> Durable {
+    let is_expired = |stored: &mut Stored| stored.task.expires_at.is_some_and(|at| at <= now);
+    let Some(Stored { task, .. }) = entry.stored.take_if(is_expired) else { return Durable::ALREADY };
+    match log.append(Write::Forget { task }, Urgency::Awaited) {
+        Ok(seq) => {
+            (entry.written, entry.inserted, entry.lazy) = (seq, seq, false);
+            log.wait(seq)
+        }
+        Err(error) => Durable::never(error),
+    }
+}
+
 /// Replaces the task of a loaded entry, if its version is still `version_before`.
 fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task>) -> (Commit, Durable) {
     let Some(Stored { task, .. }) = &mut entry.stored else {
@@ -185,7 +211,7 @@ fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task
     if task.version != version_before {
         return (Commit::Conflict, Durable::ALREADY);
     }
-    let key = |task: &Task| (task.process_state, task.watch, task.watch_at);
+    let key = |task: &Task| (task.process_state, task.watch, task.watch_at, task.expires_at);
     let indexed = key(task) != key(&after);
     let write = Write::Task { before: Some(task.clone()), task: after.clone(), order: None, indexed };
     match log.append(write, Urgency::Awaited) {

@@ -64,6 +64,12 @@ impl Present {
         self.is_changed = true;
     }
 
+    /// An order is gone.
+    pub(crate) fn forget(&mut self, task: &Task) {
+        self.states.left(task.process_state);
+        self.is_changed = true;
+    }
+
     /// The orders that are not settled.
     pub(crate) fn under_way(&self) -> u64 {
         self.states.under_way()

@@ -19,6 +19,8 @@ pub(crate) enum Write {
     /// A version of a task, and the version before it. The first version includes the order. `indexed`: a column of an
     /// index has changed.
     Task { before: Option<Arc<Task>>, task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
+    /// An order that expired: this is the last version of its task.
+    Forget { task: Arc<Task> },
     /// A submission message, and the span that sent it. The span is not on disk.
     Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
     /// A submission message that was handled.

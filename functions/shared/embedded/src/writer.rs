@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::message::{CloudEvent, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Environment};
@@ -195,6 +196,10 @@ impl Writer {
                         last.write(&transaction)?;
                     }
                 }
+                Write::Forget { task } => {
+                    present.forget(task);
+                    forget(&transaction, task)?;
+                }
                 Write::Accept { message_id, order, .. } => {
                     if messages::accept(&transaction, *message_id, order)? {
                         found.new.push(order.order_id);
@@ -240,6 +245,7 @@ impl Writer {
             for Queued { write, .. } in batch {
                 match write {
                     Write::Task { task, .. } => live.written(&task, log),
+                    Write::Forget { task } => live.forgotten(task.order_id, log),
                     Write::Accept { message_id, order, parent } => {
                         let priority = order.priority.unwrap_or_default();
                         queues.submissions.put(Arrival::stored(message_id, order, priority, None, parent));
@@ -322,10 +328,10 @@ fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
 
 impl Last<'_> {
     fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, order_id) \
-                              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5 \
-                              WHERE order_id = ?6 AND version < ?1";
+        const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
+                              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5, \
+                              expires_at = ?6 WHERE order_id = ?7 AND version < ?1";
         // SQLite touches an index if the statement names its column, even if the value stays the same.
         const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
         let Self { task, order, indexed } = self;
@@ -335,7 +341,8 @@ impl Last<'_> {
         }
         let watch = task.watch.map(|watch| watch.to_string());
         let watch_at = task.watch_at.map(Timestamp::epoch_ms);
-        let values = params![task.version, body, task.process_state.name(), watch, watch_at, order_id];
+        let expires_at = task.expires_at.map(Timestamp::epoch_ms);
+        let values = params![task.version, body, task.process_state.name(), watch, watch_at, expires_at, order_id];
         let Some(order) = order else { return one(connection.prepare_cached(UPDATE)?.execute(values)?) };
         one(connection.prepare_cached(INSERT)?.execute(values)?)?;
         index::keep(connection, connection.last_insert_rowid(), &order.terms)
@@ -345,7 +352,7 @@ impl Last<'_> {
 fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {
     const SQL: &str = "INSERT INTO orders \
                        (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
-                       priority, workflow, again_of) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+                       priority, workflow, again_of, terms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
     connection.prepare_cached(SQL)?.execute(params![
         order.order_id.to_string(),
         order.document.text(),
@@ -357,8 +364,19 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
         order.priority.map(priorities::name),
         order.workflow.as_ref().map(ToString::to_string),
         order.again_of.as_ref().map(json).transpose()?,
+        json(&order.terms.iter().map(Term::text).collect::<Vec<_>>())?,
     ])?;
     Ok(())
+}
+
+/// Deletes an order with all that belongs to it.
+fn forget(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+    const TASK: &str = "DELETE FROM tasks WHERE order_id = ?1 AND version = ?2 RETURNING seq";
+    const ORDER: &str = "DELETE FROM orders WHERE order_id = ?1 RETURNING terms";
+    let order_id = task.order_id.to_string();
+    let seq = connection.prepare_cached(TASK)?.query_row(params![order_id, task.version], |row| row.get(0))?;
+    let terms: Option<String> = connection.prepare_cached(ORDER)?.query_row([order_id], |row| row.get(0))?;
+    index::forget(connection, seq, terms.as_deref())
 }
 
 /// The condition was decided in memory. If the disk disagrees, another program wrote to the file. The whole transaction

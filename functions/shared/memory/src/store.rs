@@ -69,6 +69,17 @@ impl Store for Memory {
         self.page("store.found", after, limit, has).map(Some)
     }
 
+    async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
+        self.work("store.forget", |state| {
+            let expired = state.orders.values().filter(|(_, task)| task.expires_at.is_some_and(|at| at <= now));
+            let expired: Vec<OrderId> = expired.map(|(_, task)| task.order_id).take(limit).collect();
+            state.arrivals.retain(|order_id| !expired.contains(order_id));
+            state.terms.retain(|(_, order_id)| !expired.contains(order_id));
+            state.orders.retain(|order_id, _| !expired.contains(order_id));
+            expired.len()
+        })
+    }
+
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut State| {

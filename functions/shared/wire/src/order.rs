@@ -50,6 +50,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// When it was found late: after its deadline and not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_since: Option<Timestamp>,
+    /// When the order is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,

@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use aws::dynamo::Dynamo;
+use domain::tally::{Batch, Change};
+use domain::task::Task;
 use tests::conformance::StoreWorld;
+use tests::conformance::samples::NOON;
 
 use crate::dynamodb::local::Local;
 
 struct OnDynamo {
     ports: Dynamo,
-    _local: Local,
+    local: Local,
 }
 
 async fn fresh() -> OnDynamo {
     let local = Local::start().await;
-    OnDynamo { ports: local.ports(local.config()), _local: local }
+    OnDynamo { ports: local.ports(local.config()), local }
 }
 
 impl StoreWorld for OnDynamo {
@@ -27,6 +30,12 @@ impl StoreWorld for OnDynamo {
     #[expect(clippy::disallowed_methods, reason = "whoever waits for a task here waits on the runtime's clock")]
     async fn pass(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    async fn expire(&self, task: &Task) {
+        self.local.delete_as_by_ttl(task).await;
+        let change = Change { sequence: "1".into(), at: NOON, before: Some(task.clone()), after: None };
+        self.ports.forget(&Batch { changes: vec![change], ..Batch::default() }).await.unwrap();
     }
 }
 

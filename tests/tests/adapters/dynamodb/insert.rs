@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use domain::json::Json;
+use domain::order::Order;
 use domain::ports::{Inserted, PortErrorKind, Store};
-use domain::task::Task;
+use domain::tally::{Batch, Change};
+use domain::task::{ProcessState, Task};
 use serde_json::json;
 use tests::conformance::samples::{committed, next, order, order_with, task};
 
@@ -116,4 +118,24 @@ async fn what_will_never_be_written_is_refused() {
     world.way.let_happen(INSERT, cancelled(&json!([{ "Code": "ValidationError" }, { "Code": "None" }])));
     let error = world.store.insert(order(1), task(&order(1))).await.unwrap_err();
     assert_eq!(error.kind, PortErrorKind::Refused);
+}
+
+#[tokio::test]
+async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_late_deletion_leaves_alone() {
+    let world = World::new().await;
+    let (old, new) = (order(1), Order { submitted_at: order(1).submitted_at.plus_ms(1), ..order(1) });
+    world.store.insert(old.clone(), task(&old)).await.unwrap();
+    let first = world.store.task(old.order_id).await.unwrap().unwrap();
+    let ended = next(&first, |task| {
+        (task.process_state, task.expires_at) = (ProcessState::Processed, Some(old.submitted_at));
+    });
+    let ended = committed(&world.store, &first, ended).await;
+    world.local.delete_as_by_ttl(&ended).await;
+    // The answer to the first attempt is lost, too.
+    world.way.let_happen(INSERT, Happens::AnswerLost);
+    assert_eq!(world.store.insert(new.clone(), task(&new)).await.unwrap(), Inserted::New);
+    let gone = Change { sequence: "1".into(), at: new.submitted_at, before: Some(Task::clone(&ended)), after: None };
+    world.store.forget(&Batch { changes: vec![gone], ..Batch::default() }).await.unwrap();
+    assert_eq!(*world.store.order(new.order_id).await.unwrap().unwrap(), new);
+    assert_eq!(*world.store.task(new.order_id).await.unwrap().unwrap(), task(&new));
 }

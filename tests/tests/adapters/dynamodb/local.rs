@@ -10,10 +10,11 @@ use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, ProjectionType,
+    AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, ProjectionType,
     ScalarAttributeType, TimeToLiveSpecification,
 };
 use domain::limits::SHARDS;
+use domain::task::Task;
 use dynoxide::Database;
 use tests::conformance::samples::NOON;
 use tokio::net::TcpListener;
@@ -64,6 +65,18 @@ impl Local {
             eventbridge_url: None,
         };
         aws::clients::dynamodb_alone(&access).unwrap()
+    }
+
+    /// Deletes a task that has a time to live. At the earliest 15 days after its submission: a message of the order may
+    /// come until then.
+    pub(crate) async fn delete_as_by_ttl(&self, task: &Task) {
+        const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
+        let (client, key) = (self.client(), AttributeValue::S(task.order_id.to_string()));
+        let found = client.get_item().table_name(&self.tables.tasks).key("OrderID", key.clone()).send().await.unwrap();
+        let until = task.history[0].at.plus_ms(MESSAGE_LIVES_MS).max(task.expires_at.unwrap());
+        let ttl = AttributeValue::N((until.plus_ms(999).epoch_ms() / 1_000).to_string());
+        assert_eq!(found.item.unwrap().get("TTL"), Some(&ttl));
+        client.delete_item().table_name(&self.tables.tasks).key("OrderID", key).send().await.unwrap();
     }
 
     /// The ports on it, with a client of this configuration. Lists begin at the time of the samples.

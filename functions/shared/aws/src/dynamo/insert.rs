@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
 use domain::order::Order;
 use domain::ports::{Inserted, PortError};
 use domain::task::Task;
@@ -21,6 +23,8 @@ const TOKEN_CHARS: usize = 32;
 enum Cancelled<'a> {
     /// An order of this id exists. The item is present if DynamoDB returned it.
     Stored(Option<&'a Item>),
+    /// An order of this id exists whose task is gone: it expired, and is about to be deleted (rule 44).
+    Expired(&'a Item),
     /// Another write is in the way, or the rate is too high.
     Later,
     /// The transaction can never succeed.
@@ -33,12 +37,14 @@ impl Dynamo {
     /// A repeated attempt after a lost answer is recognised in two ways. For ten minutes DynamoDB recognises its token
     /// and answers with success. After that the stored order shows it (F04).
     pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
-        let token = token([&self.tables().orders, &self.tables().tasks], order, task)?;
         let mut pauses = self.pauses();
+        let mut expired: Option<AttributeValue> = None;
         loop {
+            let submitted = expired.as_ref().and_then(|submitted| submitted.as_n().ok());
+            let token = token([&self.tables().orders, &self.tables().tasks], order, task, submitted)?;
             let request = self.client().transact_write_items().client_request_token(&token);
             let request = request
-                .transact_items(self.put_new(&self.tables().orders, order_item(order))?)
+                .transact_items(self.put_order(order, expired.as_ref())?)
                 .transact_items(self.put_new(&self.tables().tasks, task_item(task))?);
             let Err(error) = request.send().await else {
                 return Ok(Inserted::New);
@@ -55,11 +61,27 @@ impl Dynamo {
             };
             match cancelled {
                 Cancelled::Stored(item) => return self.compare(order, item).await,
+                Cancelled::Expired(item) => expired = item.get("SubmittedAt").cloned(),
                 Cancelled::Later if pauses.pause().await => {}
                 Cancelled::Later => return Err(PortError::unavailable(OPERATION, chain(&error))),
                 Cancelled::Never => return Err(PortError::refused(OPERATION, chain(&error))),
             }
         }
+    }
+
+    /// The put of an order that is new, or takes the place of an expired one that was submitted then.
+    fn put_order(&self, order: &Order, expired: Option<&AttributeValue>) -> Result<TransactWriteItem, PortError> {
+        let (table, item) = (&self.tables().orders, order_item(order));
+        let Some(submitted) = expired else { return self.put_new(table, item) };
+        let put = Put::builder()
+            .table_name(table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(OrderID) OR SubmittedAt = :submitted")
+            .expression_attribute_values(":submitted", submitted.clone())
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build();
+        let put = put.map_err(|error| PortError::refused(OPERATION, error))?;
+        Ok(TransactWriteItem::builder().put(put).build())
     }
 
     /// The put of an item that must not exist yet.
@@ -104,6 +126,7 @@ impl Dynamo {
 /// The meaning of the two reasons, one for each put. An existing order overrides every other reason.
 fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
     const FAILED: &str = "ConditionalCheckFailed";
+    const FINE: &str = "None";
     const LATER: [&str; 5] = [
         "TransactionConflict",
         "ProvisionedThroughputExceeded",
@@ -114,7 +137,10 @@ fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
     let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
     let codes: Vec<_> = reasons.iter().map(code).collect();
     if codes.first().is_some_and(|code| code == FAILED) {
-        return Cancelled::Stored(reasons[0].item());
+        return match (reasons[0].item(), codes.get(1)) {
+            (Some(item), Some(code)) if code == FINE => Cancelled::Expired(item),
+            (item, _) => Cancelled::Stored(item),
+        };
     }
     if codes.iter().any(|code| LATER.contains(&&**code)) {
         return Cancelled::Later;
@@ -124,9 +150,10 @@ fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
 
 /// The token of this write: the same for each attempt of it, and different for every other write. DynamoDB compares
 /// tokens in the whole account, so the token covers the tables' names.
-fn token(tables: [&str; 2], order: &Order, task: &Task) -> Result<String, PortError> {
+fn token(tables: [&str; 2], order: &Order, task: &Task, expired: Option<&String>) -> Result<String, PortError> {
     let mut hash = Hash(Sha256::new());
     serde_json::to_writer(&mut hash, &(tables, order, task)).map_err(|error| PortError::refused(OPERATION, error))?;
+    hash.0.update(expired.map_or("", String::as_str));
     let mut token = String::with_capacity(TOKEN_CHARS);
     for byte in &hash.0.finalize()[..TOKEN_CHARS / 2] {
         token.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));

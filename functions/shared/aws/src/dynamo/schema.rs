@@ -161,7 +161,7 @@ pub(super) const SETTLED: Index =
 /// All tables.
 pub const TABLES: [Table; 10] = [
     Table { indexes: &[RECENT], ..table("ORDERS_TABLE", "OrderID") },
-    Table { indexes: &[WATCH, FAILED], has_stream: true, ..table("TASKS_TABLE", "OrderID") },
+    Table { indexes: &[WATCH, FAILED], ttl: Some("TTL"), has_stream: true, ..table("TASKS_TABLE", "OrderID") },
     Table { ttl: Some("TTL"), ..table("LEASES_TABLE", "Name") },
     table("SERVICES_TABLE", "Service"),
     Table { ttl: Some("TTL"), ..table("MEMOS_TABLE", "Key") },

@@ -57,9 +57,20 @@ impl<'a> Turn<'a> {
             self.task.version += 1;
             self.task.nonce = self.moment.nonce;
             self.settle_watch();
+            self.settle_expiry();
         }
         let Self { task, effects, happened, changed, .. } = self;
         Decision { change: changed.then_some(task), effects, happened, verdict }
+    }
+
+    /// An ended order that owes no message is deleted after the time of its workflow (rule 44).
+    fn settle_expiry(&mut self) {
+        let Some(retain_ms) = self.workflow.retain.after(self.task.process_state) else { return };
+        if self.task.expires_at.is_none() && self.task.unsent.is_empty() {
+            // A clock that was set back must not make the time shorter.
+            let ended_at = self.task.history.iter().map(|line| line.at).max().unwrap_or_default();
+            self.task.expires_at = Some(self.moment.now.max(ended_at).plus_ms(retain_ms));
+        }
     }
 
     pub(super) const fn verdict(&self) -> Verdict {

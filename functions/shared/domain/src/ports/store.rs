@@ -87,6 +87,15 @@ pub trait Store: Send + Sync {
         wait_ms: u64,
     ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 
+    /// Deletes orders that expired by `now` (rule 44), at most `limit`, and returns how many. A store that deletes them by
+    /// itself returns 0.
+    ///
+    /// # Errors
+    /// [`PortError`] if it is not known whether all of them are deleted; the next run finds the rest.
+    fn forget_expired(&self, _now: Timestamp, _limit: usize) -> impl Future<Output = Result<usize, PortError>> + Send {
+        ready(Ok(0))
+    }
+
     /// What happened since a time, in spans of this length. `None`: this store keeps no tally (rule 26).
     ///
     /// # Errors

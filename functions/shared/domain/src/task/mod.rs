@@ -297,6 +297,9 @@ pub struct Task {
     /// When it was found late: after its deadline and not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_since: Option<Timestamp>,
+    /// When it is deleted (rule 44). `None`: never, or it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
@@ -346,6 +349,7 @@ impl Task {
             watch_at: Some(complete_by.map_or(first_look, |at| first_look.min(at.max(order.submitted_at)))),
             complete_by,
             late_since: None,
+            expires_at: None,
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
             resumed: 0,

@@ -10,6 +10,7 @@ mod error;
 mod mapping;
 mod parse;
 mod registry;
+mod retain;
 mod waits;
 mod when;
 
@@ -23,6 +24,7 @@ pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
 pub use parse::is_name;
 pub use registry::Workflows;
+pub use retain::Retain;
 pub use waits::{LongerWait, NotATime, Waits};
 pub use when::Comparison;
 
@@ -181,6 +183,8 @@ pub struct Workflow {
     pub index: Index,
     /// The deadline of its orders.
     pub deadline: Deadline,
+    /// How long its orders are kept after their end.
+    pub retain: Retain,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
     /// The supervision of its tasks.

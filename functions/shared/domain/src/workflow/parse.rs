@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::ways::{Undo, Ways};
 use super::approval::DECIDED_WITHIN_MS;
 use super::mapping::{Output, Parts, Refuse};
-use super::{Approval, Deadline, LongerWait, Mapping, PEOPLE, Remedy, StepRule, Supervision, Waits, Workflow};
+use super::{Approval, Deadline, LongerWait, Mapping, PEOPLE, Remedy, Retain, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
 use crate::limits::{
@@ -128,13 +128,14 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
     let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();
     let index = root.take("index").map(|entry| Index::read(reader, entry)).unwrap_or_default();
     let deadline = Deadline::take(reader, root);
+    let retain = Retain::take(reader, root);
     let steps = root.take("step");
     // A misspelt key is a fault already.
     if steps.is_none() && !root.has_like("step") {
         reader.blame(0, "the workflow has no steps: add a [[step]] with a name and an agent");
     }
     let steps = steps.map(|entry| steps_of(reader, entry, known)).unwrap_or_default();
-    Workflow { name, version, steps, priority, refuse, index, deadline, supervision }
+    Workflow { name, version, steps, priority, refuse, index, deadline, retain, supervision }
 }
 
 fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<StepRule> {

@@ -24,7 +24,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::time::Timestamp;
 
 pub(crate) use image::Image;
-pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, order, order_item, recent_key, recent_month};
+pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, TERMS, order, order_item, recent_key, recent_month};
 pub(super) use reader::Reader;
 pub(crate) use reader::Unreadable;
 pub(super) use step::step_state;

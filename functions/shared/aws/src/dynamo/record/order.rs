@@ -14,9 +14,12 @@ pub(in crate::dynamo) const RECENT_SHARDS: u8 = 4;
 /// The month of the oldest possible order: January 2026, in months since year 0. An earlier clock counts as this month.
 pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 
+/// The attribute with the texts that an order is found by.
+pub(in crate::dynamo) const TERMS: &str = "Terms";
+
 /// The item of an order. The document is copied once, because the request must own it.
 pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
-    let mut item = Item::with_capacity(11);
+    let mut item = Item::with_capacity(12);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
     put(&mut item, "Document", text(order.document.text()));
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
@@ -27,6 +30,8 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
     put_if(&mut item, "Workflow", order.workflow.as_ref().map(|pin| text(pin.to_string())));
     put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
+    let terms = order.terms.iter().map(|term| text(term.text())).collect::<Vec<_>>();
+    put_if(&mut item, TERMS, (!terms.is_empty()).then_some(AttributeValue::L(terms)));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
     item

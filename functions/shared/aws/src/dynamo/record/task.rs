@@ -11,10 +11,14 @@ use super::order::{priority, priority_name};
 use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value, taken, taken_value};
 use super::step::{step, step_value};
 use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time};
+use crate::dynamo::records::ttl;
 use crate::dynamo::schema::{FAILED, WATCH};
 
 /// Shards of the index `failed`.
 pub(in crate::dynamo) const FAILED_SHARDS: u8 = 4;
+
+/// The longest life of a message, in its queue and then in a dead-letter queue, and a day more.
+const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
 
 /// The item of a task.
 pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
@@ -31,6 +35,8 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, WATCH.range.name, task.watch_at.map(time));
     put_if(&mut item, "CompleteBy", task.complete_by.map(time));
     put_if(&mut item, "LateSince", task.late_since.map(time));
+    put_if(&mut item, "ExpiresAt", task.expires_at.map(time));
+    put_if(&mut item, "TTL", task.expires_at.map(|at| ttl(deleted_at(task, at))));
     let priority = (task.priority != Priority::Normal).then(|| text(priority_name(task.priority)));
     put_if(&mut item, "Priority", priority);
     put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
@@ -46,6 +52,13 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
         put(&mut item, FAILED.range.name, time(failed_at(task)));
     }
     item
+}
+
+/// A message of an order may be delivered again as long as a queue keeps it. It must find the order, so that it is not taken
+/// for a new one.
+fn deleted_at(task: &Task, expires_at: Timestamp) -> Timestamp {
+    let submitted_at = task.history.first().map(|line| line.at);
+    submitted_at.map_or(expires_at, |at| expires_at.max(at.plus_ms(MESSAGE_LIVES_MS)))
 }
 
 /// The task in an item.
@@ -68,6 +81,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         watch_at: reader.time_if(WATCH.range.name)?,
         complete_by: reader.time_if("CompleteBy")?,
         late_since: reader.time_if("LateSince")?,
+        expires_at: reader.time_if("ExpiresAt")?,
         priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
         paused: reader.map_if("Paused")?.map(pause).transpose()?,
         resumed: reader.number_if("Resumed")?.unwrap_or(0),

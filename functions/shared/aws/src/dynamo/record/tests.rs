@@ -239,6 +239,7 @@ fn crowded() -> Task {
         watch_at: Some(Timestamp::from_epoch_ms(-1)),
         complete_by: Some(NOON),
         late_since: Some(Timestamp::from_epoch_ms(-1)),
+        expires_at: Some(Timestamp::from_epoch_ms(1_795_195_603_007)),
         priority: Priority::High,
         paused: Some(Pause { by: "ann".into(), reason: "".into(), since: NOON, version: 3 }),
         resumed: 8,

@@ -13,6 +13,7 @@ mod note;
 mod operator;
 mod pivot;
 mod reply;
+mod retain;
 mod settle;
 mod skip;
 mod supervision;
