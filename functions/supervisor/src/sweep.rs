@@ -98,7 +98,7 @@ async fn forget_expired(ports: &impl SupervisorPorts, budget: Budget) -> Result<
         }
     }
     if forgotten > 0 {
-        tracing::info!(monotonic_counter.orders_forgotten = forgotten, "expired orders deleted");
+        tracing::info!(forgotten, "expired orders deleted");
     }
     Ok(())
 }

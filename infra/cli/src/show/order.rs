@@ -130,6 +130,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
         let late = task.late_since.map(|since| format!("; found late {}", from_now(since, now))).unwrap_or_default();
         line("Deadline", format!("{} ({}){late}", clock(at), from_now(at, now)));
     }
+    if let Some(at) = task.expires_at {
+        line("Deleted", format!("{} ({})", clock(at), from_now(at, now)));
+    }
     line("Version", task.version.to_string());
     if let Some(reason) = &task.reason {
         let at = reason.step.as_ref().map(|step| format!(" at {}", plain(step))).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::index::Term;
 use domain::json::Json;
 use domain::order::Order;
 use domain::ports::{Inserted, PortErrorKind, Store};
@@ -123,7 +124,9 @@ async fn what_will_never_be_written_is_refused() {
 #[tokio::test]
 async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_late_deletion_leaves_alone() {
     let world = World::new().await;
-    let (old, new) = (order(1), Order { submitted_at: order(1).submitted_at.plus_ms(1), ..order(1) });
+    let term = Term::correlation("cart-7");
+    let old = Order { terms: vec![term.clone()], ..order(1) };
+    let new = Order { submitted_at: old.submitted_at.plus_ms(1), ..old.clone() };
     world.store.insert(old.clone(), task(&old)).await.unwrap();
     let first = world.store.task(old.order_id).await.unwrap().unwrap();
     let ended = next(&first, |task| {
@@ -136,6 +139,8 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
     assert_eq!(world.store.insert(new.clone(), task(&new)).await.unwrap(), Inserted::New);
     let gone = Change { sequence: "1".into(), at: new.submitted_at, before: Some(Task::clone(&ended)), after: None };
     world.store.forget(&Batch { changes: vec![gone], ..Batch::default() }).await.unwrap();
-    assert_eq!(*world.store.order(new.order_id).await.unwrap().unwrap(), new);
+    let stored = world.store.order(new.order_id).await.unwrap().unwrap();
+    assert_eq!(stored.submitted_at, new.submitted_at);
+    assert_eq!(world.store.found(&term, None, 10).await.unwrap().unwrap().tasks.len(), 1);
     assert_eq!(*world.store.task(new.order_id).await.unwrap().unwrap(), task(&new));
 }

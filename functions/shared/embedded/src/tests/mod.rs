@@ -5,6 +5,7 @@ mod disk;
 mod files;
 mod log_size;
 mod loss;
+mod retain;
 mod tallies;
 mod writes;
 
