@@ -163,6 +163,11 @@ impl Caller {
         self.channels.as_ref().is_none_or(|channels| channels.iter().any(|own| **own == *channel))
     }
 
+    /// Its name, if it sees its own orders alone.
+    pub(crate) fn alone(&self) -> Option<&Arc<str>> {
+        (!self.reads_all()).then_some(&self.name)
+    }
+
     const fn reads_all(&self) -> bool {
         self.roles.meets(Roles::READERS)
     }
@@ -301,6 +306,35 @@ mod tests {
         }
         let found = get(&own, "/orders").body["Orders"].as_array().unwrap().len();
         assert_eq!(found, 1);
+    }
+
+    #[test]
+    fn rule_42_an_application_learns_nothing_of_the_orders_of_others_from_a_search_or_a_wait() {
+        let (fake, empty) = (Fake::default(), Fake::default());
+        let order_id = fake.stores(task_in("a", ProcessState::Error));
+        let other = by(&[Role::Application]);
+        for list in [
+            "/orders",
+            "/orders?limit=1",
+            "/orders?correlation=cart-7",
+            "/orders?value=mug",
+            "/orders?state=Error&limit=1",
+            "/orders?since=2020-01-01T00:00:00Z",
+        ] {
+            let get = |fake: &Fake| fake.call_by(&other, "GET", list, &[], Bytes::new()).text;
+            assert_eq!(get(&fake), get(&empty), "{list}");
+        }
+        let path = format!("/orders/{order_id}");
+        let waits = [("prefer", "wait=20")];
+        fake.call_by(&other, "GET", &path, &waits, Bytes::new()).is_problem(404, "order-not-found");
+        // Those of others do not fill a page.
+        let own = fake.stores(Task { order_id: order_id.again(), ..task_in("a", ProcessState::Error) });
+        let mut newest = task_in("a", ProcessState::Error);
+        (newest.order_id, newest.history[0].who) = (own.again(), other.name().clone());
+        fake.stores(newest);
+        let mine = Caller::with(CALLER, &[Role::Application], None);
+        let page = fake.call_by(&mine, "GET", "/orders?limit=2", &[], Bytes::new());
+        assert_eq!(page.body["Orders"].as_array().unwrap().len(), 2, "{}", page.text);
     }
 
     #[test]

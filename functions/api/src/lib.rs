@@ -83,6 +83,16 @@ pub async fn handle(
     if verb == Verb::Head { reply::without_body(response) } else { response }
 }
 
+/// The answer to a request that `caller` may not make: nothing is read for it. `None` if the caller may.
+#[must_use]
+pub fn refused(caller: &Caller, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+    let (path, verb) = (request.uri().path(), Verb::of(request.method()));
+    let problem = caller.check(Route::of(path)?, verb).err()?;
+    problem.log(caller.name(), callbacks::without_token(path));
+    let response = problem.response();
+    Some(if verb == Verb::Head { reply::without_body(response) } else { response })
+}
+
 async fn answer(
     ports: &impl ApiPorts,
     config: &ApiConfig,

@@ -74,19 +74,18 @@ pub(crate) async fn orders(
         Some(_) => return Err(Problem::parameter("with", "must be index")),
     };
     let given = [reason, step, since, until, correlation, field, value, workflow, service, late, approval];
-    let search = Search::read(given, config.redaction())?;
+    let search = Search::read(given, config.redaction(), caller.alone())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
     let seal = |next: String| cursor::seal(&list, &next);
-    let is_search = search.is_some();
+    // What others have posted must not show in how far a search came.
+    let is_search = search.is_some() && caller.alone().is_none();
     let ask = async |limit: usize| -> Result<Found, Problem> {
-        let mut found = match &search {
+        Ok(match &search {
             Some(search) => search::page(ports, config, state, search, after.clone(), limit).await?,
             None => cursor::page(ports, state, after.as_deref(), limit).await?.into(),
-        };
-        found.tasks.retain(|task| caller.may_read(task));
-        Ok(found)
+        })
     };
     let mut found = ask(limit).await?;
     let mut indexes = HashMap::new();
@@ -103,7 +102,7 @@ pub(crate) async fn orders(
         orders,
         next_cursor: found.next.map(seal),
         examined: is_search.then_some(found.examined),
-        searched_back_to: found.searched_back_to,
+        searched_back_to: found.searched_back_to.filter(|_| is_search),
         from_index: found.from_index,
     };
     Ok(reply::json(StatusCode::OK, &list))

@@ -25,6 +25,11 @@ pub(crate) async fn order(
     let wait = Wait::asked(headers)?;
     // An invalid id is the id of no order.
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
+    // Who may not read it must not learn from the wait that it is there.
+    if wait.is_some() && caller.alone().is_some() {
+        let task = ports.store().task(order_id).await.map_err(Problem::unread)?;
+        task.filter(|task| caller.may_read(task)).ok_or(Problem::NoOrder)?;
+    }
     let task = match wait {
         Some(wait) => ports.store().settled(order_id, wait.ms()).await,
         None => ports.store().task(order_id).await,

@@ -52,6 +52,8 @@ const WORKFLOW_CHARS_MAX: usize = NAME_CHARS_MAX + 11;
 pub(crate) struct Search {
     /// Identifies this search in a cursor.
     name: String,
+    /// The application that sees its own orders alone.
+    submitter: Option<Arc<str>>,
     reason: Option<String>,
     step: Option<String>,
     since: Option<Timestamp>,
@@ -114,8 +116,12 @@ impl Search {
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
-    pub(crate) fn read(given: [Option<String>; 11], redaction: &Redaction) -> Result<Option<Self>, Problem> {
-        if given.iter().all(Option::is_none) {
+    pub(crate) fn read(
+        given: [Option<String>; 11],
+        redaction: &Redaction,
+        submitter: Option<&Arc<str>>,
+    ) -> Result<Option<Self>, Problem> {
+        if given.iter().all(Option::is_none) && submitter.is_none() {
             return Ok(None);
         }
         let name = name(&given);
@@ -123,6 +129,7 @@ impl Search {
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
+            submitter: submitter.cloned(),
             reason: query::text("reason", reason, NAME_CHARS_MAX)?,
             step: query::text("step", step, NAME_CHARS_MAX)?,
             since: query::time("since", since)?,
@@ -142,6 +149,9 @@ impl Search {
     }
 
     fn judge(&self, task: &Task) -> Verdict {
+        if self.submitter.as_ref().is_some_and(|name| task.submitter() != Some(name)) {
+            return Verdict::FitsNot;
+        }
         let code = task.reason.as_ref().map(|reason| &*reason.code);
         if self.reason.as_deref().is_some_and(|wanted| code != Some(wanted)) {
             return Verdict::FitsNot;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
@@ -25,7 +25,7 @@ use tokio::select;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::stop::{self, Stop, Stopper};
-use connections::{Admitted, Connection, Connections, Limits};
+use connections::{Admitted, BodyBytes, Connection, Connections, Limits};
 use stream::Stream;
 
 pub use connections::connections_max;
@@ -216,8 +216,11 @@ where
     if !has_its_host(head.version, &head.headers) {
         return Ok(closing(problem(StatusCode::BAD_REQUEST, "the request must have one Host header")));
     }
-    let body = match within(BODY_MS_MAX, read(body, body_bytes_max)).await {
-        Some(Ok(body)) => body,
+    // It counts until the answer is made.
+    let mut counted = connection.body();
+    let body = match within(BODY_MS_MAX, read(body, body_bytes_max, &mut counted)).await {
+        Some(Ok(Some(body))) => body,
+        Some(Ok(None)) => return Ok(closing(too_much())),
         // The sender of an incomplete body is gone or sends no valid HTTP.
         Some(Err(_)) => return Err(HangUp),
         None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"))),
@@ -246,11 +249,18 @@ fn has_its_host(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-/// The body, or its first `bytes_max + 1` bytes.
-async fn read(mut body: Incoming, bytes_max: usize) -> Result<Bytes, hyper::Error> {
+/// The body, or its first `bytes_max + 1` bytes. `None`: all bodies together are too much.
+async fn read(
+    mut body: Incoming,
+    bytes_max: usize,
+    counted: &mut BodyBytes<'_>,
+) -> Result<Option<Bytes>, hyper::Error> {
     let mut read = Bytes::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
+        if !counted.add(data.len()) {
+            return Ok(None);
+        }
         if read.is_empty() {
             // Most bodies arrive in one frame and are not copied.
             read = data;
@@ -263,10 +273,17 @@ async fn read(mut body: Incoming, bytes_max: usize) -> Result<Bytes, hyper::Erro
         }
         if read.len() > bytes_max {
             within(DISCARDED_MS_MAX, discard(&mut body)).await;
-            return Ok(read.slice(..=bytes_max));
+            return Ok(Some(read.slice(..=bytes_max)));
         }
     }
-    Ok(read)
+    Ok(Some(read))
+}
+
+/// The sender may send it again.
+fn too_much() -> Response<Bytes> {
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many bodies are being received");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 async fn discard(body: &mut Incoming) {

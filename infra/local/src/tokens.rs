@@ -3,9 +3,9 @@
 //! `stepwarden token` writes it, and `serve` reads it, also while it runs. A token is 256 random bits, so its plain hash
 //! says nothing about it.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,16 +117,34 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Replaces the file as a whole. Only its owner may read it.
+    /// Reads the file, changes its tokens, and writes it. Two changes at once happen one after the other.
+    ///
+    /// # Errors
+    /// [`TokensError`].
+    pub fn change<R>(
+        file: &Path,
+        may_be_missing: bool,
+        change: impl FnOnce(&mut Self) -> Result<R, TokensError>,
+    ) -> Result<R, TokensError> {
+        // The file itself is replaced, so the lock is on its folder. It ends with the handle.
+        let folder = File::open(folder_of(file)).and_then(|folder| folder.lock().map(|()| folder));
+        let _folder = folder.map_err(|error| TokensError::Io { file: file.to_owned(), error })?;
+        let mut tokens = Self::read(file, may_be_missing)?;
+        let result = change(&mut tokens)?;
+        tokens.write(file)?;
+        Ok(result)
+    }
+
+    /// Replaces the file as a whole. Only its owner may read it, who stays the same.
     ///
     /// # Errors
     /// [`TokensError`].
     pub fn write(&self, file: &Path) -> Result<(), TokensError> {
         let failed = |error| TokensError::Io { file: file.to_owned(), error };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        let mut fresh = tempfile::NamedTempFile::new_in(folder_of(file)).map_err(failed)?;
         let written = fresh.as_file().set_permissions(Permissions::from_mode(0o600));
+        let written = written.and_then(|()| keep_owner(file, fresh.as_file()));
         let written = written.and_then(|()| fresh.write_all(format!("{HEADER}{text}").as_bytes()));
         written.and_then(|()| fresh.as_file().sync_all()).map_err(failed)?;
         fresh.persist(file).map_err(|error| failed(error.error))?;
@@ -186,6 +204,20 @@ impl Token {
     pub(crate) const fn sha256(&self) -> [u8; 32] {
         self.sha256
     }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A server that runs as another user than the one who changes its tokens must be able to read them.
+fn keep_owner(file: &Path, fresh: &File) -> io::Result<()> {
+    let Ok(before) = fs::metadata(file) else { return Ok(()) };
+    let now = fresh.metadata()?;
+    if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
+        return Ok(());
+    }
+    fchown(fresh, Some(before.uid()), Some(before.gid()))
 }
 
 /// The hash of a token.

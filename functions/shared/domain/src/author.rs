@@ -16,9 +16,14 @@ pub const CHARS_MAX: usize = TEXT_CHARS_MAX + CALLER_CHARS_MAX + " []".len();
 pub fn signed(by: Arc<str>, caller: &str) -> Arc<str> {
     match UNAUTHENTICATED.contains(&caller) {
         true => by,
-        // A subject of a token may have any characters.
-        false => format!("{by} [{}]", cut(caller, CALLER_CHARS_MAX).replace(['[', ']'], "_")).into(),
+        false => format!("{by} [{}]", plain(caller)).into(),
     }
+}
+
+/// A caller as it is written beside a name: the subject of a token may have any characters.
+#[must_use]
+pub fn plain(caller: &str) -> String {
+    cut(caller, CALLER_CHARS_MAX).replace(['[', ']'], "_")
 }
 
 /// Whether a person may type this name. Otherwise it could look as if it had a caller.

@@ -28,9 +28,7 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
     let file = &command.file().tokens;
     match command {
         TokenCommand::Add { name, roles, channels, .. } => {
-            let mut tokens = Tokens::read(file, true)?;
-            let token = tokens.add(name, roles, channels)?;
-            tokens.write(file)?;
+            let token = Tokens::change(file, true, |tokens| tokens.add(name, roles, channels))?;
             writeln!(std::io::stdout(), "{token}")?;
             note(&format!(
                 "the token of {name}, which is shown this once. Callers send it as Authorization: Bearer TOKEN, commands \
@@ -39,9 +37,7 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
         }
         TokenCommand::List { .. } => list(&Tokens::read(file, false)?, output, paint)?,
         TokenCommand::Remove { name, .. } => {
-            let mut tokens = Tokens::read(file, false)?;
-            let count = tokens.remove(name)?;
-            tokens.write(file)?;
+            let count = Tokens::change(file, false, |tokens| tokens.remove(name))?;
             note(&format!("removed {count}; a running server refuses them within a second"));
         }
     }

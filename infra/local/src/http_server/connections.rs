@@ -24,6 +24,8 @@ pub(super) struct Limits {
     pub(super) of_network_max: usize,
     /// Bytes of answers that no client has taken yet.
     pub(super) untaken_bytes_max: usize,
+    /// Bytes of bodies that are being received or handled.
+    pub(super) body_bytes_max: usize,
     /// The time-out of a request's head, from its first byte.
     pub(super) head_ms_max: u64,
     /// The time-out of a connection between two requests.
@@ -40,6 +42,8 @@ const CONNECTIONS_MAX: usize = 4_096;
 const FILES_OF_A_CONNECTION: u64 = 2;
 /// Answers that no client has taken yet, in bytes.
 const UNTAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bodies that are being received or handled, in bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The time-out of a request's head.
 const HEAD_MS_MAX: u64 = 10_000;
 /// The time-out of an idle connection.
@@ -56,6 +60,7 @@ impl Default for Limits {
             connections_max,
             of_network_max: connections_max / 4 * 3,
             untaken_bytes_max: UNTAKEN_BYTES_MAX,
+            body_bytes_max: BODY_BYTES_MAX,
             head_ms_max: HEAD_MS_MAX,
             idle_ms_max: IDLE_MS_MAX,
             taking_ms_max: TAKING_MS_MAX,
@@ -115,6 +120,15 @@ pub(super) struct Connections {
     started: Instant,
     open: Mutex<Open>,
     untaken_bytes: AtomicUsize,
+    /// Bytes of the bodies that are being received or handled.
+    body_bytes: AtomicUsize,
+}
+
+/// The bytes of a body, which count until it is dropped.
+#[derive(Debug)]
+pub(super) struct BodyBytes<'a> {
+    all: &'a Connections,
+    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -146,8 +160,8 @@ pub(super) struct Admitted(pub(super) Arc<Connection>);
 
 impl Connections {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
-        let (open, untaken_bytes) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes })
+        let (open, untaken_bytes, body_bytes) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, body_bytes })
     }
 
     /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
@@ -159,7 +173,11 @@ impl Connections {
             open.close_idle(|connection| connection.network == network, self.limits.connections_max);
         }
         if open.by_number.len() >= self.limits.connections_max {
-            open.close_idle(|_| true, self.limits.connections_max);
+            // Whoever has the most makes room, so that many connections of a few networks lock nobody out.
+            let busiest = open.of_network.iter().max_by_key(|(_, count)| **count).map(|(network, _)| *network);
+            if !open.close_idle(|connection| Some(connection.network) == busiest, self.limits.connections_max) {
+                open.close_idle(|_| true, self.limits.connections_max);
+            }
         }
         if count(&open) >= self.limits.of_network_max || open.by_number.len() >= self.limits.connections_max {
             return None;
@@ -208,8 +226,8 @@ impl Connections {
 
 impl Open {
     /// Closes some of these connections that have been idle for longest; then, if there are none, of the others that are
-    /// not being handled.
-    fn close_idle(&mut self, is_meant: impl Fn(&Connection) -> bool, connections_max: usize) {
+    /// not being handled. Returns whether there were any.
+    fn close_idle(&mut self, is_meant: impl Fn(&Connection) -> bool, connections_max: usize) -> bool {
         let is_idle = |phase| matches!(phase, Phase::Idle | Phase::Head);
         let mut candidates = self.longest(|connection| is_meant(connection) && is_idle(connection.phase()));
         if candidates.is_empty() {
@@ -218,6 +236,7 @@ impl Open {
         for connection in candidates.iter().take((connections_max / CLOSED_AT_ONCE_SHARE).max(1)) {
             self.close(connection);
         }
+        !candidates.is_empty()
     }
 
     /// These connections, the one first that has been in its phase for longest.
@@ -229,6 +248,7 @@ impl Open {
 
     fn close(&mut self, connection: &Connection) {
         self.forget(connection);
+        connection.take(usize::MAX);
         connection.closed.notify_one();
     }
 
@@ -248,6 +268,11 @@ impl Open {
 impl Connection {
     pub(super) const fn network(&self) -> IpAddr {
         self.network
+    }
+
+    /// A body, of which no byte is here yet.
+    pub(super) fn body(&self) -> BodyBytes<'_> {
+        BodyBytes { all: &self.all, bytes: 0 }
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -293,18 +318,39 @@ impl Connection {
     /// The system took so many bytes. Those of heads count too, so an answer seems taken a little early.
     pub(super) fn taken(&self, bytes: usize) {
         self.is_asked.store(false, Relaxed);
-        let untaken_bytes = self.untaken_bytes.load(Relaxed);
-        let taken_bytes = bytes.min(untaken_bytes);
-        self.untaken_bytes.fetch_sub(taken_bytes, Relaxed);
-        self.all.untaken_bytes.fetch_sub(taken_bytes, Relaxed);
-        if taken_bytes == untaken_bytes && self.phase() == Phase::Taking {
-            self.enter(Phase::Idle);
+        let left_bytes = self.take(bytes);
+        if self.phase() == Phase::Taking {
+            // Whoever takes something has not waited.
+            self.enter(if left_bytes == 0 { Phase::Idle } else { Phase::Taking });
         }
+    }
+
+    /// So many bytes of its answer are no longer here. Returns how many are left.
+    fn take(&self, bytes: usize) -> usize {
+        let less = |untaken_bytes: usize| Some(untaken_bytes.saturating_sub(bytes));
+        let before = self.untaken_bytes.fetch_update(Relaxed, Relaxed, less).unwrap_or(0);
+        let taken_bytes = bytes.min(before);
+        self.all.untaken_bytes.fetch_sub(taken_bytes, Relaxed);
+        before - taken_bytes
     }
 
     fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Relaxed);
         self.since_ms.store(self.all.now_ms(), Relaxed);
+    }
+}
+
+impl BodyBytes<'_> {
+    /// So many more are here. Returns whether all bodies together have no more than they may.
+    pub(super) fn add(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.all.body_bytes.fetch_add(bytes, Relaxed) + bytes <= self.all.limits.body_bytes_max
+    }
+}
+
+impl Drop for BodyBytes<'_> {
+    fn drop(&mut self) {
+        self.all.body_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -384,9 +430,33 @@ mod tests {
         third.0.answered(300);
         assert!(!is_closed(&first).await, "that is exactly as much as is allowed");
         third.0.answered(100);
-        assert!(is_closed(&first).await && !is_closed(&second).await);
+        assert!(is_closed(&second).await && !is_closed(&first).await, "the first has just taken something");
         drop((first, second, third));
         assert_eq!(all.untaken_bytes.load(Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_networks_that_have_most_connections_make_room_for_a_third() {
+        let all = connections(4, 3);
+        let hostile = [1, 2, 1, 2].map(|last| from(&all, &format!("192.0.2.{last}")).unwrap());
+        hostile.iter().for_each(|connection| {
+            connection.0.received();
+            connection.0.asked();
+        });
+        let known = from(&all, "192.0.2.3").unwrap();
+        let more: Vec<_> = [1, 2, 1, 2].iter().filter_map(|last| from(&all, &format!("192.0.2.{last}"))).collect();
+        assert!(!is_closed(&known).await, "it is idle, and its network has one");
+        drop((more, hostile));
+    }
+
+    #[test]
+    fn bodies_have_a_bound_together() {
+        let all = Connections::new(Limits { body_bytes_max: 100, ..Limits::default() });
+        let [first, second] = [1, 2].map(|_| from(&all, "192.0.2.1").unwrap());
+        let (mut one, mut other) = (first.0.body(), second.0.body());
+        assert!(one.add(60) && other.add(40) && !other.add(1));
+        drop(one);
+        assert!(other.add(59));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -33,7 +34,10 @@ struct TokenFile {
 #[derive(Debug)]
 struct Known {
     by_hash: Arc<HashMap<[u8; 32], Caller>>,
+    /// Of the file that was read last.
     version: Option<Version>,
+    /// Why the file cannot be read, if it cannot.
+    fault: Option<String>,
     looked_at: Instant,
 }
 
@@ -42,6 +46,9 @@ struct Known {
 struct Version {
     modified: Option<SystemTime>,
     bytes: u64,
+    /// A file that was replaced is another one; one with another owner or mode was changed then.
+    inode: u64,
+    changed: (i64, i64),
 }
 
 impl Callers {
@@ -55,7 +62,7 @@ impl Callers {
         if by_hash.is_empty() {
             tracing::warn!("{} has no token, so nobody may call: `stepwarden token add`", path.display());
         }
-        let known = Mutex::new(Known { by_hash: Arc::new(by_hash), version, looked_at: Instant::now() });
+        let known = Mutex::new(Known { by_hash: Arc::new(by_hash), version, fault: None, looked_at: Instant::now() });
         Ok(Self(Some(Arc::new(TokenFile { path: path.to_owned(), known }))))
     }
 
@@ -81,13 +88,20 @@ impl TokenFile {
             known.looked_at = Instant::now();
             let version = Version::of(&self.path);
             if version != known.version {
-                known.version = version;
                 match Tokens::read(&self.path, false) {
                     Ok(tokens) => {
                         known.by_hash = Arc::new(by_hash(&tokens));
+                        (known.version, known.fault) = (version, None);
                         tracing::info!("{} has {} tokens now", self.path.display(), tokens.all.len());
                     }
-                    Err(error) => tracing::error!("the tokens of before stay: {error}"),
+                    // It is read again within a second. One line tells of each fault.
+                    Err(error) => {
+                        let fault = error.to_string();
+                        if known.fault.as_ref() != Some(&fault) {
+                            tracing::error!("the tokens of before stay: {fault}");
+                            known.fault = Some(fault);
+                        }
+                    }
                 }
             }
         }
@@ -98,7 +112,12 @@ impl TokenFile {
 impl Version {
     fn of(path: &Path) -> Option<Self> {
         let about = fs::metadata(path).ok()?;
-        Some(Self { modified: about.modified().ok(), bytes: about.len() })
+        Some(Self {
+            modified: about.modified().ok(),
+            bytes: about.len(),
+            inode: about.ino(),
+            changed: (about.ctime(), about.ctime_nsec()),
+        })
     }
 }
 
@@ -169,5 +188,16 @@ mod tests {
         fs::remove_file(&path).unwrap();
         later();
         assert_eq!(of(&second), "bob");
+        // It cannot be read when it is looked at, and can be a moment later, with nothing else changed.
+        let aside = folder.path().join("aside");
+        tokens.remove("bob").unwrap();
+        tokens.write(&aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        later();
+        assert_eq!(of(&second), "bob");
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+        later();
+        assert_eq!(of(&second), "anonymous");
     }
 }

@@ -76,13 +76,17 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
         return agents.webhook(&api.engine, api, request).await;
     }
     let caller = callers.of(request.headers());
+    if let Some(refusal) = api::refused(&caller, &request) {
+        return refusal;
+    }
     let _waiting = waits.bound(&mut request);
+    let name = (!callers.are_all_trusted()).then(|| caller.name().clone());
     let of_read = shared.clone();
     let answering = move |request| async move {
         let InProcess { engine, config } = &of_read.api;
         api::handle(engine, config, &caller, request).await
     };
-    reads.answer(request, answering).await
+    reads.answer(name, request, answering).await
 }
 
 #[cfg(test)]

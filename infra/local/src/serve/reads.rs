@@ -4,8 +4,9 @@
 //! refused; orders go on meanwhile. Searches and the other reads have turns of their own, so that a search does not hold
 //! up the overview.
 
+use std::collections::HashMap;
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
 use bytes::Bytes;
@@ -40,7 +41,13 @@ struct Turns {
     at_once: Arc<Semaphore>,
     /// Those that have a turn or wait for one.
     present: Arc<Semaphore>,
+    /// The same, of each known caller.
+    of_caller: Mutex<HashMap<Arc<str>, usize>>,
+    of_caller_max: usize,
 }
+
+/// A place of a caller, until it is dropped.
+struct Share<'a>(&'a Turns, Option<Arc<str>>);
 
 /// What a request costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +74,10 @@ impl Reads {
     }
 
     /// Answers a request: here if it costs little, otherwise on the threads for that, when it is its turn.
+    /// No known caller has more than half of the places, so that some are left for others.
     pub(super) async fn answer<Answering>(
         &self,
+        caller: Option<Arc<str>>,
         request: Request<Bytes>,
         answer: impl FnOnce(Request<Bytes>) -> Answering,
     ) -> Response<Bytes>
@@ -81,6 +90,7 @@ impl Reads {
             Cost::Search => &self.searches,
         };
         let Ok(_present) = turns.present.try_acquire() else { return too_many() };
+        let Some(_share) = turns.share(caller) else { return too_many() };
         let (Ok(_turn), Some(runtime)) = (turns.at_once.acquire().await, &self.runtime) else { return too_many() };
         let mut answering = Attended(runtime.spawn(answer(request)));
         (&mut answering.0).await.unwrap_or_else(|error| {
@@ -101,7 +111,25 @@ impl Drop for Reads {
 
 impl Turns {
     fn new(at_once: usize, waiting_max: usize) -> Self {
-        Self { at_once: Arc::new(Semaphore::new(at_once)), present: Arc::new(Semaphore::new(at_once + waiting_max)) }
+        let places = at_once + waiting_max;
+        let (at_once, present) = (Arc::new(Semaphore::new(at_once)), Arc::new(Semaphore::new(places)));
+        Self { at_once, present, of_caller: Mutex::default(), of_caller_max: (places / 2).max(1) }
+    }
+
+    fn share(&self, caller: Option<Arc<str>>) -> Option<Share<'_>> {
+        if let Some(name) = &caller {
+            let mut of_caller = self.of_caller();
+            let count = of_caller.get(name).copied().unwrap_or(0);
+            if count >= self.of_caller_max {
+                return None;
+            }
+            of_caller.insert(name.clone(), count + 1);
+        }
+        Some(Share(self, caller))
+    }
+
+    fn of_caller(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.of_caller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,6 +147,19 @@ impl Cost {
                 Self::Little
             }
             _ => Self::View,
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let Self(turns, Some(name)) = self else { return };
+        let mut of_caller = turns.of_caller();
+        if let Some(count) = of_caller.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                of_caller.remove(name);
+            }
         }
     }
 }
@@ -184,7 +225,7 @@ mod tests {
     async fn a_read_that_costs_much_is_on_another_thread() {
         let reads = Reads::start().unwrap();
         let name = |path| {
-            reads.answer(get(path), |_| async {
+            reads.answer(None, get(path), |_| async {
                 Response::new(thread::current().name().unwrap_or_default().to_owned().into())
             })
         };
@@ -198,22 +239,42 @@ mod tests {
         let reads = Reads::start().unwrap();
         let present = reads.searches.present.available_permits();
         let mut waiting: Vec<_> =
-            (0..present).map(|_| Box::pin(reads.answer(get("/orders?value=x"), |_| pending()))).collect();
+            (0..present).map(|_| Box::pin(reads.answer(None, get("/orders?value=x"), |_| pending()))).collect();
         for search in &mut waiting {
             assert!(futures_util::poll!(search).is_pending());
         }
         let ok = |_| async { Response::new(Bytes::new()) };
-        let refused = reads.answer(get("/orders?value=x"), ok).await;
+        let refused = reads.answer(None, get("/orders?value=x"), ok).await;
         assert_eq!((refused.status().as_u16(), &refused.headers()[RETRY_AFTER]), (503, &HeaderValue::from(1)));
-        assert_eq!(reads.answer(get("/overview"), ok).await.status(), 200);
+        assert_eq!(reads.answer(None, get("/overview"), ok).await.status(), 200);
         drop(waiting);
-        assert_eq!(reads.answer(get("/orders?value=x"), ok).await.status(), 200, "who leaves gives the turn back");
+        assert_eq!(
+            reads.answer(None, get("/orders?value=x"), ok).await.status(),
+            200,
+            "who leaves gives the turn back"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_caller_leaves_half_of_the_places_to_others() {
+        let reads = Reads::start().unwrap();
+        let half = reads.searches.present.available_permits() / 2;
+        let ask = |name: &str| reads.answer(Some(name.into()), get("/orders?value=x"), |_| pending());
+        let mut waiting: Vec<_> = (0..half).map(|_| Box::pin(ask("shop"))).collect();
+        for search in &mut waiting {
+            assert!(futures_util::poll!(search).is_pending());
+        }
+        assert_eq!(ask("shop").await.status(), 503);
+        let mut other = Box::pin(ask("ada"));
+        assert!(futures_util::poll!(&mut other).is_pending(), "it waits for its turn");
+        drop((waiting, other));
+        assert!(reads.searches.of_caller().is_empty());
     }
 
     #[tokio::test]
     async fn a_panic_of_a_read_is_answered_500() {
         let reads = Reads::start().unwrap();
-        let answer = reads.answer(get("/overview"), |_| async { panic!("this panic is part of the test") }).await;
+        let answer = reads.answer(None, get("/overview"), |_| async { panic!("this panic is part of the test") }).await;
         assert_eq!(answer.status(), 500);
     }
 }

@@ -22,7 +22,14 @@ const OVER: HeaderValue = HeaderValue::from_static("wait=0");
 pub(super) struct Waits {
     all_max: usize,
     of_network_max: usize,
-    waiting: Mutex<HashMap<IpAddr, usize>>,
+    waiting: Mutex<Counts>,
+}
+
+/// The waits at the moment.
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    of_network: HashMap<IpAddr, usize>,
 }
 
 /// A wait that counts, until it is dropped.
@@ -58,16 +65,16 @@ impl Waits {
 
     fn one_more(self: &Arc<Self>, network: IpAddr) -> Option<Waiting> {
         let mut waiting = self.waiting();
-        let all: usize = waiting.values().sum();
-        let of_network = waiting.entry(network).or_default();
-        if all >= self.all_max || *of_network >= self.of_network_max {
+        let of_network = waiting.of_network.get(&network).copied().unwrap_or(0);
+        if waiting.all >= self.all_max || of_network >= self.of_network_max {
             return None;
         }
-        *of_network += 1;
+        waiting.of_network.insert(network, of_network + 1);
+        waiting.all += 1;
         Some(Waiting { waits: self.clone(), network })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn waiting(&self) -> MutexGuard<'_, Counts> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,10 +82,11 @@ impl Waits {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut waiting = self.waits.waiting();
-        if let Some(count) = waiting.get_mut(&self.network) {
+        waiting.all -= 1;
+        if let Some(count) = waiting.of_network.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
-                waiting.remove(&self.network);
+                waiting.of_network.remove(&self.network);
             }
         }
     }
@@ -106,7 +114,8 @@ mod tests {
         waiting.pop();
         assert_eq!(asked(&waits, "192.0.2.1", false).1, "wait=20");
         drop((waiting, other));
-        assert!(waits.waiting().values().all(|count| *count == 0));
+        let left = waits.waiting();
+        assert!(left.all == 0 && left.of_network.is_empty(), "also of those that were refused");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH, SET_COOKIE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH, SET_COOKIE,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use serde_json::json;
@@ -12,8 +12,10 @@ use super::guard::private;
 use crate::remote::{Call, Remote, RemoteError};
 
 /// What the page may say to the API. Where the request comes from was looked at here; the API is not told again.
-const PASSED_ON: [HeaderName; 8] = [
+const PASSED_ON: [HeaderName; 9] = [
     ACCEPT,
+    // Of who signs in on the page. The command's own credentials replace it.
+    AUTHORIZATION,
     CONTENT_TYPE,
     IF_MATCH,
     IF_NONE_MATCH,

@@ -230,6 +230,11 @@ fn rule_40_a_caller_who_is_known_is_compared_with_submitter_and_not_by() {
     assert_eq!(refusal("ann [ben]"), Some(Refused::NamedInOrder("ben".into())));
     assert_eq!(refusal("Ben [eve]"), Some(Refused::NamedInOrder("Ben".into())));
     assert_eq!(refusal("ann [eve]"), None);
+    case.task.history[0].who = "dept[7]|ann".into();
+    assert_eq!(
+        command(&case, Action::Approve, "bob [dept_7_|ann]").refusal(&case.task, case.now),
+        Some(Refused::OwnOrder("dept_7_|ann".into()))
+    );
 }
 
 #[test]
