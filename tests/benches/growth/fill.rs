@@ -98,6 +98,11 @@ pub(crate) fn count(data: &Path) -> rusqlite::Result<u64> {
     Ok(count.unsigned_abs())
 }
 
+/// A finished task.
+pub(crate) fn finished_task() -> Task {
+    template(STAGES.len())
+}
+
 /// A task as the handlers made it.
 fn template(stages: usize) -> Task {
     let carry = Carry::new();
@@ -136,7 +141,12 @@ async fn insert(
     Ok(())
 }
 
-fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task), template: &Task) -> (Order, Task) {
+pub(crate) fn order_and_task(
+    engine: &Engine,
+    number: u64,
+    change: &impl Fn(u64, &mut Task),
+    template: &Task,
+) -> (Order, Task) {
     let submitted_at = engine.environment().now();
     let order_id = OrderId::generate(submitted_at, [engine.environment().random(), engine.environment().random()]);
     let document = document(number);

@@ -20,6 +20,7 @@ mod expired;
 mod fill;
 mod folder;
 mod lists;
+mod retain;
 mod store;
 mod sweep;
 
@@ -60,6 +61,9 @@ struct Args {
     /// orders and no others
     #[arg(long)]
     data: Option<PathBuf>,
+    /// Instead of the rest: ten days of so many orders a day, each kept for a day, beside orders that are kept for ever
+    #[arg(long, value_name = "ORDERS_A_DAY")]
+    retain: Option<u64>,
     /// Few orders and short windows: shows that all of it works, and no figures to believe
     #[arg(long)]
     quick: bool,
@@ -115,6 +119,10 @@ fn bench(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let temporary = tempfile::tempdir()?;
     let [empty, grown] = ["empty", "grown"].map(|name| temporary.path().join(name));
     println!("{}", Machine::now(temporary.path())?);
+    if let Some(orders_a_day) = args.retain {
+        let is_good = retain::run(temporary.path(), orders_a_day)?;
+        return Ok(if is_good || args.quick { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     fill_with_news(&empty, EMPTY)?;
     let filled = args.data.as_ref().unwrap_or(&grown);
     fill_with_news(filled, args.orders)?;
