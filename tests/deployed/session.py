@@ -1,12 +1,13 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--waiting N] [--program FILE]
+    tests/run deployed [--checks-only] [--waiting N | --only WORDS] [--program FILE]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
 
 --checks-only   leaves the linters out and deploys the last build
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
+--only WORDS    tries only the checks with these words in their title
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
@@ -25,7 +26,7 @@ from checks import rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
-from harness.report import STOPPED, Check, Report
+from harness.report import STOPPED, Check, Report, expect
 from world import World
 
 LOG_LINES = 100
@@ -64,6 +65,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
     ("requests that come three times: one effect", repeats.requests_come_again),
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
+    ("a command of an agent, a reply of a stranger: refused, alert", repeats.what_a_sender_may_not_send_is_refused),
     ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
     (
@@ -95,7 +97,9 @@ def main() -> int:
     """Gives the exit status."""
     parser = command.parser("deployed")
     parser.add_argument("--checks-only", action="store_true")
-    parser.add_argument("--waiting", type=int)
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--waiting", type=int)
+    only.add_argument("--only")
     parser.add_argument("--program")
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
@@ -106,9 +110,15 @@ def main() -> int:
         before_deployment(report)
     if report.failed == 0:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
-            checks = functools.partial(only_waiting, options.waiting) if options.waiting else everything
-            deployed(report, Path(folder), program, checks)
+            deployed(report, Path(folder), program, chosen(options.waiting, options.only))
     return report.close()
+
+
+def chosen(waiting: int | None, words: str | None) -> Checks:
+    """The checks that the options ask for."""
+    if waiting is not None:
+        return functools.partial(only_waiting, waiting)
+    return functools.partial(only_with, words) if words is not None else everything
 
 
 def before_deployment(report: Report) -> None:
@@ -134,8 +144,9 @@ def deployed(report: Report, folder: Path, program: Path, checks: Checks) -> Non
             deployment = report.check("sam deploy", functools.partial(deploy, emulator))
             if deployment is not None:
                 tried(report, deployment, program, folder, checks)
-            report.section("The store")
-            report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
+            if checks is everything:
+                report.section("The store")
+                report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
         finally:
             if report.failed and not STOPPED.is_set():
                 print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
@@ -175,6 +186,16 @@ def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> No
     own_callbacks.are_tried(report, world, orders, WAITING_S)
     report.section("The books")
     report.all(bound(BOOKS_OF_WAITING, world))
+
+
+def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
+    """The checks with these words in their title."""
+    by_themselves, together = ([one for one in checks if words in one[0]] for checks in (BY_THEMSELVES, TOGETHER))
+    expect(bool(by_themselves or together), f"a check has {words!r} in its title")
+    report.all(bound(by_themselves, world))
+    world.supervised_by_hand.set()
+    with supervision.Supervisors(world):
+        report.all_at_once(bound(together, world))
 
 
 def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:
