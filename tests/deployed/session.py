@@ -1,11 +1,13 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--program FILE]
+    tests/run deployed [--checks-only] [--waiting N | --only WORDS] [--program FILE]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
 
 --checks-only   leaves the linters out and deploys the last build
+--waiting N     tries only results that come later, with N orders whose results take up to a minute
+--only WORDS    tries only the checks with these words in their title
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
@@ -24,11 +26,13 @@ from checks import rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
-from harness.report import STOPPED, Check, Report
+from harness.report import STOPPED, Check, Report, expect
 from world import World
 
 LOG_LINES = 100
 LOG_LINES_OF_FUNCTION = 30
+# The longest time of a payment with `--waiting`.
+WAITING_S = 60.0
 
 # One after the other: they close lanes or kill processes that the others need.
 BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
@@ -61,6 +65,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
     ("requests that come three times: one effect", repeats.requests_come_again),
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
+    ("a command of an agent, a reply of a stranger: refused, alert", repeats.what_a_sender_may_not_send_is_refused),
     ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
     (
@@ -83,11 +88,18 @@ BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
 ]
 
+BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]
+
+Checks = Callable[[Report, World, Path], None]
+
 
 def main() -> int:
     """Gives the exit status."""
     parser = command.parser("deployed")
     parser.add_argument("--checks-only", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--waiting", type=int)
+    only.add_argument("--only")
     parser.add_argument("--program")
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
@@ -98,8 +110,15 @@ def main() -> int:
         before_deployment(report)
     if report.failed == 0:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
-            deployed(report, Path(folder), program)
+            deployed(report, Path(folder), program, chosen(options.waiting, options.only))
     return report.close()
+
+
+def chosen(waiting: int | None, words: str | None) -> Checks:
+    """The checks that the options ask for."""
+    if waiting is not None:
+        return functools.partial(only_waiting, waiting)
+    return functools.partial(only_with, words) if words is not None else everything
 
 
 def before_deployment(report: Report) -> None:
@@ -117,28 +136,29 @@ def before_deployment(report: Report) -> None:
     )
 
 
-def deployed(report: Report, folder: Path, program: Path) -> None:
-    """The emulator, the deployment and all that is tried on it."""
+def deployed(report: Report, folder: Path, program: Path, checks: Checks) -> None:
+    """The emulator, the deployment and what is tried on it."""
     with Emulator(folder) as emulator:
         try:
             report.section("The deployment, on an emulator with IAM enforced")
             deployment = report.check("sam deploy", functools.partial(deploy, emulator))
             if deployment is not None:
-                tried(report, deployment, program, folder)
-            report.section("The store")
-            report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
+                tried(report, deployment, program, folder, checks)
+            if checks is everything:
+                report.section("The store")
+                report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
         finally:
             if report.failed and not STOPPED.is_set():
                 print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
 
 
-def tried(report: Report, deployment: Deployment, program: Path, folder: Path) -> None:
-    """All checks of a deployment."""
+def tried(report: Report, deployment: Deployment, program: Path, folder: Path, checks: Checks) -> None:
+    """The checks of a deployment."""
     world = report.check("callers, alerts and a reply channel", functools.partial(World, deployment, program))
     if world is None:
         return
     try:
-        everything(report, world, folder)
+        checks(report, world, folder)
     finally:
         if report.failed and not STOPPED.is_set():
             print(f"\nThe last lines of each function:\n{logs.tails(world, LOG_LINES_OF_FUNCTION)}")
@@ -157,6 +177,25 @@ def everything(report: Report, world: World, folder: Path) -> None:
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
     report.all(bound(BOOKS, world))
+
+
+def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> None:
+    """So many orders that all wait for a result, and their books."""
+    report.section(f"Results that come up to {WAITING_S:.0f} s later")
+    world.supervised_by_hand.set()
+    own_callbacks.are_tried(report, world, orders, WAITING_S)
+    report.section("The books")
+    report.all(bound(BOOKS_OF_WAITING, world))
+
+
+def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
+    """The checks with these words in their title."""
+    by_themselves, together = ([one for one in checks if words in one[0]] for checks in (BY_THEMSELVES, TOGETHER))
+    expect(bool(by_themselves or together), f"a check has {words!r} in its title")
+    report.all(bound(by_themselves, world))
+    world.supervised_by_hand.set()
+    with supervision.Supervisors(world):
+        report.all_at_once(bound(together, world))
 
 
 def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:

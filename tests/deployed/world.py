@@ -125,9 +125,10 @@ class World:
     # ---- queues
 
     def send(self, queue: str, lane: str, message: object) -> str:
-        """Puts a message on a queue, as anybody with the right could; gives its id."""
+        """Puts a message on a queue, on that of the scheduler as the agents would; gives its id."""
+        sender = self.as_function("agents", "sqs") if queue == "scheduler" else self.sqs
         body = message if isinstance(message, str) else json.dumps(message)
-        return str(self.sqs.send_message(QueueUrl=self.deployment.queue(queue, lane), MessageBody=body)["MessageId"])
+        return str(sender.send_message(QueueUrl=self.deployment.queue(queue, lane), MessageBody=body)["MessageId"])
 
     def depth(self, queue: str, lane: str) -> dict[str, int]:
         """How many messages a queue holds: ready, in flight, delayed."""
@@ -187,6 +188,13 @@ class World:
                         self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     # ---- functions
+
+    def as_function(self, function: str, service: str) -> Any:
+        """A client with the keys in the environment of a function's process."""
+        emulator, name = self.deployment.emulator, self.deployment.function(function)
+        # A function whose process was killed runs again with its next message; the checks beside this one send some.
+        keys = until(f"{function} runs", lambda: emulator.function_processes(name), ORDER_S_MAX)[0].environment
+        return client(emulator, service, keys)
 
     def supervise(self) -> None:
         """Has a supervisor run once, to its end."""

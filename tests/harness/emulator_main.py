@@ -12,6 +12,7 @@ import os
 import signal
 import socketserver
 import sys
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 
@@ -72,6 +73,31 @@ def windows_name_their_shard() -> None:
     lambda_svc._execute_function = execute
 
 
+def messages_name_their_sender() -> None:
+    """On AWS the sender of a message is the unique id of a role with its session. There it is always the account."""
+    from ministack.core.iam_evaluator import caller_arn
+    from ministack.services import lambda_svc, sqs, sts
+
+    sent_as_it_was, passed_as_it_was = sqs._build_send_sys_attrs, lambda_svc._dispatch_esm_batch
+
+    def sent(*arguments: object) -> dict:
+        kind, *names = caller_arn().rsplit(":", 1)[-1].split("/")
+        if kind not in ("role", "assumed-role"):
+            return sent_as_it_was(*arguments)
+        name = names[-1] if kind == "role" else names[-2]
+        role = sts._role_id(f"arn:aws:iam::{os.environ['MINISTACK_ACCOUNT_ID']}:role/{name}")
+        return {**sent_as_it_was(*arguments), "SenderId": f"{role}:{names[-1]}"}
+
+    def passed(esm_id: str, run: object, *arguments: Any) -> None:
+        _esm, _function, event, batch, *_ = arguments
+        senders = {message["id"]: message["sys"]["SenderId"] for message in batch if "sys" in message}
+        for record in event["Records"]:
+            record["attributes"]["SenderId"] = senders.get(record["messageId"], record["attributes"]["SenderId"])
+        passed_as_it_was(esm_id, run, *arguments)
+
+    sqs._build_send_sys_attrs, lambda_svc._dispatch_esm_batch = sent, passed
+
+
 def main() -> None:
     """Serves until told to stop; everything else comes from the environment."""
     end_with_parent(int(sys.argv.pop(1)))
@@ -81,6 +107,7 @@ def main() -> None:
     batches_need_the_right_to_one()
     take_concurrency_for_a_number()
     windows_name_their_shard()
+    messages_name_their_sender()
     serve()
 
 

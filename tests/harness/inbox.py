@@ -45,6 +45,14 @@ class Inbox:
 
         return until(f"{sorted(kinds)} about {order_id}", came, within_s)
 
+    def expect_cause(self, cause: str, within_s: float = 20) -> None:
+        """Waits until an alert of this cause came."""
+
+        def came() -> bool:
+            return any(event["type"] == "AlertBegan" and event["data"]["Cause"] == cause for event in self.all())
+
+        until(f"an alert of {cause}", came, within_s)
+
 
 def cloud_event(body: dict[str, Any]) -> dict[str, Any]:
     """The CloudEvent in a message: as it is, or in an SNS notification of an EventBridge event."""

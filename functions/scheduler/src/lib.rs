@@ -2,20 +2,98 @@
 //! scheduler queue, claims the steps that are ready, and sends the requests to the agents.
 //!
 //! Many instances run at once. What must never happen here: a message is sent that does not follow from committed
-//! state; a lost conditional write is an error.
+//! state; a lost conditional write is an error; a message counts that its sender may not send.
 
-use domain::advance::{AdvanceError, AdvancePorts, advance};
+use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if};
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::machine::{Event, Verdict};
+use domain::machine::{Dropped, Event, Verdict};
 use domain::message::{Delivery, SchedulerMessage};
+use domain::ports::{
+    DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, HasDeadLetterRecords, SourceQueue,
+};
+use domain::task::Task;
 use domain::trace;
+use domain::trust::{Senders, Untrusted};
 
 /// The ports of the scheduler.
 pub trait SchedulerPorts: AdvancePorts {}
 
 impl<P: AdvancePorts> SchedulerPorts for P {}
+
+/// The ports of a scheduler that refuses messages.
+pub trait RefusingPorts: SchedulerPorts + HasDeadLetterRecords {}
+
+impl<P: SchedulerPorts + HasDeadLetterRecords> RefusingPorts for P {}
+
+/// Handles messages of one sender. A message that this sender may not send is refused (rule 45): it is written down for
+/// the operators, and nothing else changes. It is not delivered again.
+pub async fn handle_from(
+    ports: &impl RefusingPorts,
+    instance: &Instance,
+    senders: &Senders,
+    sender: &str,
+    batch: Vec<Delivery<SchedulerMessage>>,
+) -> Failures {
+    if senders.is_of_system(sender) {
+        return handle(ports, instance, batch).await;
+    }
+    each(batch, span, |record| async move {
+        let reply = match Senders::reply(&record.message) {
+            Ok(reply) => reply,
+            Err(why) => return refuse(ports, sender, &record, why).await,
+        };
+        let event = Event::Reply { reply, redelivered: record.redelivered };
+        trace::is_event(&record.message);
+        let allow = |task: &Task| senders.allow(sender, reply, task);
+        match advance_if(ports, instance, reply.order_id, event, allow).await? {
+            Some(Verdict::Dropped(Dropped::Untrusted)) => refuse(ports, sender, &record, Untrusted::OtherAgent).await,
+            verdict => {
+                tell(reply.order_id, verdict);
+                Ok(Handled::Done)
+            }
+        }
+    })
+    .await
+}
+
+/// Writes a refused message down, of which the supervisor makes an alert (rule 29).
+async fn refuse(
+    ports: &impl RefusingPorts,
+    sender: &str,
+    record: &Record<SchedulerMessage>,
+    why: Untrusted,
+) -> Result<Handled, AdvanceError> {
+    let (order_id, message_id) = (record.message.order_id(), &record.receipt.message_id);
+    let kind = record.message.name();
+    trace::ended("refused");
+    tracing::error!(
+        monotonic_counter.messages_refused = 1,
+        sender,
+        %order_id,
+        message_id = &**message_id,
+        "{kind} refused: {why}"
+    );
+    let now = ports.environment().now();
+    let refused = DeadLetterRecord {
+        message_id: message_id.clone(),
+        queue: Some(SourceQueue::Scheduler),
+        order_id: Some(order_id),
+        receive_count: record.receive_count,
+        at: now,
+        settled_at: now,
+        outcome: DeadLetterOutcome::Refused,
+        message: format!("{kind} of {sender}: {why}").into(),
+        body: None,
+    };
+    ports.dead_letter_records().record(refused).await?;
+    Ok(Handled::Done)
+}
+
+fn span(record: &Record<SchedulerMessage>) -> tracing::Span {
+    trace::handled("scheduler", record.message.order_id(), record)
+}
 
 /// Handles a batch of the scheduler queue.
 pub async fn handle(
@@ -23,7 +101,6 @@ pub async fn handle(
     instance: &Instance,
     batch: Vec<Delivery<SchedulerMessage>>,
 ) -> Failures {
-    let span = |record: &Record<SchedulerMessage>| trace::handled("scheduler", record.message.order_id(), record);
     each(batch, span, |record| async move {
         let order_id = record.message.order_id();
         tell(order_id, schedule(ports, instance, &record).await?);

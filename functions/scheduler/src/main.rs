@@ -1,6 +1,7 @@
 //! The scheduler on Lambda, behind its queues.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use aws::config::{Config, Function};
 use aws::lambda::{self, Error};
@@ -16,5 +17,9 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Scheduler)?;
     let ports = Ports::new(&config)?;
     let instance = ports.instance(&config, Function::Scheduler)?;
-    lambda::queue(async |batch| scheduler::handle(&ports, &instance, batch).await).await
+    let handle = async |sender: Arc<str>, batch| match &config.senders {
+        Some(senders) => scheduler::handle_from(&ports, &instance, senders, &sender, batch).await,
+        None => scheduler::handle(&ports, &instance, batch).await,
+    };
+    lambda::queue_with_senders(handle).await
 }

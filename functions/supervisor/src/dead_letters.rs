@@ -119,7 +119,8 @@ async fn settle(
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
             tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
         }
-        DeadLetterOutcome::Unreadable => {
+        // The scheduler writes `Refused`, and nothing here does.
+        DeadLetterOutcome::Unreadable | DeadLetterOutcome::Refused => {
             tracing::error!(message_id, queue = ?dead_letter.queue, "dead letter: {words}");
         }
     }

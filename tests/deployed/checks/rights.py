@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
-from harness.deployment import client
-from harness.report import CheckFailed, expect, not_stopped, until
-from world import ORDER_S_MAX, World
+from harness.report import CheckFailed, expect, not_stopped
+from world import World
 
 REFUSALS = {"AccessDenied", "AccessDeniedException"}
 # An id that no order has.
@@ -131,8 +130,4 @@ def refused(call: Callable[[], object]) -> bool:
 
 def hands_of(world: World, function: str) -> Hands:
     """Clients with the keys in the environment of a function's process."""
-    emulator = world.deployment.emulator
-    name = world.deployment.function(function)
-    # A function whose process was killed runs again with its next message; the checks beside this one send some.
-    keys = until(f"{function} runs", lambda: emulator.function_processes(name), ORDER_S_MAX)[0].environment
-    return Hands(world, *(client(emulator, service, keys) for service in ("dynamodb", "sqs", "events")))
+    return Hands(world, *(world.as_function(function, service) for service in ("dynamodb", "sqs", "events")))

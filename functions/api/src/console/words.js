@@ -33,6 +33,7 @@ export const FATES = {
   NoOrder: "there is no such order",
   LostWish: "an operator's wish was not carried out: make it again",
   Unreadable: "nobody can read it",
+  Refused: "its sender may not send it, so nothing changed",
 };
 
 /** Whether an action is allowed. The API sends the list with the order. */

@@ -16,7 +16,7 @@ use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
-use crate::machine::{Decision, Effect, Event, Impossible, Moment, Verdict, decide, request};
+use crate::machine::{Decision, Dropped, Effect, Event, Impossible, Moment, Verdict, decide, request};
 use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
@@ -74,13 +74,27 @@ pub async fn advance(
     order_id: OrderId,
     event: Event<'_>,
 ) -> Result<Option<Verdict>, AdvanceError> {
-    let Some(settled) = settle(ports, instance, order_id, event).await? else {
+    advance_if(ports, instance, order_id, event, |_| Ok(())).await
+}
+
+/// Applies an event as [`advance`] does, unless the stored task forbids it. Nothing is written or sent then.
+///
+/// # Errors
+/// [`AdvanceError`]. A repeat is always safe.
+pub async fn advance_if(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order_id: OrderId,
+    event: Event<'_>,
+    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
+) -> Result<Option<Verdict>, AdvanceError> {
+    let Some(settled) = settle(ports, instance, order_id, event, allow).await? else {
         return Ok(None);
     };
     let sent = send(ports, &settled).await?;
     if !sent.is_empty() {
         // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
-        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }).await {
+        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())).await {
             tracing::warn!(%order_id, "sent notices could not be removed: {error}");
         }
     }
@@ -101,6 +115,7 @@ async fn settle(
     instance: &Instance,
     order_id: OrderId,
     mut event: Event<'_>,
+    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
 ) -> Result<Option<Settled>, AdvanceError> {
     let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
@@ -122,6 +137,9 @@ async fn settle(
             nonce: ports.environment().random(),
             draw: ports.environment().random(),
         };
+        if let Err(why) = allow(&task) {
+            return Ok(Some(Settled { task, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
+        }
         let Decision { change, effects, happened, verdict } =
             decide(&task, &workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {

@@ -356,6 +356,10 @@ impl Causes {
                 "A command of an operator was not carried out.",
                 "Look at the dead letters, and give the command again.",
             ),
+            DeadLetterOutcome::Refused => (
+                "A message was refused: its sender may not send it.",
+                "Look at the dead letters: they name the sender. Find out who has its keys.",
+            ),
             DeadLetterOutcome::Stored
             | DeadLetterOutcome::Held
             | DeadLetterOutcome::Stale

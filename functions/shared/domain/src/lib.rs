@@ -50,4 +50,5 @@ pub mod time;
 mod tokens;
 pub mod trace;
 pub mod traceparent;
+pub mod trust;
 pub mod workflow;

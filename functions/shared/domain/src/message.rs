@@ -39,6 +39,16 @@ impl SchedulerMessage {
             Self::Command(command) => command.order_id,
         }
     }
+
+    /// The kind of message, in words.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Wake(_) => "a wake",
+            Self::Reply(_) => "a reply",
+            Self::Command(_) => "a command",
+        }
+    }
 }
 
 /// Look at the task and claim the steps that are ready.

@@ -22,9 +22,11 @@ fn settled(world: World, outcome: DeadLetterOutcome) -> Scene {
     let alert = match outcome {
         DeadLetterOutcome::LostCommand => Some("OrderNeedsOperator"),
         DeadLetterOutcome::Unreadable => Some("DeadLetterUnreadable"),
-        DeadLetterOutcome::Stored | DeadLetterOutcome::Held | DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
-            None
-        }
+        DeadLetterOutcome::Stored
+        | DeadLetterOutcome::Held
+        | DeadLetterOutcome::Stale
+        | DeadLetterOutcome::NoOrder
+        | DeadLetterOutcome::Refused => None,
     };
     Scene::fed(world, World::settle_dead_letters).checked(move |world| {
         let records = now(world.memory.newest(10)).expect("letters");

@@ -9,3 +9,4 @@ mod notices;
 mod operator;
 mod replies;
 mod supervision;
+mod trust;

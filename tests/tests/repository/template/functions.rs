@@ -131,6 +131,7 @@ fn each_function_is_given_every_variable_that_it_reads() {
             if is_from_lambda { Some("1".into()) } else { variable(&template, id, name) }
         });
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
+        assert_eq!(config.senders.is_some(), id == "Scheduler", "{id}");
         assert_eq!(config.services.stand_ins.is_some(), id == "AgentsFunction", "{id}");
         let earlier: &[&str] = if id == "AgentsFunction" { &EARLIER } else { &[] };
         assert_eq!(config.queues.agents.keys().map(|agent| &**agent).collect::<Vec<_>>(), earlier, "{id}");

@@ -111,6 +111,22 @@ fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
 }
 
 #[test]
+fn rule_45_the_scheduler_knows_the_role_of_every_function_that_may_send_to_it() {
+    let template = Template::main();
+    let senders = who(&template, &["sqs:SendMessage"], "SchedulerQueue");
+    assert_eq!(senders, who(&template, &["sqs:SendMessage"], "SchedulerHighQueue"));
+    let named = &template.resource("Scheduler").properties["Environment"]["Variables"]["SENDERS"]["Fn::Sub"];
+    let named: Value = serde_json::from_str(named.as_str().unwrap()).unwrap();
+    assert_eq!(named["Agents"], "${AgentsFunctionRole.RoleId}");
+    let mut roles: Vec<&str> = list(&named["System"]).into_iter().map(|role| role.as_str().unwrap()).collect();
+    assert!(!roles.iter().any(|role| role.contains("AgentsFunction") || role.contains("StandIn")), "{roles:?}");
+    roles.push(named["Agents"].as_str().unwrap());
+    roles.sort_unstable();
+    assert_eq!(roles, senders.iter().map(|role| format!("${{{role}.RoleId}}")).collect::<Vec<_>>());
+    assert_eq!(who(&template, &["dynamodb:PutItem"], "DeadLettersTable"), ["SchedulerRole", "SupervisorRole"]);
+}
+
+#[test]
 fn the_agents_take_requests_and_see_no_order() {
     let template = Template::main();
     for (role, action, resource) in rights(&template).into_iter().filter(|(role, ..)| *role == AGENTS) {

@@ -6,7 +6,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
 use domain::ports::SourceQueue;
 use domain::redaction::REDACTED_BY_DEFAULT;
+use domain::trust::Senders;
 use domain::workflow::{WorkflowError, Workflows, settles_within_ms};
 use serde::Deserialize;
 
@@ -65,6 +66,8 @@ pub struct Config {
     pub settles_within_ms: BTreeMap<Arc<str>, u64>,
     /// The services that the agents call, beside those settings.
     pub services: ServicesConfig,
+    /// Who may send what (rule 45), for [`Function::Scheduler`]. `None`: senders are not checked.
+    pub senders: Option<Senders>,
     /// The names of members whose values the API hides.
     pub redacted: Vec<Arc<str>>,
     /// The source queue of each dead-letter queue, by the dead-letter queue's ARN. Empty except for
@@ -156,6 +159,10 @@ impl Config {
             Function::Supervisor => dead_letter_queues(&mut reader),
             Function::Api | Function::Submission | Function::Scheduler | Function::Agents => BTreeMap::new(),
         };
+        let senders = match function {
+            Function::Scheduler => senders(&mut reader, &queues),
+            Function::Api | Function::Submission | Function::Agents | Function::Supervisor => None,
+        };
         let redacted = redacted(&mut reader);
         reader.finish(Self {
             access,
@@ -167,6 +174,7 @@ impl Config {
             agents,
             settles_within_ms,
             services,
+            senders,
             redacted,
             dead_letter_queues,
         })
@@ -313,6 +321,35 @@ fn agent_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, QueuePair> {
         }
     }
     queues
+}
+
+/// The roles of the stack, as the template gives them.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Roles {
+    system: BTreeSet<Arc<str>>,
+    agents: Arc<str>,
+}
+
+/// Who may send what. Until its variables follow, a new version of a function runs with those of the stack before.
+fn senders(reader: &mut Reader<'_>, queues: &QueueUrls) -> Option<Senders> {
+    const ROLES: &str = "SENDERS";
+    const OWN: &str = "AGENT_SENDERS";
+    let advice = r#"give {"System":["AROA...",...],"Agents":"AROA..."} with the unique ids of the stack's roles"#;
+    let Roles { system, agents } = reader.json(ROLES, advice)?;
+    let advice =
+        r#"give {"name":["AROA..."]} with the roles that answer for agents with queues of their own, or leave it out"#;
+    let mut named: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = reader.json(OWN, advice).unwrap_or_default();
+    for (agent, ids) in &named {
+        if !queues.agents.contains_key(agent) {
+            reader.blame(OWN, format!("names {agent:?}, which has no queues of its own: name them in AGENT_QUEUES"));
+        }
+        for id in ids.iter().filter(|id| id.is_empty() || id.contains([':', '/'])) {
+            reader.blame(OWN, format!("has {id:?} of {agent:?}, which is no unique id: {advice}"));
+        }
+    }
+    let own = queues.agents.keys().map(|agent| (agent.clone(), named.remove(agent).unwrap_or_default())).collect();
+    Some(Senders { system, agents, own })
 }
 
 fn reply_channels(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, Arc<str>> {

@@ -114,6 +114,28 @@ fn the_scheduler_waits_for_calls_under_way_as_the_settings_of_the_agents_say() {
 }
 
 #[test]
+fn rule_45_the_scheduler_knows_who_may_send_what() {
+    let mut variables = good();
+    assert_eq!(read(Function::Scheduler, &variables).unwrap().senders, None, "a stack of an earlier version");
+    variables.insert("SENDERS", r#"{"System":["AROAAPI","AROASUPERVISOR"],"Agents":"AROAAGENTS"}"#);
+    let queues = r#"{"customs":{"normal":"https://q/1/a","high":"https://q/1/b"},
+        "tax":{"normal":"https://q/1/c","high":"https://q/1/d"}}"#;
+    variables.insert("AGENT_QUEUES", queues);
+    variables.insert("AGENT_SENDERS", r#"{"customs":["AROACUSTOMS"]}"#);
+    let expected = Senders {
+        system: ["AROAAPI", "AROASUPERVISOR"].map(Arc::from).into(),
+        agents: "AROAAGENTS".into(),
+        own: [("customs".into(), ["AROACUSTOMS".into()].into()), ("tax".into(), BTreeSet::new())].into(),
+    };
+    assert_eq!(read(Function::Scheduler, &variables).unwrap().senders, Some(expected));
+    assert_eq!(read(Function::Api, &variables).unwrap().senders, None);
+    variables.insert("AGENT_SENDERS", r#"{"shop":["arn:aws:iam::1:role/shop"]}"#);
+    assert_eq!(blamed(Function::Scheduler, &variables), ["AGENT_SENDERS"; 2]);
+    variables.insert("SENDERS", "{}");
+    assert_eq!(blamed(Function::Scheduler, &variables), ["SENDERS"]);
+}
+
+#[test]
 fn agents_share_a_pair_of_queues_and_one_may_have_its_own() {
     let mut variables = good();
     variables.insert("AGENT_QUEUES", r#"{"payment":{"normal":"https://q/1/a","high":"nonsense"}}"#);

@@ -1,7 +1,7 @@
 //! The code that the functions share on Lambda. It takes invocations, and turns events into a handler's input.
 //!
-//! Each function's `main` calls one of [`queue`], [`queue_and_http_api`], [`supervisor`] and [`http_api`]. They return
-//! when the process must end.
+//! Each function's `main` calls one of [`queue`], [`queue_with_senders`], [`queue_and_http_api`], [`supervisor`] and
+//! [`http_api`]. They return when the process must end.
 
 mod both;
 mod http_api;
@@ -21,7 +21,7 @@ pub use both::queue_and_http_api;
 pub use http_api::http_api;
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};
-pub use queue::{batch, queue};
+pub use queue::{batch, queue, queue_with_senders};
 pub use record::Answer;
 pub use runtime::serve;
 pub use supervisor::{dispatch, supervisor};

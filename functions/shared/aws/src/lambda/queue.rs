@@ -1,6 +1,7 @@
 //! Functions with a queue as their source.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use domain::batch::Failures;
 use domain::message::Delivery;
@@ -34,6 +35,35 @@ where
 {
     let handle = &handle;
     serve(move |payload, invocation| async move { batch(&payload, &invocation, handle).await }).await
+}
+
+/// Runs a function behind a queue as [`queue`] does, and passes the sender of each record too (rule 45): the unique id
+/// of a role or user, by the word of SQS. It is empty if SQS names none.
+///
+/// # Errors
+/// Fails if the platform cannot be reached.
+pub async fn queue_with_senders<M, Handle, Handling>(handle: Handle) -> Result<(), Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Arc<str>, Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    let handle = &handle;
+    serve(move |payload, invocation| async move { batch_with_senders(&payload, &invocation, handle).await }).await
+}
+
+async fn batch_with_senders<M, Handle, Handling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    handle: &Handle,
+) -> Result<Answer, Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Arc<str>, Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
+    Ok(each(&event.records, invocation, |record| handle(record.sender().into(), vec![record.delivery()])).await)
 }
 
 /// One invocation of [`queue`]: the answer to this event.
@@ -208,6 +238,23 @@ mod tests {
             Failures::default()
         });
         assert!(again.await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn rule_45_a_record_comes_with_the_role_that_sent_it() {
+        let sender = |id: &str| json!({ "SenderId": id });
+        let payload = event(&[
+            record("1", "1", &sender("AROAEXAMPLE:a-function")),
+            record("2", "2", &sender("AIDAEXAMPLE")),
+            record("3", "3", &json!({})),
+        ]);
+        let handle = async |sender: Arc<str>, batch: Vec<Delivery<u32>>| {
+            let expected = ["AROAEXAMPLE", "AIDAEXAMPLE", ""];
+            assert_eq!(*sender, *expected[*batch[0].body.as_ref().unwrap() as usize - 1]);
+            Failures::default()
+        };
+        let answer = batch_with_senders(&payload, &Invocation::for_test(60_000), &handle).await.unwrap();
+        assert_eq!(answer.len(), 0);
     }
 
     #[tokio::test]

@@ -45,6 +45,8 @@ pub(super) struct SqsRecord<'a> {
 #[serde(rename_all = "PascalCase")]
 struct Attributes<'a> {
     #[serde(default, borrow)]
+    sender_id: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
     approximate_receive_count: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     sent_timestamp: Option<Cow<'a, str>>,
@@ -99,6 +101,12 @@ impl SqsRecord<'_> {
     fn with<M>(&self, handle: Arc<str>, body: Result<M, Undecodable>) -> Delivery<M> {
         let receipt = Receipt { message_id: self.message_id.as_ref().into(), handle };
         Delivery { receipt, receive_count: self.receive_count(), parent: self.parent(), body }
+    }
+
+    /// The unique id of the role or user that sent the message, as SQS found it. A role's session is left out.
+    pub(super) fn sender(&self) -> &str {
+        let sender = self.attributes.sender_id.as_deref().unwrap_or_default();
+        sender.split_once(':').map_or(sender, |(role, _session)| role)
     }
 
     /// The number of deliveries, this one included.

@@ -201,6 +201,9 @@ pub enum Dropped {
     /// Only people decide on the step (rule 40).
     #[error("people decide on the step, and no service does")]
     NeedsPeople,
+    /// Another sender answers for the agent of the step (rule 45).
+    #[error("the sender does not carry out the steps of this agent")]
+    Untrusted,
 }
 
 /// Why an operator's command is refused.

@@ -103,6 +103,8 @@ pub enum DeadLetterOutcome {
     LostCommand,
     /// The body is unreadable.
     Unreadable,
+    /// It was no dead letter: its sender may not send it (rule 45).
+    Refused,
 }
 
 impl DeadLetterOutcome {
@@ -116,6 +118,7 @@ impl DeadLetterOutcome {
             Self::NoOrder => "NoOrder",
             Self::LostCommand => "LostWish",
             Self::Unreadable => "Unreadable",
+            Self::Refused => "Refused",
         }
     }
 }
@@ -127,8 +130,8 @@ mod tests {
 
     #[test]
     fn an_outcome_is_stored_under_its_name() {
-        use DeadLetterOutcome::{Held, LostCommand, NoOrder, Stale, Stored, Unreadable};
-        for outcome in [Stored, Held, Stale, NoOrder, LostCommand, Unreadable] {
+        use DeadLetterOutcome::{Held, LostCommand, NoOrder, Refused, Stale, Stored, Unreadable};
+        for outcome in [Stored, Held, Stale, NoOrder, LostCommand, Unreadable, Refused] {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
         }
     }

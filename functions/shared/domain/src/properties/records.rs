@@ -116,8 +116,8 @@ fn queue() -> impl Strategy<Value = SourceQueue> {
 }
 
 fn dead_letter() -> impl Strategy<Value = (DeadLetter, DeadLetterRecord)> {
-    use DeadLetterOutcome::{Held, LostCommand, NoOrder, Stale, Stored, Unreadable};
-    let outcome = proptest::sample::select(vec![Stored, Held, Stale, NoOrder, LostCommand, Unreadable]);
+    use DeadLetterOutcome::{Held, LostCommand, NoOrder, Refused, Stale, Stored, Unreadable};
+    let outcome = proptest::sample::select(vec![Stored, Held, Stale, NoOrder, LostCommand, Unreadable, Refused]);
     let record = (option::of(queue()), option::of(order_id()), outcome, text(), option::of(text()));
     (queue(), text(), text(), any::<u32>(), (time(), time()), record).prop_map(
         |(queue, message_id, body, receive_count, (at, settled_at), (known, order_id, outcome, message, kept))| {
