@@ -129,6 +129,7 @@ impl Template {
 fn attribute(name: &str) -> String {
     match name.split_once('.') {
         Some((resource, "Arn")) => format!("arn:aws:service:eu-west-1:1:{resource}"),
+        Some((resource, "RoleId")) => format!("AROA{resource}"),
         Some((resource, "ApiEndpoint")) => format!("https://{resource}.example"),
         _ => panic!("the test knows no {name}"),
     }
