@@ -75,7 +75,7 @@ async fn queue(
     let unavailable = |error| Problem::Unavailable { advice, error };
 
     if is_same && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
-        if first.fingerprint != order.fingerprint {
+        if !first.is_of(&order.fingerprint) {
             return Err(Problem::KeyReused { order_id });
         }
         let task = present(ports, order_id, wait).await.map_err(unavailable)?;
@@ -99,7 +99,7 @@ async fn queue(
             // Two documents may come under one key at the same time. If the first is stored by now, the second is
             // refused here; otherwise at its next request.
             if let Ok(Some(stored)) = ports.store().order(order_id).await
-                && stored.fingerprint != fingerprint
+                && !stored.is_of(&fingerprint)
             {
                 return Err(Problem::KeyReused { order_id });
             }
@@ -175,7 +175,7 @@ async fn watch(
     };
     match watched.await {
         // Another document under the same key came at the same time, and was first.
-        Ok((_, Some(stored))) if *stored.fingerprint != *fingerprint => Err(Problem::KeyReused { order_id }),
+        Ok((_, Some(stored))) if !stored.is_of(fingerprint) => Err(Problem::KeyReused { order_id }),
         Ok((task, _)) => Ok(task),
         Err(error) => {
             tracing::warn!(%order_id, "accepted, but cannot be watched: {error}");

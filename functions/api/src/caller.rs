@@ -189,11 +189,10 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
         (Route::Orders, Verb::Post) => Roles::of(&[Role::Application]),
         (Route::Orders | Route::Order(_) | Route::Document(_), _) => Roles::READERS.and(Role::Application),
         (Route::Command(_, Action::Approve | Action::Reject), _) => Roles::of(&[Role::Approver]),
+        (Route::Command(_, Action::Erase) | Route::Choose(_) | Route::Retire(..), _)
+        | (Route::Configuration, Verb::Post) => Roles::of(&[Role::Administrator]),
         (Route::Command(..) | Route::Again(_) | Route::JobCommand(..) | Route::AcceptRejections(_), _)
         | (Route::Jobs, Verb::Post) => Roles::OPERATORS,
-        (Route::Choose(_) | Route::Retire(..), _) | (Route::Configuration, Verb::Post) => {
-            Roles::of(&[Role::Administrator])
-        }
         (
             Route::Jobs
             | Route::Job(_)

@@ -1,5 +1,5 @@
 //! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30), close (rule
-//! 31), approve and reject (rule 40).
+//! 31), approve and reject (rule 40), and an administrator's erase (rule 46).
 //! All are messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
@@ -9,8 +9,10 @@ use domain::author;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
+use domain::machine::Refused;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
 use domain::ports::{Environment, Queues, Store};
+use domain::task::ProcessState;
 use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
 
@@ -27,7 +29,8 @@ pub(crate) struct Author {
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note`, `/close`, `/approve` and `/reject`:
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note`, `/close`, `/approve`, `/reject`
+/// and `/erase`:
 /// queues the action if the order's state allows it. With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
@@ -54,7 +57,7 @@ pub(crate) async fn post(
             (author, step) = read_decision(caller, headers, body)?;
             author
         }
-        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close => {
+        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close | Action::Erase => {
             Author::read(caller, headers, body)?
         }
     };
@@ -64,7 +67,14 @@ pub(crate) async fn post(
     let state = task.process_state;
     let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take, step };
     let decides = matches!(action, Action::Approve | Action::Reject);
-    if let Some(refused) = command.refusal(&task, ports.environment().now()) {
+    let can_erase = action != Action::Erase || ports.store().erases();
+    let refused =
+        if can_erase { command.refusal(&task, ports.environment().now()) } else { Some(Refused::CannotErase) };
+    // It changes nothing.
+    if refused == Some(Refused::AlreadyErased) {
+        return Ok(taken(order_id, action, state));
+    }
+    if let Some(refused) = refused {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     let command = if decides { command.for_step(&task) } else { command };
@@ -72,7 +82,11 @@ pub(crate) async fn post(
     let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
-    Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() }))
+    Ok(taken(order_id, action, state))
+}
+
+fn taken(order_id: OrderId, action: Action, state: ProcessState) -> Response<Bytes> {
+    reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() })
 }
 
 /// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
@@ -272,6 +286,40 @@ mod tests {
         }
         let (fake, path) = order_asking("web", Action::Approve);
         fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Outcome":"Done"}"#).names(400, "invalid-field", "Outcome");
+    }
+
+    #[test]
+    fn rule_46_an_erase_is_queued_once_and_only_for_an_order_that_is_over() {
+        let (fake, path) = order_in(ProcessState::Error, "erase");
+        fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
+        fake.queued_nothing();
+        let mut task = task_in("a", ProcessState::Processed);
+        (task.watch, task.watch_at) = (None, None);
+        let fake = Fake::default();
+        let path = format!("/orders/{}/erase", fake.stores(task.clone()));
+        let answer = fake.post(&path, &[], COMMAND);
+        assert_eq!((answer.status, &answer.body["Action"]), (202, &json!("Erase")));
+        let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
+        assert_eq!((command.action, &*command.by), (Action::Erase, "ada [shop]"));
+        let fake = Fake::default();
+        task.erased_at = task.updated_at();
+        fake.stores(task.clone());
+        assert_eq!(fake.post(&path, &[], COMMAND).body, answer.body, "a repeat is answered alike");
+        fake.queued_nothing();
+        assert!(fake.get(&path.replace("/erase", "")).body["ErasedAt"].is_string());
+        task.process_state = ProcessState::Compensated;
+        fake.stores(task);
+        fake.post(&path.replace("erase", "again"), &[], COMMAND).is_problem(409, "state-conflict");
+    }
+
+    #[test]
+    fn rule_46_a_deployment_whose_store_cannot_erase_says_so() {
+        let (fake, path) = order_in(ProcessState::Processed, "erase");
+        fake.cannot_erase.store(true, std::sync::atomic::Ordering::Relaxed);
+        let answer = fake.post(&path, &[], COMMAND);
+        answer.is_problem(409, "state-conflict");
+        assert!(answer.body["detail"].as_str().unwrap().starts_with("this deployment cannot erase orders"));
+        fake.queued_nothing();
     }
 
     #[test]

@@ -198,6 +198,7 @@ fn action(word: &str) -> Option<Action> {
         "close" => Some(Action::Close),
         "approve" => Some(Action::Approve),
         "reject" => Some(Action::Reject),
+        "erase" => Some(Action::Erase),
         _ => None,
     }
 }
@@ -227,6 +228,7 @@ mod tests {
             ("/orders/abc/settle", Route::Command("abc", Action::Settle)),
             ("/orders/abc/note", Route::Command("abc", Action::Note)),
             ("/orders/abc/close", Route::Command("abc", Action::Close)),
+            ("/orders/abc/erase", Route::Command("abc", Action::Erase)),
             ("/orders/abc/again", Route::Again("abc")),
             ("/callbacks/t", Route::Callback("t")),
             ("/callbacks/t/heartbeat", Route::Heartbeat("t")),

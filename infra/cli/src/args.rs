@@ -213,6 +213,9 @@ pub enum RemoteCommand {
     /// Close orders in Error that will never end by themselves: they end as they are, and no step is undone
     #[command(after_help = exit::HELP)]
     Close(ActArgs),
+    /// Erase all personal data of ended orders, for good: states, times and codes stay
+    #[command(after_help = exit::HELP)]
+    Erase(ActArgs),
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]
     Again(AgainArgs),

@@ -149,6 +149,7 @@ macro_rules! store_conformance_suite {
             who_waits_too_long_gets_the_task_as_it_is,
             rule_44_an_expired_order_is_gone_with_its_terms_and_its_id_is_free,
             rule_44_an_order_is_there_until_it_expires,
+            rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_it,
         );
         $crate::conformance_suite!(@tests $world, leases, false:
             a_lease_has_one_holder,

@@ -9,13 +9,16 @@ use domain::id::OrderId;
 use domain::index::Term;
 use domain::limits::{RETAIN_MS_MIN, SHARDS};
 use domain::order::{AgainOf, Order};
-use domain::ports::{Commit, Due, HasStore, Inserted, ListError, Store};
+use domain::ports::{
+    Commit, DeadLetterRecords, Due, HasDeadLetterRecords, HasRecords, HasStore, Inserted, ListError, Memo, Records,
+    Seen, Store,
+};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use futures_util::future::join;
 
 use super::StoreWorld;
-use super::samples::{NOON, committed, next, next_in, order, order_with, stored, task};
+use super::samples::{NOON, committed, dead_letter, memo, next, next_in, order, order_with, stored, task};
 
 /// Longer than any test runs.
 pub(super) const LONG_MS: u64 = 60_000;
@@ -397,4 +400,33 @@ pub async fn rule_44_an_order_is_there_until_it_expires(world: &impl StoreWorld)
     assert_eq!(all_found(store, &term, 10).await, BTreeSet::from([last.order_id]));
     let again = order(1);
     assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::Same);
+}
+
+pub async fn rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_it(world: &impl StoreWorld) {
+    let (store, records) = (world.ports().store(), world.ports().records());
+    let (last, term) = ended(store, 1).await;
+    let kept = memo(&format!("{}/charge-payment", last.order_id), 1);
+    records.put(Seen { version: 0, at: NOON }, &kept).await.unwrap();
+    world.ports().dead_letter_records().record(dead_letter(1, 1)).await.unwrap();
+    world.ports().dead_letter_records().record(dead_letter(2, 2)).await.unwrap();
+    let erased = next(&last, |task| task.erased_at = Some(NOON));
+    if !store.erases() {
+        assert!(store.commit(&last, erased).await.is_err(), "it is refused, and nothing is half erased");
+        assert_eq!(*store.order(last.order_id).await.unwrap().unwrap(), order(1));
+        return;
+    }
+    let erased = committed(store, &last, erased).await;
+    assert_eq!(store.commit(&last, erased.clone()).await.unwrap(), Commit::Committed, "the answer was lost");
+    assert_eq!(store.task(last.order_id).await.unwrap().unwrap(), erased);
+    assert_eq!(*store.order(last.order_id).await.unwrap().unwrap(), order(1).erased());
+    assert_eq!(all_found(store, &term, 10).await, BTreeSet::new());
+    let answered: Memo = records.get(&kept.key).await.unwrap().unwrap();
+    assert_eq!(answered, kept.erased(), "a repeat makes no call");
+    let letters = world.ports().dead_letter_records().newest(10).await.unwrap();
+    assert_eq!(letters, [dead_letter(2, 2)]);
+    for document in [r#"{"Total":12.50,"Item":"book-1"}"#, r#"{"Total":13.50}"#] {
+        let again = order_with(1, document);
+        assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::Same, "{document}");
+    }
+    assert_eq!(*store.order(last.order_id).await.unwrap().unwrap(), order(1).erased());
 }

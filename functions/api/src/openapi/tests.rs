@@ -41,6 +41,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Approve) => "/orders/{id}/approve",
         Route::Command(_, Action::Reject) => "/orders/{id}/reject",
         Route::Command(_, Action::Note) => "/orders/{id}/note",
+        Route::Command(_, Action::Erase) => "/orders/{id}/erase",
         Route::Again(_) => "/orders/{id}/again",
         Route::Callback(_) => "/callbacks/{token}",
         Route::Heartbeat(_) => "/callbacks/{token}/heartbeat",
@@ -70,7 +71,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 36] = [
+const ROUTES: [Route<'static>; 37] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -83,6 +84,7 @@ const ROUTES: [Route<'static>; 36] = [
     Route::Command("x", Action::Close),
     Route::Command("x", Action::Approve),
     Route::Command("x", Action::Reject),
+    Route::Command("x", Action::Erase),
     Route::Again("x"),
     Route::Callback("x"),
     Route::Heartbeat("x"),

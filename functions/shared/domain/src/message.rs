@@ -51,6 +51,19 @@ impl SchedulerMessage {
     }
 }
 
+/// Whether the body of a stored message or entry is about this order. A body that is no JSON is, if it names the order.
+#[must_use]
+pub fn is_about(body: &str, order_id: OrderId) -> bool {
+    const PLACES: [&str; 4] = ["/OrderID", "/Wake/OrderID", "/Reply/OrderID", "/Command/OrderID"];
+    let id = order_id.to_string();
+    let is_named = || {
+        serde_json::from_str::<serde_json::Value>(body).map_or(true, |body| {
+            PLACES.iter().any(|place| body.pointer(place).and_then(serde_json::Value::as_str) == Some(&*id))
+        })
+    };
+    body.contains(&*id) && is_named()
+}
+
 /// Look at the task and claim the steps that are ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -204,11 +217,13 @@ pub enum Action {
     Approve,
     /// Decide against it.
     Reject,
+    /// Take all personal data out of an order that has ended (rule 46).
+    Erase,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Resubmit,
         Self::Cancel,
         Self::Pause,
@@ -218,6 +233,7 @@ impl Action {
         Self::Close,
         Self::Approve,
         Self::Reject,
+        Self::Erase,
     ];
 
     pub(crate) const fn is_resubmit(&self) -> bool {
@@ -237,6 +253,7 @@ impl Action {
             Self::Close => "Close",
             Self::Approve => "Approve",
             Self::Reject => "Reject",
+            Self::Erase => "Erase",
         }
     }
 
@@ -253,6 +270,7 @@ impl Action {
             Self::Close => "close",
             Self::Approve => "approve",
             Self::Reject => "reject",
+            Self::Erase => "erase",
         }
     }
 }

@@ -116,7 +116,7 @@ fn emit(task: &Task, what: &What) {
         What::Submitted | What::GivenUp(_) | What::Cancelled => {}
         What::Late => say!(task, monotonic_counter.orders_late = 1, workflow, "order late"),
         // It changes nothing about the order.
-        What::Noted { .. } => {}
+        What::Noted { .. } | What::Erased => {}
         // A claim enters these states without a line of its own, and no decision produces a text.
         What::Entered { state: ProcessState::Pending | ProcessState::Processing } | What::Other { .. } => {}
     }

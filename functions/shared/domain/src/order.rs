@@ -1,5 +1,6 @@
 //! The order as it was accepted: an item of the order database, never changed again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,32 @@ pub struct Order {
     /// The compensated order that an operator posted again as this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_of: Option<AgainOf>,
+}
+
+/// Stands for what was erased (rule 46): a name, or the fingerprint of a document.
+pub const ERASED: &str = "erased";
+
+impl Order {
+    /// Whether it is an order with a document of this fingerprint. One that was erased can be compared with none: each
+    /// post under its key counts as a repeat.
+    #[must_use]
+    pub fn is_of(&self, fingerprint: &str) -> bool {
+        matches!(&*self.fingerprint, ERASED) || *self.fingerprint == *fingerprint
+    }
+
+    /// The same without personal data.
+    #[must_use]
+    pub fn erased(&self) -> Self {
+        let again_of = self.again_of.clone();
+        Self {
+            document: Json::of(&BTreeMap::<&str, ()>::new()),
+            fingerprint: ERASED.into(),
+            correlation_id: None,
+            terms: Vec::new(),
+            again_of: again_of.map(|again| AgainOf { by: ERASED.into(), reason: ERASED.into(), ..again }),
+            ..self.clone()
+        }
+    }
 }
 
 /// The origin of an order that was posted again: the order, the operator, and the operator's reason.

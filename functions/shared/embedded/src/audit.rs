@@ -45,6 +45,9 @@ impl Chain {
             Write::Task { before, task, .. } => {
                 self.append(connection, now, &Entry::transition(now, before.as_deref(), task))
             }
+            Write::Erase { before, task, .. } => {
+                self.append(connection, now, &Entry::transition(now, Some(before), task))
+            }
             Write::Command { command, .. } => self.append(connection, now, &Entry::command(now, command)),
             Write::Record(RecordWrite { kind, key, version, body, is_conflict, .. }) => match name(*kind) {
                 Some(name) if !is_conflict.load(Relaxed) => {

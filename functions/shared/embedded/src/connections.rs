@@ -67,6 +67,8 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(words)));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What is deleted is overwritten: an order may be erased later (rule 46).
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", kept / FRAME_BYTES)?;
     connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;

@@ -80,6 +80,7 @@ mod dead_letters;
 mod directory;
 mod disk;
 mod engine;
+mod erase;
 mod events;
 mod generation;
 mod identity;

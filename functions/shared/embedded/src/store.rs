@@ -15,6 +15,7 @@ use tokio::time::timeout_at;
 
 use crate::clock::later;
 use crate::core::Core;
+use crate::erase::Traces;
 use crate::index;
 use crate::live::{Entry, Seen, Settling};
 use crate::log::{Durable, Log, Urgency};
@@ -67,8 +68,15 @@ impl Store for EngineStore {
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        let version_before = before.version;
-        let commit = move |entry: &mut Entry, log: &mut Log| commit(entry, log, version_before, after);
+        let (order_id, version_before) = (before.order_id, before.version);
+        let traces = match (before.erased_at, after.erased_at) {
+            (None, Some(_)) => {
+                let find = move |connection: &rusqlite::Connection| Traces::find(connection, order_id);
+                Some(self.core.readers.read("store.commit", find).await?)
+            }
+            _ => None,
+        };
+        let commit = move |entry: &mut Entry, log: &mut Log| commit(entry, log, version_before, after, traces);
         let (commit, durable) = self.core.with("store.commit", before.order_id, commit).await?;
         durable.reached("store.commit").await?;
         Ok(commit)
@@ -109,6 +117,10 @@ impl Store for EngineStore {
         }
         last.reached(OPERATION).await?;
         Ok(expired.len())
+    }
+
+    fn erases(&self) -> bool {
+        true
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
@@ -169,7 +181,7 @@ async fn read<T: Send + 'static>(
 fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) -> (Inserted, Durable) {
     let vouched_for = entry.is_vouched_for();
     if let Some(stored) = &entry.stored {
-        let same = stored.order.fingerprint == order.fingerprint;
+        let same = stored.order.is_of(&order.fingerprint);
         // A lazy insert needs an awaited write to become durable.
         let is_safe = vouched_for || log.is_durable(entry.inserted);
         let durable = if is_safe { Durable::ALREADY } else { log.append_awaited(Write::Barrier) };
@@ -200,9 +212,15 @@ fn forget(entry: &mut Entry, log: &mut Log, now: Timestamp) -> Durable {
     }
 }
 
-/// Replaces the task of a loaded entry, if its version is still `version_before`.
-fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task>) -> (Commit, Durable) {
-    let Some(Stored { task, .. }) = &mut entry.stored else {
+/// Replaces the task of a loaded entry, if its version is still `version_before`. With `traces` it is erased.
+fn commit(
+    entry: &mut Entry,
+    log: &mut Log,
+    version_before: u64,
+    after: Arc<Task>,
+    traces: Option<Traces>,
+) -> (Commit, Durable) {
+    let Some(Stored { order, task }) = &mut entry.stored else {
         return (Commit::Conflict, Durable::ALREADY);
     };
     if (task.version, task.nonce) == (after.version, after.nonce) {
@@ -213,10 +231,17 @@ fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task
     }
     let key = |task: &Task| (task.process_state, task.watch, task.watch_at, task.expires_at);
     let indexed = key(task) != key(&after);
-    let write = Write::Task { before: Some(task.clone()), task: after.clone(), order: None, indexed };
+    let erased = traces.is_some().then(|| Arc::new(order.erased()));
+    let write = match (traces, &erased) {
+        (Some(traces), Some(order)) => {
+            Write::Erase { before: task.clone(), task: after.clone(), order: order.clone(), traces }
+        }
+        _ => Write::Task { before: Some(task.clone()), task: after.clone(), order: None, indexed },
+    };
     match log.append(write, Urgency::Awaited) {
         Ok(seq) => {
             *task = after;
+            *order = erased.unwrap_or_else(|| order.clone());
             entry.written = seq;
             (Commit::Committed, log.wait(seq))
         }

@@ -13,12 +13,16 @@ use domain::trace::TraceParent;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
+use crate::erase::Traces;
+
 /// One write.
 #[derive(Debug)]
 pub(crate) enum Write {
     /// A version of a task, and the version before it. The first version includes the order. `indexed`: a column of an
     /// index has changed.
     Task { before: Option<Arc<Task>>, task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
+    /// The personal data of an order that was erased, and its task: this is the last version.
+    Erase { before: Arc<Task>, task: Arc<Task>, order: Arc<Order>, traces: Traces },
     /// An order that expired: this is the last version of its task.
     Forget { task: Arc<Task> },
     /// A submission message, and the span that sent it. The span is not on disk.

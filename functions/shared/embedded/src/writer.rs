@@ -58,6 +58,8 @@ pub(crate) struct Writer {
     /// The end of the audit stream, after the last transaction.
     chain: Option<Chain>,
     audit_kept_ms: Option<u64>,
+    /// Whether the log may have data of an order that was erased.
+    has_traces: bool,
     busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
@@ -89,6 +91,7 @@ impl Writer {
             present: None,
             chain: None,
             audit_kept_ms: options.audit_kept_ms,
+            has_traces: false,
             busy,
             events_max,
             lazy_ms,
@@ -99,12 +102,25 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         while let Some(batch) = self.gather().await {
             match self.apply(&batch) {
-                Ok(found) => self.committed(batch, found),
+                Ok(found) => {
+                    self.without_traces(found.has_erased);
+                    self.committed(batch, found);
+                }
                 Err(error) => self.failed(batch, error),
             }
         }
         if let Err(error) = self.end() {
             tracing::warn!("the write-ahead log stays beside the database file: {error}");
+        }
+    }
+
+    /// Empties the log once an order was erased, since it has earlier versions of the pages. Where another program reads
+    /// from it, the next transactions try again.
+    fn without_traces(&mut self, has_erased: bool) {
+        self.has_traces |= has_erased;
+        if self.has_traces {
+            self.idle();
+            self.has_traces = self.checkpoints.due_at().is_some();
         }
     }
 
@@ -196,6 +212,14 @@ impl Writer {
                         last.write(&transaction)?;
                     }
                 }
+                Write::Erase { before, task, order, traces } => {
+                    present.count(Some(before), task);
+                    if let Some(last) = tasks.remove(&task.order_id) {
+                        last.write(&transaction)?;
+                    }
+                    found.erased.extend(traces.erase(&transaction, order)?);
+                    found.has_erased = true;
+                }
                 Write::Forget { task } => {
                     present.forget(task);
                     forget(&transaction, task)?;
@@ -244,7 +268,7 @@ impl Writer {
             found.new.iter().for_each(|order_id| live.is_new(*order_id));
             for Queued { write, .. } in batch {
                 match write {
-                    Write::Task { task, .. } => live.written(&task, log),
+                    Write::Task { task, .. } | Write::Erase { task, .. } => live.written(&task, log),
                     Write::Forget { task } => live.forgotten(task.order_id, log),
                     Write::Accept { message_id, order, parent } => {
                         let priority = order.priority.unwrap_or_default();
@@ -268,6 +292,7 @@ impl Writer {
                     Write::DeadLetterRecord(_) | Write::Event(_) | Write::Barrier => {}
                 }
             }
+            found.erased.into_iter().for_each(|dead_letter_id| queues.dead_letters.finish(dead_letter_id));
             found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
             waiters
         };
@@ -303,6 +328,10 @@ struct Found {
     new: Vec<OrderId>,
     /// Messages that are now dead letters.
     dead_letters: Vec<Arrival<DeadLetter>>,
+    /// Whether an order was erased.
+    has_erased: bool,
+    /// The dead letters of such orders.
+    erased: Vec<i64>,
 }
 
 /// The last version of a task in a batch.
@@ -316,12 +345,15 @@ struct Last<'a> {
 fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
-        if let Write::Task { task, order, indexed, .. } = write {
-            let last = tasks.entry(task.order_id).or_insert(Last { task, order: None, indexed: false });
-            last.task = task;
-            last.order = last.order.or(order.as_deref());
-            last.indexed |= indexed;
-        }
+        let (task, order, indexed) = match write {
+            Write::Task { task, order, indexed, .. } => (task, order.as_deref(), *indexed),
+            Write::Erase { task, .. } => (task, None, true),
+            _ => continue,
+        };
+        let last = tasks.entry(task.order_id).or_insert(Last { task, order: None, indexed: false });
+        last.task = task;
+        last.order = last.order.or(order);
+        last.indexed |= indexed;
     }
     tasks
 }

@@ -42,6 +42,10 @@ impl<M: Clone> MemoryQueue<M> {
         self.held.values().map(|held| &held.body)
     }
 
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&M) -> bool) {
+        self.held.retain(|_, held| is_kept(&held.body));
+    }
+
     fn push(&mut self, body: M, priority: Priority, visible_at: Timestamp) {
         self.last_id += 1;
         self.held.insert(self.last_id, Held { body, priority, visible_at, receive_count: 0 });

@@ -1,8 +1,9 @@
 //! Versioned records, and the records of dead letters.
 
+use domain::id::OrderId;
 use domain::ports::{
-    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, Listed, PortError, Record, RecordKind, Records,
-    Seen, sorted, surplus,
+    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, Listed, Memo, PortError, Record, RecordKind,
+    Records, Seen, sorted, surplus,
 };
 use domain::time::Timestamp;
 
@@ -50,6 +51,18 @@ impl Records for Memory {
 }
 
 impl State {
+    /// What the services answered goes, and that they were called stays.
+    pub(super) fn erase_memos(&mut self, order_id: OrderId) {
+        let keys = Memo::keys_of(order_id);
+        let is_of = |kind: RecordKind, key: &str| kind == RecordKind::Memo && key.starts_with(&keys);
+        for (_, stored) in self.records.iter_mut().filter(|((kind, key), _)| is_of(*kind, key)) {
+            let memo = serde_json::from_str::<Memo>(&stored.body).map(Memo::erased);
+            if let Ok(body) = memo.and_then(|memo| serde_json::to_string(&memo)) {
+                stored.body = body;
+            }
+        }
+    }
+
     fn all<R: Record>(&self, operation: &'static str) -> Result<Vec<R>, PortError> {
         let of_kind = self.records.iter().filter(|((kind, _), _)| *kind == R::KIND);
         of_kind.map(|(_, stored)| read(operation, &stored.body)).collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::index::Term;
+use domain::message::is_about;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task, Watch};
@@ -15,7 +16,7 @@ use super::{Memory, State};
 impl Store for Memory {
     async fn insert(&self, mut order: Order, task: Task) -> Result<Inserted, PortError> {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
-            Some((stored, _)) if stored.fingerprint == order.fingerprint => Inserted::Same,
+            Some((stored, _)) if stored.is_of(&order.fingerprint) => Inserted::Same,
             Some(_) => Inserted::Different,
             None => {
                 state.arrivals.push(order.order_id);
@@ -36,10 +37,14 @@ impl Store for Memory {
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        let is_erased = before.erased_at.is_none() && after.erased_at.is_some();
         self.work("store.commit", |state| match state.orders.get_mut(&before.order_id) {
             Some((_, task)) if (task.version, task.nonce) == (after.version, after.nonce) => Commit::Committed,
             Some((_, task)) if task.version == before.version => {
                 *task = after;
+                if is_erased {
+                    state.erase(before.order_id);
+                }
                 Commit::Committed
             }
             Some(_) | None => Commit::Conflict,
@@ -80,6 +85,10 @@ impl Store for Memory {
         })
     }
 
+    fn erases(&self) -> bool {
+        true
+    }
+
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut State| {
@@ -89,6 +98,24 @@ impl Store for Memory {
             (is_settled || will_never_be || state.now >= until).then_some(task)
         };
         Ok(self.until(look).await)
+    }
+}
+
+impl State {
+    /// Removes the personal data of an order from all that is kept (rule 46).
+    fn erase(&mut self, order_id: OrderId) {
+        let id = order_id.to_string();
+        if let Some((order, _)) = self.orders.get_mut(&order_id) {
+            *order = Arc::new(order.erased());
+        }
+        self.terms.retain(|(_, found)| *found != order_id);
+        self.published.retain(|event| *event.subject != *id && !event.data.text().contains(&id));
+        self.dead_letter_records.retain(|record| {
+            let names = |body: &Arc<str>| body.contains(&id);
+            record.order_id != Some(order_id) && !record.body.as_ref().is_some_and(names)
+        });
+        self.dead_letters.retain(|dead_letter| !is_about(&dead_letter.body, order_id));
+        self.erase_memos(order_id);
     }
 }
 

@@ -53,6 +53,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// When the order is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// When its personal data were erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,

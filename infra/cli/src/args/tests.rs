@@ -122,7 +122,7 @@ fn a_command_that_calls_no_api_does_not_show_its_options() {
 
 #[test]
 fn every_command_about_an_order_says_how_its_end_is_looked_up() {
-    for name in ["get", "watch", "resubmit", "cancel", "pause", "resume", "settle", "note", "close", "again"] {
+    for name in ["get", "watch", "resubmit", "cancel", "pause", "resume", "settle", "note", "close", "erase", "again"] {
         let help = help(&["stepwarden", name, "--help"]);
         let bounds = [format!("at least {END_CHARS_MIN} hex"), format!("the {LOOKED_THROUGH_MAX} newest orders and")];
         assert!(bounds.iter().all(|words| help.contains(words)), "{help}");

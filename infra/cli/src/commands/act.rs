@@ -1,4 +1,4 @@
-//! `stepwarden resubmit`, `cancel`, `pause`, `resume` and `close`: an operator's command about one order or several.
+//! `stepwarden resubmit`, `cancel`, `pause`, `resume`, `close` and `erase`: a command about one order or several.
 //! `stepwarden approve` and `reject`: a decision on them. `stepwarden settle`: one about a step. `stepwarden note`: one that
 //! only writes.
 
@@ -177,6 +177,7 @@ fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
     match action {
         Action::Note => is_carried_out,
+        Action::Erase => task.erased_at.is_some(),
         Action::Pause => is_carried_out || task.is_settled(),
         Action::Resubmit
         | Action::Cancel
@@ -192,6 +193,7 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Pause => task.paused.is_some(),
         Action::Note => true,
+        Action::Erase => task.erased_at.is_some(),
         Action::Close => task.process_state == ProcessState::Closed,
         Action::Cancel => task.process_state == ProcessState::Compensated,
         // What becomes of the order is the workflow's affair.
@@ -222,6 +224,7 @@ const fn kind(action: Action) -> &'static str {
         Action::Approve => "Approved",
         Action::Reject => "Rejected",
         Action::Note => What::Noted { take: None }.kind(),
+        Action::Erase => What::Erased.kind(),
         Action::Close => What::Entered { state: ProcessState::Closed }.kind(),
     }
 }
@@ -238,6 +241,7 @@ const fn done(action: Action) -> &'static str {
         Action::Reject => "rejected",
         Action::Note => "noted",
         Action::Close => "closed",
+        Action::Erase => "erased",
     }
 }
 

@@ -89,6 +89,7 @@ async fn carried_out(
         RemoteCommand::Pause(args) => act::run(&context()?, Action::Pause, &args).await,
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
         RemoteCommand::Close(args) => act::run(&context()?, Action::Close, &args).await,
+        RemoteCommand::Erase(args) => act::run(&context()?, Action::Erase, &args).await,
         RemoteCommand::Approve(args) => act::decide(&context()?, Action::Approve, &args).await,
         RemoteCommand::Reject(args) => act::decide(&context()?, Action::Reject, &args).await,
         RemoteCommand::Settle(args) => act::settle(&context()?, &args).await,
@@ -130,6 +131,7 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Reject(_)
         | RemoteCommand::Note(_)
         | RemoteCommand::Close(_)
+        | RemoteCommand::Erase(_)
         | RemoteCommand::Again(_)
         | RemoteCommand::Apply(_) => true,
         RemoteCommand::Bulk { command } => match command {

@@ -133,6 +133,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     if let Some(at) = task.expires_at {
         line("Deleted", format!("{} ({})", clock(at), from_now(at, now)));
     }
+    if let Some(at) = task.erased_at {
+        line("Erased", format!("{} ({})", clock(at), from_now(at, now)));
+    }
     line("Version", task.version.to_string());
     if let Some(reason) = &task.reason {
         let at = reason.step.as_ref().map(|step| format!(" at {}", plain(step))).unwrap_or_default();

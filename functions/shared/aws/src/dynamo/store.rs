@@ -28,6 +28,10 @@ impl Store for Dynamo {
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        // The API refuses it before.
+        if before.erased_at != after.erased_at {
+            return Err(PortError::refused("store.commit", "this store cannot erase orders (rule 46)"));
+        }
         self.replace(before, &after).await
     }
 

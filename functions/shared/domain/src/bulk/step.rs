@@ -98,6 +98,7 @@ fn is_recovery(action: Action, entry: &Entry, state: ProcessState) -> bool {
         | Action::Pause
         | Action::Resume
         | Action::Note
+        | Action::Erase
         | Action::Approve
         | Action::Reject => state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated),
     }

@@ -130,7 +130,8 @@ impl Turn<'_> {
             | Action::Resume
             | Action::Settle
             | Action::Note
-            | Action::Close => {}
+            | Action::Close
+            | Action::Erase => {}
         }
         self.forget_question();
         self.claim_ready(0);

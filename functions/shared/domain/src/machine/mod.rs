@@ -1,11 +1,11 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 40).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27, 30 to 40 and 46).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
 //! write reads again and decides again.
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
-//! `dead_letter` and `operator` (with `settle`, `note`, `close` and `approval`) handle one kind of event each. `compensation` turns an order
+//! `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and `approval`) handle one kind of event each. `compensation` turns an order
 //! round, `skip` ends the steps that need no call, and `pivot` says when an order only goes forward. `wait` has the long
 //! waits, `late` the deadline of the order, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
@@ -16,6 +16,7 @@ mod approval;
 mod close;
 mod compensation;
 mod dead_letter;
+mod erase;
 mod late;
 mod note;
 mod operator;
@@ -275,8 +276,17 @@ pub enum Refused {
     /// Only a decision ends an approval.
     #[error("an approval is not settled: resubmit the order, and it is asked for again")]
     NeedsApproval,
+    /// What is erased has to be over: no message about the order may be owed (rule 46).
+    #[error("only an order that has ended and owes no message can be erased")]
+    NotOver,
+    /// Its personal data are gone already.
+    #[error("the order is erased already")]
+    AlreadyErased,
+    /// The store of this deployment cannot erase.
+    #[error("this deployment cannot erase orders: only `stepwarden serve` can")]
+    CannotErase,
     /// Only a compensated order can be posted again.
-    #[error("only an order that is Compensated can be posted again")]
+    #[error("only an order that is Compensated, and not erased, can be posted again")]
     NotCompensated,
 }
 
@@ -304,6 +314,9 @@ impl Refused {
             Self::WhichStep => "WhichStep",
             Self::OwnOrder(_) | Self::NamedInOrder(_) => "OwnOrder",
             Self::NeedsApproval => "NeedsApproval",
+            Self::NotOver => "NotOver",
+            Self::AlreadyErased => "AlreadyErased",
+            Self::CannotErase => "CannotErase",
             Self::NotCompensated => "NotCompensated",
         }
     }

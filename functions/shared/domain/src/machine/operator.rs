@@ -1,6 +1,7 @@
 //! The actions of an operator (rule 12).
 
 use super::close::busy_until;
+use super::erase;
 use super::settle::is_open_to_settle;
 use super::turn::Turn;
 use super::{Refused, Verdict};
@@ -48,6 +49,7 @@ impl Action {
             (Self::Resume, Pending | Processing | Compensating, false) | (Self::Resume, Error, _) => {
                 Some(Refused::NotPaused)
             }
+            (Self::Erase, _, _) => erase::refusal(task),
             (
                 Self::Cancel | Self::Pause | Self::Resume | Self::Note | Self::Approve | Self::Reject,
                 Processed | Compensated | Closed,
@@ -56,9 +58,9 @@ impl Action {
         }
     }
 
-    /// The actions that are possible on the task.
+    /// The actions that are possible on the task. An erase is no operator's action, and is offered nowhere.
     pub fn allowed(task: &Task) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|action| action.refusal(task).is_none())
+        Self::ALL.into_iter().filter(|action| *action != Self::Erase && action.refusal(task).is_none())
     }
 }
 
@@ -79,7 +81,7 @@ impl Command {
                 until.map(|until| Refused::UnderWay { until })
             }
             Action::Approve | Action::Reject => self.decision_refusal(task),
-            Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => None,
+            Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Erase => None,
         })
     }
 }
@@ -104,6 +106,7 @@ impl Turn<'_> {
             Action::Settle => return self.settle(command),
             Action::Note => self.write_note(command),
             Action::Close => self.close(command),
+            Action::Erase => self.erase(command),
             Action::Approve | Action::Reject => self.take_decision(command),
         }
         Verdict::Taken
@@ -116,7 +119,7 @@ impl Turn<'_> {
             (Action::Resubmit | Action::Settle | Action::Close, _) | (Action::Cancel, ProcessState::Error) => {
                 self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
             }
-            (Action::Cancel, _) => 0,
+            (Action::Cancel | Action::Erase, _) => 0,
             // A step that is asked for again is another question.
             (Action::Approve | Action::Reject, _) => command.asked_since(&self.task),
             (Action::Pause, _) => self.task.resumed,

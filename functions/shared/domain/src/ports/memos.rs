@@ -1,9 +1,13 @@
 //! An agent's memory of calls to a service that does not recognise repeats itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Record, RecordKind};
-use crate::message::Outcome;
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::message::{Failure, Outcome};
+use crate::order::ERASED;
 use crate::time::Timestamp;
 
 /// The memo of the calls under one idempotency key.
@@ -21,6 +25,29 @@ pub struct Memo {
     pub declined: u32,
     /// When the store may delete it.
     pub expires_at: Timestamp,
+}
+
+impl Memo {
+    /// The beginning of the keys of all memos of an order.
+    #[must_use]
+    pub fn keys_of(order_id: OrderId) -> String {
+        format!("{order_id}/")
+    }
+
+    /// The same without what the service answered (rule 46). A repeat is still answered, and makes no call.
+    #[must_use]
+    pub fn erased(self) -> Self {
+        let state = match self.state {
+            MemoState::Completed(Outcome::Done(_)) => {
+                MemoState::Completed(Outcome::Done(Json::of(&BTreeMap::<&str, ()>::new())))
+            }
+            MemoState::Completed(Outcome::Failed(failure)) => {
+                MemoState::Completed(Outcome::Failed(Failure { message: ERASED.into(), ..failure }))
+            }
+            state => state,
+        };
+        Self { state, ..self }
+    }
 }
 
 impl Record for Memo {

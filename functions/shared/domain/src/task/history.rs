@@ -75,6 +75,8 @@ pub enum What {
         /// Whether the operator took the order on with it, or let it go.
         take: Option<bool>,
     },
+    /// The personal data of the order were erased (rule 46).
+    Erased,
     /// A stored text that matches none of these.
     Other {
         /// As it was stored.
@@ -150,6 +152,7 @@ impl What {
             | Self::Resumed
             | Self::Late
             | Self::Noted { .. }
+            | Self::Erased
             | Self::Other { .. } => None,
         }
     }
@@ -186,6 +189,7 @@ impl What {
             Self::Noted { take: None } => "noted",
             Self::Noted { take: Some(true) } => "taken on",
             Self::Noted { take: Some(false) } => "let go",
+            Self::Erased => "erased",
             Self::Other { text } => text,
             // These are lines about a step.
             Self::Claimed(_)
@@ -236,6 +240,7 @@ impl What {
             Self::Resumed => "Resumed",
             Self::Late => "Late",
             Self::Noted { .. } => "Noted",
+            Self::Erased => "Erased",
             Self::Other { .. } => "Other",
             Self::ExpiredLast(_) => "ExpiredLast",
             Self::Exhausted(_) => "Exhausted",
@@ -271,6 +276,7 @@ impl What {
             "noted" => Self::Noted { take: None },
             "taken on" => Self::Noted { take: Some(true) },
             "let go" => Self::Noted { take: Some(false) },
+            "erased" => Self::Erased,
             _ => {
                 let state = || text.parse().ok().map(|state| Self::Entered { state });
                 read_step(text, earlier).or_else(state).unwrap_or_else(|| Self::Other { text: text.into() })

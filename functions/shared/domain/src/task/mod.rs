@@ -1,5 +1,6 @@
 //! The task: one item for an order, with one record for each step.
 
+mod erase;
 mod history;
 mod step;
 mod wait;
@@ -300,6 +301,9 @@ pub struct Task {
     /// When it is deleted (rule 44). `None`: never, or it has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// When its personal data were erased (rule 46).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
@@ -350,6 +354,7 @@ impl Task {
             complete_by,
             late_since: None,
             expires_at: None,
+            erased_at: None,
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
             resumed: 0,
@@ -374,10 +379,10 @@ impl Task {
         task
     }
 
-    /// Whether an operator may post its order again: only once it is compensated.
+    /// Whether an operator may post its order again: only once it is compensated, and while it has its document.
     #[must_use]
     pub const fn may_be_posted_again(&self) -> bool {
-        matches!(self.process_state, ProcessState::Compensated)
+        matches!(self.process_state, ProcessState::Compensated) && self.erased_at.is_none()
     }
 
     /// When the order was accepted. `None` if a program of an earlier version dropped the first line of the history and

@@ -2,6 +2,7 @@
 
 mod audit;
 mod disk;
+mod erase;
 mod files;
 mod log_size;
 mod loss;

@@ -37,6 +37,7 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, "LateSince", task.late_since.map(time));
     put_if(&mut item, "ExpiresAt", task.expires_at.map(time));
     put_if(&mut item, "TTL", task.expires_at.map(|at| ttl(deleted_at(task, at))));
+    put_if(&mut item, "ErasedAt", task.erased_at.map(time));
     let priority = (task.priority != Priority::Normal).then(|| text(priority_name(task.priority)));
     put_if(&mut item, "Priority", priority);
     put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
@@ -82,6 +83,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         complete_by: reader.time_if("CompleteBy")?,
         late_since: reader.time_if("LateSince")?,
         expires_at: reader.time_if("ExpiresAt")?,
+        erased_at: reader.time_if("ErasedAt")?,
         priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
         paused: reader.map_if("Paused")?.map(pause).transpose()?,
         resumed: reader.number_if("Resumed")?.unwrap_or(0),

@@ -240,6 +240,7 @@ fn crowded() -> Task {
         complete_by: Some(NOON),
         late_since: Some(Timestamp::from_epoch_ms(-1)),
         expires_at: Some(Timestamp::from_epoch_ms(1_795_195_603_007)),
+        erased_at: Some(NOON),
         priority: Priority::High,
         paused: Some(Pause { by: "ann".into(), reason: "".into(), since: NOON, version: 3 }),
         resumed: 8,

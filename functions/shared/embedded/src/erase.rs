@@ -1,0 +1,134 @@
+//! The personal data of an order that is erased (rule 46): all that the database has of it, beside its task.
+//!
+//! The writer's connection overwrites what it deletes (`secure_delete`). Afterwards the writer empties the log, which has
+//! earlier versions of the pages.
+
+use domain::audit::Hash;
+use domain::id::OrderId;
+use domain::message::is_about;
+use domain::order::Order;
+use domain::ports::Memo;
+use rusqlite::{Connection, Result, params};
+
+use crate::index;
+use crate::rows::{ReadError, json};
+
+/// Where the audit stream tells of an order. Found before the write, since only a look through all entries finds them.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    entries: Vec<i64>,
+    /// The last entry that was looked at.
+    up_to: i64,
+}
+
+impl Traces {
+    /// Looks through the entries on disk.
+    pub(crate) fn find(connection: &Connection, order_id: OrderId) -> std::result::Result<Self, ReadError> {
+        let mut found = Self { entries: Vec::new(), up_to: 0 };
+        found.look_on(connection, order_id)?;
+        Ok(found)
+    }
+
+    /// Looks through the later entries.
+    fn look_on(&mut self, connection: &Connection, order_id: OrderId) -> Result<()> {
+        const SQL: &str = "SELECT seq, iif(instr(body, ?1) AND typeof(body) = 'text', body, NULL) FROM audit \
+                           WHERE seq > ?2 ORDER BY seq";
+        let mut statement = connection.prepare_cached(SQL)?;
+        let mut rows = statement.query(params![order_id.to_string(), self.up_to])?;
+        while let Some(row) = rows.next()? {
+            self.up_to = row.get(0)?;
+            let body = row.get_ref(1)?.as_str_or_null()?;
+            if body.is_some_and(|body| is_about(body, order_id) && !is_erase(body)) {
+                self.entries.push(self.up_to);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts its digest in the place of each entry.
+    fn forget(&self, connection: &Connection) -> Result<()> {
+        const BODY: &str = "SELECT body FROM audit WHERE seq = ?1 AND typeof(body) = 'text'";
+        const FORGET: &str = "UPDATE audit SET body = ?2 WHERE seq = ?1";
+        for seq in &self.entries {
+            let bodies: Vec<String> = texts(connection, BODY, seq)?;
+            for body in bodies {
+                connection.prepare_cached(FORGET)?.execute(params![seq, Hash::of(&body).bytes()])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the order of this id, which has become `order`. Returns the numbers of its dead letters.
+    pub(crate) fn erase(&self, connection: &Connection, order: &Order) -> Result<Vec<i64>> {
+        let order_id = order.order_id;
+        erase_order(connection, order)?;
+        erase_memos(connection, order_id)?;
+        let id = order_id.to_string();
+        connection.prepare_cached("DELETE FROM messages WHERE order_id = ?1")?.execute([&id])?;
+        for sql in ["DELETE FROM events WHERE instr(body, ?1)", "DELETE FROM letters WHERE instr(body, ?1)"] {
+            connection.prepare_cached(sql)?.execute([&id])?;
+        }
+        delete_about(connection, order_id, "commands", "message_id")?;
+        let dead_letters = delete_about(connection, order_id, "dead_letters", "letter_id")?;
+        let mut traces = Self { entries: self.entries.clone(), up_to: self.up_to };
+        traces.look_on(connection, order_id)?;
+        traces.forget(connection)?;
+        Ok(dead_letters)
+    }
+}
+
+/// The command that erases stays as it is: who, and why.
+fn is_erase(body: &str) -> bool {
+    body.contains(r#""Command":"Erase""#)
+}
+
+fn texts(connection: &Connection, sql: &str, seq: &i64) -> Result<Vec<String>> {
+    connection.prepare_cached(sql)?.query_map([seq], |row| row.get(0))?.collect()
+}
+
+fn erase_order(connection: &Connection, order: &Order) -> Result<()> {
+    const FOUND_BY: &str = "SELECT seq, terms FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+    const ERASE: &str = "UPDATE orders SET document = ?2, fingerprint = ?3, correlation_id = NULL, again_of = ?4, \
+                         terms = '[]' WHERE order_id = ?1";
+    let id = order.order_id.to_string();
+    let found_by = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (seq, terms): (i64, Option<String>) = connection.prepare_cached(FOUND_BY)?.query_row([&id], found_by)?;
+    index::forget(connection, seq, terms.as_deref())?;
+    let again_of = order.again_of.as_ref().map(json).transpose()?;
+    let values = params![id, order.document.text(), order.fingerprint, again_of];
+    connection.prepare_cached(ERASE)?.execute(values)?;
+    Ok(())
+}
+
+/// What the services answered goes, and that they were called stays: a repeat must make no call.
+fn erase_memos(connection: &Connection, order_id: OrderId) -> Result<()> {
+    const SQL: &str = "SELECT key, body FROM memos WHERE key >= ?1 AND key < ?1 || '~'";
+    const ERASE: &str = "UPDATE memos SET body = ?2 WHERE key = ?1";
+    const DELETE: &str = "DELETE FROM memos WHERE key = ?1";
+    let memos = connection
+        .prepare_cached(SQL)?
+        .query_map([Memo::keys_of(order_id)], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(String, String)>>>()?;
+    for (key, body) in memos {
+        match serde_json::from_str::<Memo>(&body) {
+            Ok(memo) => connection.prepare_cached(ERASE)?.execute(params![key, json(&memo.erased())?])?,
+            Err(_) => connection.prepare_cached(DELETE)?.execute([key])?,
+        };
+    }
+    Ok(())
+}
+
+/// Deletes the messages about an order, and returns their numbers.
+fn delete_about(connection: &Connection, order_id: OrderId, table: &str, number: &str) -> Result<Vec<i64>> {
+    let sql = format!("SELECT {number}, body FROM {table} WHERE instr(body, ?1)");
+    let rows = connection
+        .prepare_cached(&sql)?
+        .query_map([order_id.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(i64, String)>>>()?;
+    let numbers: Vec<i64> =
+        rows.into_iter().filter(|(_, body)| is_about(body, order_id)).map(|(number, _)| number).collect();
+    for row in &numbers {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE {number} = ?1"))?.execute([row])?;
+    }
+    Ok(numbers)
+}
