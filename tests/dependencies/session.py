@@ -1,0 +1,94 @@
+"""The dependencies by the rules of .cargo/deny.toml: licences, sources, doubled versions, known vulnerabilities.
+
+    tests/run dependencies [--advisories FOLDER] [--advisories-required]
+
+Vulnerabilities need the advisory database of RustSec. Without FOLDER it is fetched. Where the network does not offer
+it, they are reported as not checked.
+
+--advisories FOLDER    uses this stored copy: a git clone of the database, with a commit of the last 30 days
+--advisories-required  fails where the database cannot be had
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import tools
+
+CONFIG = tools.ROOT / ".cargo" / "deny.toml"
+DATABASE = "https://github.com/RustSec/advisory-db"
+# As cargo-deny names its copy of it.
+DATABASE_FOLDER = "advisory-db-3157b0e258782691"
+FETCH_WITHIN_S = 60
+AGE_MAX_S = 30 * 24 * 3600
+
+
+def deny(*checks: str, options: tuple[str, ...] = (), config: Path = CONFIG) -> bool:
+    """Whether these checks hold; prints what they say."""
+    cargo_deny = tools.program("dependencies", "cargo-deny")
+    command = [cargo_deny, "--locked", *options, "--config", str(config), "check", "--hide-inclusion-graph", *checks]
+    return subprocess.call(command, cwd=tools.ROOT) == 0
+
+
+def clone(source: str, folder: Path) -> str | None:
+    """Clones a database. Gives the error if it cannot."""
+    command = ["git", "-c", "credential.helper=", "clone", "--quiet", "--depth", "1", source, str(folder)]
+    try:
+        tools.run(command, env={"GIT_TERMINAL_PROMPT": "0"}, within_s=FETCH_WITHIN_S)
+    except tools.ToolError as error:
+        lines = str(error).splitlines()
+        return next((line for line in lines if line.startswith("fatal: ")), lines[0])
+    return None
+
+
+def is_recent(database: Path) -> bool:
+    """Whether the last commit is young enough. cargo-deny looks at the time of the clone instead."""
+    last = tools.run(["git", "-C", str(database), "show", "--no-patch", "--format=%ct", "HEAD"]).stdout
+    return time.time() - int(last) < AGE_MAX_S
+
+
+def check_with(database: Path, folder: Path) -> bool:
+    """The check of advisories, on the database in this folder alone."""
+    config = folder / "deny.toml"
+    config.write_text(CONFIG.read_text().replace("[advisories]\n", f'[advisories]\ndb-path = "{database.parent}"\n'))
+    return deny("advisories", options=("--offline",), config=config)
+
+
+def advisories(stored: Path | None, *, required: bool) -> bool:
+    """Checks vulnerabilities, or says that it cannot."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        database = folder / "databases" / DATABASE_FOLDER
+        error = clone(stored.resolve().as_uri() if stored else DATABASE, database)
+        if error and stored:
+            raise tools.ToolError(f"{stored} is no clone of the advisory database: {error}")
+        if not error and not is_recent(database):
+            raise tools.ToolError("the last commit of the advisory database is older than 30 days: fetch a newer one")
+        if not error:
+            return check_with(database, folder)
+    print(f"advisories: NOT CHECKED. There is no database: {error}")
+    print("Give a stored copy: tests/run dependencies --advisories FOLDER")
+    return not required
+
+
+def main() -> int:
+    """Runs all checks, also after one that fails."""
+    parser = argparse.ArgumentParser(prog="tests/run dependencies")
+    parser.add_argument("--advisories", type=Path)
+    parser.add_argument("--advisories-required", action="store_true")
+    options = parser.parse_args()
+    holds = deny("bans", "licenses", "sources")
+    return 0 if advisories(options.advisories, required=options.advisories_required) and holds else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except tools.ToolError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
