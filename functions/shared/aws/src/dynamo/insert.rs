@@ -192,6 +192,7 @@ mod tests {
     fn is(codes: &[&str]) -> &'static str {
         match meaning(&reasons(codes)) {
             Cancelled::Stored(_) => "stored",
+            Cancelled::Expired(_) => "expired",
             Cancelled::Later => "later",
             Cancelled::Never => "never",
         }
@@ -214,7 +215,7 @@ mod tests {
             again_of: None,
         };
         let task = Task::new(&order, Workflows::shipped().unwrap().current(), 16, 7);
-        let of = |tables, order: &Order, task: &Task| token(tables, order, task).unwrap();
+        let of = |tables, order: &Order, task: &Task| token(tables, order, task, None).unwrap();
         let first = of(["o", "t"], &order, &task);
         assert_eq!((first.len(), of(["o", "t"], &order, &task)), (TOKEN_CHARS, first.clone()));
         // The cases: another deployment of the account, another wording of the document, and another delivery.
@@ -223,6 +224,7 @@ mod tests {
             of(["o2", "t"], &order, &task),
             of(["o", "t"], &reworded, &task),
             of(["o", "t"], &order, &Task { nonce: 8, ..task.clone() }),
+            token(["o", "t"], &order, &task, Some(&"7".to_owned())).unwrap(),
         ];
         assert!(!others.contains(&first), "{others:?}");
     }
