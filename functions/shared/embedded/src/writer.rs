@@ -345,10 +345,12 @@ struct Last<'a> {
 fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
-        let (task, order, indexed) = match write {
-            Write::Task { task, order, indexed, .. } => (task, order.as_deref(), *indexed),
-            Write::Erase { task, .. } => (task, None, true),
-            _ => continue,
+        let (task, order, indexed) = if let Write::Task { task, order, indexed, .. } = write {
+            (task, order.as_deref(), *indexed)
+        } else if let Write::Erase { task, .. } = write {
+            (task, None, true)
+        } else {
+            continue;
         };
         let last = tasks.entry(task.order_id).or_insert(Last { task, order: None, indexed: false });
         last.task = task;

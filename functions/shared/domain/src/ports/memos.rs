@@ -44,7 +44,9 @@ impl Memo {
             MemoState::Completed(Outcome::Failed(failure)) => {
                 MemoState::Completed(Outcome::Failed(Failure { message: ERASED.into(), ..failure }))
             }
-            state => state,
+            state @ (MemoState::InProgress(_) | MemoState::Completed(_) | MemoState::Declined | MemoState::Undone) => {
+                state
+            }
         };
         Self { state, ..self }
     }
