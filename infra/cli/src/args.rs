@@ -1,6 +1,7 @@
 //! The command line.
 
 mod api;
+mod backup;
 mod folder;
 mod operate;
 mod orders;
@@ -22,6 +23,7 @@ use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
+pub use backup::{BackupArgs, RestoreArgs};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
@@ -57,13 +59,14 @@ Examples:
   stepwarden resubmit ID --reason 'payment is back' --wait
   stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'
                                              all orders that failed for this cause, after a confirmation
+  stepwarden backup /backups/monday          copy .stepwarden while its server runs
   stepwarden doctor --stack stepwarden --api https://ID.execute-api.REGION.amazonaws.com
                                              check a deployment
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
 /// The commands that call no API, and the option of the others that they have all the same.
-const LOCAL: [(&str, Option<&str>); 8] = [
+const LOCAL: [(&str, Option<&str>); 10] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -72,6 +75,8 @@ const LOCAL: [(&str, Option<&str>); 8] = [
     ("completions", None),
     ("check", Some("output")),
     ("token", Some("output")),
+    ("backup", Some("output")),
+    ("restore", Some("output")),
 ];
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
@@ -270,6 +275,12 @@ pub enum RemoteCommand {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Copy a data directory while its server runs: one consistent state, checked
+    #[command(after_help = backup::BACKUP_HELP)]
+    Backup(BackupArgs),
+    /// Put a backup into a new data directory, checked
+    #[command(after_help = backup::RESTORE_HELP)]
+    Restore(RestoreArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),

@@ -7,6 +7,7 @@ mod accept_rejections;
 mod act;
 mod again;
 mod apply;
+mod backup;
 mod bulk;
 mod check;
 mod console;
@@ -108,6 +109,8 @@ async fn carried_out(
         RemoteCommand::Check(args) => check::run(&args, api.output, paint),
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),
+        RemoteCommand::Backup(args) => backup::back_up(&args, api.output, terminal.stderr).await,
+        RemoteCommand::Restore(args) => backup::restore(&args, api.output, terminal.stderr).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
@@ -151,6 +154,8 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Console(_)
         | RemoteCommand::Context { .. }
         | RemoteCommand::Token { .. }
+        | RemoteCommand::Backup(_)
+        | RemoteCommand::Restore(_)
         | RemoteCommand::Completions(_) => false,
     }
 }

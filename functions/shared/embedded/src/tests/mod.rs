@@ -1,5 +1,6 @@
 //! The engine on disks that lose, fail or change.
 
+mod backup;
 mod disk;
 mod files;
 mod log_size;
