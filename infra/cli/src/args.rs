@@ -30,8 +30,8 @@ pub use operate::{
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
-    ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs,
+    LOOKED_THROUGH_MAX, ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use token::{TokenCommand, TokensFile};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
@@ -186,6 +186,9 @@ pub enum RemoteCommand {
     Get(GetArgs),
     /// List orders, newest first
     List(ListArgs),
+    /// Print orders whole, with steps and history, as NDJSON: one a line, newest first
+    #[command(after_help = format!("{}\n\n{}", orders::EXPORT_HELP, exit::HELP))]
+    Export(ExportArgs),
     /// Show orders as they change, until all are settled
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),

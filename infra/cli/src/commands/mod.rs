@@ -17,6 +17,7 @@ mod dead_letters;
 mod dialogue;
 mod doctor;
 mod error;
+mod export;
 mod follow;
 mod get;
 mod ids;
@@ -83,6 +84,7 @@ async fn carried_out(
         RemoteCommand::Submit(args) => submit::run(&context()?, &args).await,
         RemoteCommand::Get(args) => get::run(&context()?, &args).await,
         RemoteCommand::List(args) => list::run(&context()?, &args).await,
+        RemoteCommand::Export(args) => export::run(&context()?, &args).await,
         RemoteCommand::Watch(args) => watch::run(&context()?, &args).await,
         RemoteCommand::Resubmit(args) => act::run(&context()?, Action::Resubmit, &args).await,
         RemoteCommand::Cancel(args) => act::run(&context()?, Action::Cancel, &args).await,
@@ -141,6 +143,7 @@ fn changes(command: &RemoteCommand) -> bool {
         RemoteCommand::Workflows(args) => args.command.is_some(),
         RemoteCommand::Get(_)
         | RemoteCommand::List(_)
+        | RemoteCommand::Export(_)
         | RemoteCommand::Watch(_)
         | RemoteCommand::Overview
         | RemoteCommand::Numbers(_)

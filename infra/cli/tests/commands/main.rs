@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test")]
 
+mod backup;
 mod bulk;
 mod console;
 mod contexts;
