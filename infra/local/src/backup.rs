@@ -10,6 +10,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
+use embedded::Watch;
 pub use embedded::{BackupError, Manifest, OpenError, Progress, Restored, Stage};
 
 use crate::signals::Signals;
@@ -47,17 +48,15 @@ pub async fn restore(source: PathBuf, data: PathBuf, show: impl FnMut(Progress))
 /// Works on a thread of its own, and ends it in order at a signal.
 async fn beside<T: Send + 'static>(
     mut show: impl FnMut(Progress),
-    work: impl FnOnce(embedded::Watch<'_>) -> Result<T, BackupError> + Send + 'static,
+    work: impl FnOnce(Watch<'_>) -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, Failed> {
     let mut signals = Signals::catch()?;
     let (sender, mut progress) = watch::channel(None);
     let is_stopped = Arc::new(AtomicBool::new(false));
-    let stopped = is_stopped.clone();
+    let stop = is_stopped.clone();
     let mut working = spawn_blocking(move || {
-        work(&mut |progress| {
-            sender.send_replace(Some(progress));
-            !stopped.load(Relaxed)
-        })
+        let show = &mut |progress| _ = sender.send_replace(Some(progress));
+        work(Watch { show, stop: &stop })
     });
     let mut signal = None;
     loop {

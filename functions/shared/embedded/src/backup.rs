@@ -6,17 +6,21 @@
 //!
 //! SQLite's backup starts afresh if another process writes between two of its steps, so under load it would never end.
 //! One read transaction around all steps fixes the state. For so long the write-ahead log cannot be emptied, and grows by
-//! what is written meanwhile. So nothing but the copying is done in this transaction, at full speed: the check and the
-//! checksum come after it, and at a low priority. The copy is given up before the log or the copy fills a disk, and if a
-//! server starts, which needs the log for itself. `VACUUM INTO` takes as long, and cannot be given up in the middle.
+//! what is written meanwhile. So nothing but the copying is done in this transaction: the check and the checksum come
+//! after it. All of it rests while orders are carried (`work.rs`), the copying only as long as the log is small. The copy is
+//! given up before the log or the copy fills a disk, and if a server starts, which needs the log for itself. `VACUUM INTO`
+//! takes as long, and can neither rest nor be given up.
 
 mod copy;
 mod inspect;
 mod place;
 mod restore;
+mod work;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use domain::time::Timestamp;
 use rusqlite::ErrorCode;
@@ -26,8 +30,9 @@ use crate::directory::OpenError;
 use copy::Source;
 #[cfg(test)]
 pub(crate) use copy::has_room;
-use inspect::{Inspected, be_nice, digest, inspect};
+use inspect::{Inspected, digest, inspect};
 use place::Place;
+use work::Work;
 
 pub use restore::{Restored, restore};
 
@@ -78,8 +83,13 @@ pub enum Stage {
     Checksum,
 }
 
-/// Is told of the progress, and says whether to go on.
-pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> bool;
+/// Who watches a backup or a restore.
+pub struct Watch<'a> {
+    /// Is told of the progress.
+    pub show: &'a mut dyn FnMut(Progress),
+    /// Once it is set, the work ends, and nothing is left of it.
+    pub stop: &'a Arc<AtomicBool>,
+}
 
 /// No backup was made, or none was restored. Each error text is one line and names the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +132,7 @@ pub enum BackupError {
     /// A server started, and waits for the log.
     #[error("given up, since a server was started on the data: start the backup again")]
     ServerStarted,
-    /// The watch said so.
+    /// Whoever watches it said so.
     #[error("stopped; nothing is left of it")]
     Stopped,
     /// The copy is not sound.
@@ -166,6 +176,7 @@ impl BackupError {
     fn database(file: &Path, source: rusqlite::Error) -> Self {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::NoRoom(file.to_owned()),
+            Some(ErrorCode::OperationInterrupted) => Self::Stopped,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged { file: file.to_owned(), faults: source.to_string() }
             }
@@ -196,13 +207,12 @@ pub(crate) fn with_limit(
     watch: Watch<'_>,
 ) -> Result<Manifest, BackupError> {
     let place = Place::take(destination)?;
-    let copied = Source::open(directory, log_bytes)?.copy(&place, watch)?;
-    be_nice();
+    let mut work = Work::beside(directory, watch);
+    let copied = Source::open(directory, log_bytes)?.copy(&place, &mut work)?;
     let file = place.database();
-    let sha256 = digest(&file, copied.bytes, watch)?;
-    say(watch, Progress { stage: Stage::Check, done: 0, all: copied.bytes })?;
+    let sha256 = digest(&file, copied.bytes, &mut work)?;
     // The copy goes, and the data has the same faults.
-    let Inspected { schema, transaction, .. } = inspect(&file).map_err(|error| error.about(&copied.file))?;
+    let Inspected { schema, transaction, .. } = inspect(&file, work).map_err(|error| error.about(&copied.file))?;
     if transaction != copied.transaction {
         let faults = format!("its copy ends at transaction {transaction} in place of {}", copied.transaction);
         return Err(BackupError::Damaged { file: copied.file, faults });
@@ -211,12 +221,4 @@ pub(crate) fn with_limit(
     let manifest = Manifest { taken_at: now, program, schema, transaction, bytes: copied.bytes, sha256 };
     place.finish(&manifest)?;
     Ok(manifest)
-}
-
-/// Tells the progress.
-///
-/// # Errors
-/// [`BackupError::Stopped`] if the watch says so.
-fn say(watch: Watch<'_>, progress: Progress) -> Result<(), BackupError> {
-    if watch(progress) { Ok(()) } else { Err(BackupError::Stopped) }
 }

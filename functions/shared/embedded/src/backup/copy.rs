@@ -9,14 +9,15 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::statvfs;
 
 use super::place::Place;
-use super::{BackupError, Progress, ROOM_BYTES, Stage, Watch, say};
+use super::work::Work;
+use super::{BackupError, Progress, ROOM_BYTES, Stage};
 use crate::directory::{DATABASE, OpenError, taken_at};
 use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
 use crate::schema::VERSION;
 
-/// The pages of a step: 8 MiB.
-const STEP_PAGES: i32 = 2_048;
+/// The pages of a step: 2 MiB.
+const STEP_PAGES: i32 = 512;
 /// The bytes of a page.
 const PAGE_BYTES: u64 = 4_096;
 /// How long to wait for a writer.
@@ -74,7 +75,7 @@ impl Source {
     }
 
     /// Copies it, and releases the transaction. The copy is on disk then.
-    pub(super) fn copy(self, place: &Place, watch: Watch<'_>) -> Result<Copied, BackupError> {
+    pub(super) fn copy(self, place: &Place, work: &mut Work<'_>) -> Result<Copied, BackupError> {
         has_room(place.folder(), self.bytes)?;
         let copy = place.make_database()?;
         let failed = |source| BackupError::database(&place.database(), source);
@@ -84,8 +85,13 @@ impl Source {
         let backup = Backup::new(&self.connection, &mut to).map_err(failed)?;
         let (mut done, all) = (0, self.bytes);
         loop {
-            say(watch, Progress { stage: Stage::Copy, done, all })?;
-            self.may_go_on(place)?;
+            work.reached(Progress { stage: Stage::Copy, done, all })?;
+            let log_bytes = self.may_go_on(place)?;
+            if log_bytes <= self.log_bytes_max / 2 {
+                work.rest();
+            } else {
+                work.skip_rest();
+            }
             if backup.step(STEP_PAGES).map_err(failed)? == StepResult::Done {
                 break;
             }
@@ -101,8 +107,8 @@ impl Source {
         Ok(Copied { file, transaction, bytes })
     }
 
-    /// Whether the process that uses the data does well.
-    fn may_go_on(&self, place: &Place) -> Result<(), BackupError> {
+    /// Whether the process that uses the data does well. Gives the size of its log.
+    fn may_go_on(&self, place: &Place) -> Result<u64, BackupError> {
         if taken_at(&self.directory) != self.taken_at {
             return Err(BackupError::ServerStarted);
         }
@@ -111,7 +117,8 @@ impl Source {
             return Err(BackupError::LogGrew(log_bytes));
         }
         has_room(&self.directory, 0)?;
-        has_room(place.folder(), 0)
+        has_room(place.folder(), 0)?;
+        Ok(log_bytes)
     }
 }
 

@@ -1,21 +1,22 @@
 //! Whether a database that no process uses is sound, and what is in it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
 use sha2::{Digest, Sha256};
 
-use super::{BackupError, Progress, Stage, Watch, say};
+use super::work::Work;
+use super::{BackupError, Progress, Stage};
 use crate::check::FAULTS_MAX;
 use crate::generation::{count, open_alone};
 use crate::recovery::under_way;
 
 /// The bytes that are read at a time.
 pub(super) const BLOCK_BYTES: usize = 1024 * 1024;
-/// The lowest priority.
-const NICE: i32 = 19;
+/// The steps of SQLite's check between two looks at the clock.
+const STEPS: i32 = 2_000;
 
 /// What is in a database.
 pub(super) struct Inspected {
@@ -29,9 +30,12 @@ pub(super) struct Inspected {
 ///
 /// # Errors
 /// [`BackupError::Damaged`] if it is not sound.
-pub(super) fn inspect(file: &Path) -> Result<Inspected, BackupError> {
+pub(super) fn inspect(file: &Path, mut work: Work<'_>) -> Result<Inspected, BackupError> {
     let failed = |source| BackupError::database(file, source);
+    let all = fs::metadata(file).map_err(|error| BackupError::file(file, error))?.len();
+    work.reached(Progress { stage: Stage::Check, done: 0, all })?;
     let connection = open_alone(file).map_err(failed)?;
+    connection.progress_handler(STEPS, Some(work.into_handler()));
     let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
     let faults = faults(&connection).map_err(failed)?;
     if !faults.is_empty() {
@@ -55,7 +59,7 @@ fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// The SHA-256 of a file, in hexadecimal.
-pub(super) fn digest(file: &Path, all: u64, watch: Watch<'_>) -> Result<String, BackupError> {
+pub(super) fn digest(file: &Path, all: u64, work: &mut Work<'_>) -> Result<String, BackupError> {
     let failed = |error| BackupError::file(file, error);
     let mut content = File::open(file).map_err(failed)?;
     let (mut sum, mut block, mut done) = (Sha256::new(), vec![0; BLOCK_BYTES], 0);
@@ -66,12 +70,7 @@ pub(super) fn digest(file: &Path, all: u64, watch: Watch<'_>) -> Result<String, 
         }
         sum.update(&block[..read]);
         done += read as u64;
-        say(watch, Progress { stage: Stage::Checksum, done, all })?;
+        work.rest();
+        work.reached(Progress { stage: Stage::Checksum, done, all })?;
     }
-}
-
-/// Leaves the processors to others: nothing waits for the rest.
-pub(super) fn be_nice() {
-    // Without it the rest is only less polite.
-    let _ = rustix::process::setpriority_process(None, NICE);
 }

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::copy::{has_room, sync_folder};
 use super::inspect::{BLOCK_BYTES, Inspected, inspect};
-use super::{BackupError, MANIFEST, Manifest, Progress, Stage, Watch, say};
+use super::work::Work;
+use super::{BackupError, MANIFEST, Manifest, Progress, Stage, Watch};
 use crate::directory::{DATABASE, Directory, OpenError, own_file};
 use crate::generation::{self, log_of};
 use crate::schema::VERSION;
@@ -46,7 +47,8 @@ pub fn restore(source: &Path, directory: &Path, watch: Watch<'_>) -> Result<Rest
     let mut owned = Directory::take(directory)?;
     has_no_data(directory)?;
     let part = directory.join(PART);
-    let placed = backup.copy(&part, watch).and_then(|()| backup.check(&part, watch)).and_then(|restored| {
+    let mut work = Work::alone(watch);
+    let placed = backup.copy(&part, &mut work).and_then(|()| backup.check(&part, work)).and_then(|restored| {
         fs::rename(&part, &owned.database).map_err(|error| BackupError::file(&owned.database, error))?;
         sync_folder(directory)?;
         Ok(restored)
@@ -89,7 +91,7 @@ impl Backup {
     }
 
     /// Copies the database, and compares it with the manifest.
-    fn copy(&self, part: &Path, watch: Watch<'_>) -> Result<(), BackupError> {
+    fn copy(&self, part: &Path, work: &mut Work<'_>) -> Result<(), BackupError> {
         let unread = |error| BackupError::file(&self.file, error);
         let unwritten = |error| BackupError::file(part, error);
         let mut from = File::open(&self.file).map_err(unread)?;
@@ -105,7 +107,7 @@ impl Backup {
             sum.update(&block[..read]);
             to.write_all(&block[..read]).map_err(unwritten)?;
             done += read as u64;
-            say(watch, Progress { stage: Stage::Copy, done, all })?;
+            work.reached(Progress { stage: Stage::Copy, done, all })?;
         }
         to.sync_all().map_err(unwritten)?;
         match &self.manifest {
@@ -117,10 +119,8 @@ impl Backup {
         }
     }
 
-    fn check(&self, part: &Path, watch: Watch<'_>) -> Result<Restored, BackupError> {
-        let all = fs::metadata(part).map_or(0, |part| part.len());
-        say(watch, Progress { stage: Stage::Check, done: 0, all })?;
-        let inspected = inspect(part).map_err(|error| error.about(&self.file));
+    fn check(&self, part: &Path, work: Work<'_>) -> Result<Restored, BackupError> {
+        let inspected = inspect(part, work).map_err(|error| error.about(&self.file));
         let Inspected { schema, transaction, under_way } = inspected?;
         if schema > VERSION {
             return Err(OpenError::Newer { file: self.file.clone(), found: schema, known: VERSION }.into());

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +15,9 @@ use tempfile::TempDir;
 use super::{open, options, other_program, submit};
 use crate::backup::with_limit;
 use crate::directory::taken_at;
-use crate::{BackupError, Engine, Manifest, OpenError, Options, Progress, Restored, Stage, back_up, check, restore};
+use crate::{
+    BackupError, Engine, Manifest, OpenError, Options, Progress, Restored, Stage, Watch, back_up, check, restore,
+};
 
 const DATABASE: &str = "stepwarden.db";
 const LEFT: &str = ".stepwarden-backup.part";
@@ -41,8 +45,8 @@ impl Folder {
         self.back_up_while(name, |_| true)
     }
 
-    fn back_up_while(&self, name: &str, mut watch: impl FnMut(Progress) -> bool) -> Result<Manifest, BackupError> {
-        back_up(&self.at("data"), &self.at(name), Timestamp::from_epoch_ms(1_795_176_000_000), &mut watch)
+    fn back_up_while(&self, name: &str, watch: impl FnMut(Progress) -> bool) -> Result<Manifest, BackupError> {
+        watched(watch, |watch| back_up(&self.at("data"), &self.at(name), Timestamp::default(), watch))
     }
 
     /// All that is beside the data.
@@ -53,8 +57,16 @@ impl Folder {
     }
 }
 
+/// Works while `watch` says so.
+fn watched<T>(mut watch: impl FnMut(Progress) -> bool, work: impl FnOnce(Watch<'_>) -> T) -> T {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    let show = &mut |progress| flag.store(!watch(progress), Relaxed);
+    work(Watch { show, stop: &stop })
+}
+
 fn restored(source: &Path, directory: &Path) -> Result<Restored, BackupError> {
-    restore(source, directory, &mut |_| true)
+    watched(|_| true, |watch| restore(source, directory, watch))
 }
 
 /// Another program commits a transaction of this many bytes.
@@ -147,7 +159,7 @@ async fn a_server_that_starts_gets_the_log_from_a_backup() {
     }
     drop(engine);
     let mut starting = None;
-    let given_up = back_up(&killed, &folder.path().join("backup"), Timestamp::default(), &mut |_| {
+    let start = |_| {
         starting.get_or_insert_with(|| {
             let before = taken_at(&killed);
             let directory = killed.clone();
@@ -158,7 +170,9 @@ async fn a_server_that_starts_gets_the_log_from_a_backup() {
             starting
         });
         true
-    });
+    };
+    let backup = folder.path().join("backup");
+    let given_up = watched(start, |watch| back_up(&killed, &backup, Timestamp::default(), watch));
     assert!(matches!(given_up, Err(BackupError::ServerStarted)), "{given_up:?}");
     starting.unwrap().join().unwrap().unwrap();
 }
@@ -168,11 +182,13 @@ async fn a_backup_gives_up_before_the_log_or_the_copy_fills_a_disk() {
     let running = Folder::with(1).await;
     let other = other_program(&running.at("data"));
     let mut most = 0;
-    let grown = with_limit(&running.at("data"), &running.at("backup"), Timestamp::default(), 0, &mut |progress| {
+    let write = |progress: Progress| {
         most = progress.all;
         write(&other, usize::try_from(most).unwrap() + 1);
         true
-    });
+    };
+    let (data, backup) = (running.at("data"), running.at("backup"));
+    let grown = watched(write, |watch| with_limit(&data, &backup, Timestamp::default(), 0, watch));
     assert!(matches!(grown, Err(BackupError::LogGrew(bytes)) if bytes > most), "{grown:?}");
     assert_eq!(running.left(), Vec::<String>::new());
     let full = crate::backup::has_room(running.folder.path(), u64::MAX / 2).unwrap_err().to_string();
@@ -186,7 +202,8 @@ async fn a_backup_is_refused_where_it_has_no_place_or_nothing_to_copy() {
     assert!(matches!(running.back_up("empty"), Err(BackupError::Exists(_))));
     assert!(matches!(running.back_up("missing/backup"), Err(BackupError::NoPlace(_))));
     assert!(matches!(running.back_up(".."), Err(BackupError::Exists(_))));
-    let nothing = back_up(&running.at("empty"), &running.at("backup"), Timestamp::default(), &mut |_| true);
+    let (empty, backup) = (running.at("empty"), running.at("backup"));
+    let nothing = watched(|_| true, |watch| back_up(&empty, &backup, Timestamp::default(), watch));
     assert!(matches!(nothing, Err(BackupError::NoData(_))));
     assert_eq!(running.left(), ["empty"]);
     other_program(&running.at("data")).pragma_update(None, "user_version", 99).unwrap();
