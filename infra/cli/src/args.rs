@@ -2,6 +2,7 @@
 
 mod api;
 mod audit;
+mod backup;
 mod folder;
 mod operate;
 mod orders;
@@ -24,14 +25,15 @@ use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
+pub use backup::{BackupArgs, RestoreArgs};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
-    ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs,
+    LOOKED_THROUGH_MAX, ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use token::{TokenCommand, TokensFile};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
@@ -59,13 +61,14 @@ Examples:
   stepwarden resubmit ID --reason 'payment is back' --wait
   stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'
                                              all orders that failed for this cause, after a confirmation
+  stepwarden backup /backups/monday          copy .stepwarden while its server runs
   stepwarden doctor --stack stepwarden --api https://ID.execute-api.REGION.amazonaws.com
                                              check a deployment
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
 /// The commands that call no API, and the option of the others that they have all the same.
-const LOCAL: [(&str, Option<&str>); 8] = [
+const LOCAL: [(&str, Option<&str>); 10] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -74,6 +77,8 @@ const LOCAL: [(&str, Option<&str>); 8] = [
     ("completions", None),
     ("check", Some("output")),
     ("token", Some("output")),
+    ("backup", Some("output")),
+    ("restore", Some("output")),
 ];
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
@@ -183,6 +188,9 @@ pub enum RemoteCommand {
     Get(GetArgs),
     /// List orders, newest first
     List(ListArgs),
+    /// Print orders whole, with steps and history, as NDJSON: one a line, newest first
+    #[command(after_help = format!("{}\n\n{}", orders::EXPORT_HELP, exit::HELP))]
+    Export(ExportArgs),
     /// Show orders as they change, until all are settled
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
@@ -278,6 +286,12 @@ pub enum RemoteCommand {
     /// Print the audit stream of a data directory, or verify that it is as it was written
     #[command(after_help = audit::AUDIT_HELP)]
     Audit(AuditArgs),
+    /// Copy a data directory while its server runs: one consistent state, checked
+    #[command(after_help = backup::BACKUP_HELP)]
+    Backup(BackupArgs),
+    /// Put a backup into a new data directory, checked
+    #[command(after_help = backup::RESTORE_HELP)]
+    Restore(RestoreArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),

@@ -25,17 +25,21 @@ pub enum Exit {
     Unwritten,
     /// The reader of the output is gone.
     OutputGone,
+    /// Ctrl-C ended the command, which left nothing behind.
+    Interrupted,
+    /// The same by SIGTERM.
+    Terminated,
 }
 
 /// The part of `--help` about exit statuses.
 pub const HELP: &str = "\
 Exit status:
   0  done
-  1  an order ended in another state, a job stopped, or the doctor or check found a problem
+  1  an order ended in another state, a job stopped, the doctor or check found a problem, or a backup is damaged
   2  wrong usage; nothing was done
   3  no such order, job or service
   4  refused: the state, the version or the idempotency key forbids it
-  5  the API is unreachable or fails
+  5  the API is unreachable or fails; a backup or restore was given up, and nothing is left of it
   6  not authorised
   7  time-out
   8  done, but the output could not be written
@@ -56,6 +60,8 @@ impl Exit {
             Self::TimedOut => 7,
             Self::Unwritten => 8,
             Self::OutputGone => 141,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 
@@ -78,9 +84,14 @@ mod tests {
 
     #[test]
     fn the_help_names_every_status() {
-        use Exit::{Away, Fine, NotAllowed, NotFound, Otherwise, OutputGone, Refused, TimedOut, Unwritten, Usage};
-        for exit in [Fine, Otherwise, Usage, NotFound, Refused, Away, NotAllowed, TimedOut, Unwritten, OutputGone] {
-            assert!(HELP.contains(&format!("{} ", exit.code())), "{exit:?}");
+        use Exit::{Away, Fine, Interrupted, NotAllowed, NotFound, Otherwise, OutputGone, Refused};
+        use Exit::{Terminated, TimedOut, Unwritten, Usage};
+        let of_calls = [Fine, Otherwise, Usage, NotFound, Refused, Away, NotAllowed, TimedOut, Unwritten];
+        for exit in of_calls.into_iter().chain([OutputGone, Interrupted, Terminated]) {
+            assert!(
+                HELP.contains(&format!("{} ", exit.code())) || HELP.contains(&format!("{},", exit.code())),
+                "{exit:?}"
+            );
         }
     }
 

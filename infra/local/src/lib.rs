@@ -7,6 +7,7 @@
 //! Never here: a decision about an order, which belongs to `domain`, or a command for an API, which belongs to `infra/cli`.
 
 pub mod alerts;
+pub mod backup;
 mod channel_pause;
 pub mod client;
 pub mod demo;

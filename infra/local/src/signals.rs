@@ -21,9 +21,14 @@ impl Signals {
 
     /// Waits for the next signal. Cancel-safe.
     pub async fn next(&mut self) {
+        self.next_kind().await;
+    }
+
+    /// The same, and says which one it was.
+    pub async fn next_kind(&mut self) -> SignalKind {
         select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
         }
     }
 }

@@ -9,6 +9,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]
 
+mod backup;
 mod kill;
 mod reference;
 mod row;
@@ -36,7 +37,7 @@ struct Args {
     /// Short windows and few orders: shows that all of it works, and no figures to believe
     #[arg(long)]
     quick: bool,
-    /// Only this row (repeatable): alone, 64, 256, mix, syncs, kill
+    /// Only this row (repeatable): alone, 64, 256, mix, syncs, kill, backup
     #[arg(long = "only", value_name = "ROW")]
     only: Vec<Row>,
     /// Length of each window, in seconds; a fifth of it comes before as warm-up
@@ -130,6 +131,7 @@ fn table(
                 throughput::run(row, in_flight, mix, times, &reference, runtime)?
             }
             row::Kind::Syncs => syncs::run(times)?,
+            row::Kind::Backup => backup::run(times)?,
             row::Kind::Kill { in_flight } => runtime.block_on(kill::run(row, in_flight, times, &reference))?,
         };
         println!("{:<12} (load before {load_before:.2})", row.to_string());

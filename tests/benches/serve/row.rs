@@ -12,6 +12,7 @@ pub(crate) enum Row {
     Mix,
     Syncs,
     Kill,
+    Backup,
 }
 
 /// What is done for a row.
@@ -23,10 +24,13 @@ pub(crate) enum Kind {
     Syncs,
     /// Kills the process in the middle.
     Kill { in_flight: usize },
+    /// Takes backups under load.
+    Backup,
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 6] = [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill, Self::Backup];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -36,6 +40,7 @@ impl Row {
             Self::Mix => "mix",
             Self::Syncs => "syncs",
             Self::Kill => "kill",
+            Self::Backup => "backup",
         }
     }
 
@@ -47,6 +52,7 @@ impl Row {
             Self::Mix => Kind::Throughput { in_flight: 64, mix: true },
             Self::Syncs => Kind::Syncs,
             Self::Kill => Kind::Kill { in_flight: 256 },
+            Self::Backup => Kind::Backup,
         }
     }
 }

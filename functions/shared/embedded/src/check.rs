@@ -11,7 +11,7 @@ use crate::number_file::Beside;
 use crate::schema::VERSION;
 
 /// The maximum number of faults that are reported for one file.
-const FAULTS_MAX: u32 = 10;
+pub(crate) const FAULTS_MAX: u32 = 10;
 /// How long the check waits for a writer.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 

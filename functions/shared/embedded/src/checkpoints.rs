@@ -78,8 +78,8 @@ impl Checkpoints {
             large.logged_at = Some(now);
             tracing::warn!(
                 bytes,
-                "the write-ahead log grows: a program that reads the database, such as `sqlite3` or a backup, keeps it \
-                 from being emptied. End that program"
+                "the write-ahead log grows: a program that reads the database, such as `sqlite3`, keeps it from being \
+                 emptied. End that program; `stepwarden backup` ends by itself"
             );
         }
     }

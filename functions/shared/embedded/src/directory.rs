@@ -1,17 +1,20 @@
 //! The data directory. The engine creates it if it is missing. One process owns it at a time.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use crate::clock::system_time;
 use crate::generation::{Generation, Loss};
 use crate::number_file::Beside;
 use crate::options::{NumberFile, Simulated};
 
 /// The database's name.
 pub(crate) const DATABASE: &str = "stepwarden.db";
+const LOCK: &str = "stepwarden.lock";
 
 /// The engine could not open its data directory. Each error text is one line and names the cause.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +65,7 @@ pub enum OpenError {
 }
 
 /// The mode of a new directory: orders are nobody else's business.
-const OWN_DIRECTORY: u32 = 0o700;
+pub(crate) const OWN_DIRECTORY: u32 = 0o700;
 /// The mode of a new file.
 const OWN_FILE: u32 = 0o600;
 
@@ -71,6 +74,11 @@ pub(crate) fn own_file() -> OpenOptions {
     let mut options = File::options();
     options.create(true).truncate(false).write(true).mode(OWN_FILE);
     options
+}
+
+/// When a process last took this directory.
+pub(crate) fn taken_at(directory: &Path) -> Option<SystemTime> {
+    fs::metadata(directory.join(LOCK)).and_then(|lock| lock.modified()).ok()
 }
 
 /// A data directory that this process owns.
@@ -101,7 +109,7 @@ impl Directory {
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let not_writable = |source| OpenError::NotWritable { directory: directory.to_owned(), source };
         DirBuilder::new().recursive(true).mode(OWN_DIRECTORY).create(directory).map_err(not_writable)?;
-        let lock = own_file().open(directory.join("stepwarden.lock")).map_err(not_writable)?;
+        let lock = own_file().open(directory.join(LOCK)).map_err(not_writable)?;
         let locks = vec![lock, File::open(directory).map_err(not_writable)?];
         for lock in &locks {
             lock.try_lock().map_err(|refused| match refused {
@@ -109,6 +117,9 @@ impl Directory {
                 TryLockError::Error(source) => not_writable(source),
             })?;
         }
+        // A backup under way gives up then, since a start needs the log. A system that refuses it only makes both wait.
+        let now = Duration::from_millis(u64::try_from(system_time().epoch_ms()).unwrap_or(0));
+        let _ = locks[0].set_modified(SystemTime::UNIX_EPOCH + now);
         Ok(Self::new(directory, Arc::new(Beside::of(directory)), locks))
     }
 

@@ -97,6 +97,12 @@ impl Generation {
         Ok(())
     }
 
+    /// The last transaction of a database that was put in place, and has no log.
+    pub(crate) fn restored(&mut self, number: u64) -> io::Result<()> {
+        self.number = number;
+        self.without_log()
+    }
+
     fn write(&self, has_log: bool) -> io::Result<()> {
         self.files.write_number(&Recorded { number: self.number, has_log }.text())
     }
@@ -174,9 +180,14 @@ pub(crate) fn next(transaction: &Connection) -> rusqlite::Result<u64> {
 
 /// The count in the database file, without its log.
 fn count_alone(database: &Path) -> rusqlite::Result<u64> {
+    count(&open_alone(database)?)
+}
+
+/// Opens a database without its log, to read it. No file is made beside it.
+pub(crate) fn open_alone(database: &Path) -> rusqlite::Result<Connection> {
     let path: String = database.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    count(&Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?)
+    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
 }
 
 /// The write-ahead log of a database.

@@ -40,6 +40,7 @@ impl Identity {
     }
 }
 
-fn inode(file: &Path) -> Option<(u64, u64)> {
-    fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
+/// The device and the inode of what is at this path.
+pub(crate) fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }

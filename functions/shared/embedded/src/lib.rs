@@ -65,11 +65,16 @@
 //! on none of them: a write is plain data (`write.rs`). The writer executes writes with the SQL of each part. Receiving
 //! ends and recovery use the engine as a whole. The files have no circular dependency.
 //!
+//! # Backups
+//!
+//! Another process copies the database within one read transaction (`backup.rs`). It asks the running one for nothing.
+//!
 //! # What must never be here
 //!
 //! Any knowledge of a task beyond version, nonce, state, index key and priority.
 
 mod audit;
+mod backup;
 mod check;
 mod checkpoints;
 mod clock;
@@ -108,6 +113,7 @@ mod write;
 mod writer;
 
 pub use audit::{Entries, Recorded, audit};
+pub use backup::{BackupError, Manifest, Progress, Restored, Stage, Watch, back_up, restore};
 pub use check::{Checked, check};
 pub use checkpoints::LOG_BYTES_MAX;
 pub use clock::{Clock, Now, system_time};

@@ -33,6 +33,16 @@ pub struct Recovered {
 /// messages of an attempt in flight again (rule 2).
 const DELIVERED_BEFORE: u32 = 1;
 
+/// The orders in flight: all shards of the supervisor's index. '$' is the character after '#'.
+const IN_FLIGHT: &str = "tasks WHERE watch >= 'due#' AND watch < 'due$'";
+
+/// Orders that a start would go on with. One that is being stored may count twice.
+pub(crate) fn under_way(connection: &Connection) -> rusqlite::Result<u64> {
+    let count =
+        |from: &str| connection.query_row(&format!("SELECT count(*) FROM {from}"), [], |row| row.get::<_, u64>(0));
+    Ok(count(IN_FLIGHT)? + count("messages")?)
+}
+
 impl Engine {
     /// Fills the queues with the messages on disk and the messages that follow from stored state. Call it once, after
     /// [`Engine::open`] and before any other call.
@@ -96,10 +106,8 @@ impl Engine {
     }
 
     fn recover_wakes(&self, connection: &Connection) -> Result<usize, ReadError> {
-        // All shards of the supervisor's index: '$' is the character after '#'.
-        const SQL: &str = "SELECT order_id, coalesce(body ->> '$.Priority', 'normal') FROM tasks \
-                           WHERE watch >= 'due#' AND watch < 'due$'";
-        let mut statement = connection.prepare(SQL)?;
+        let sql = format!("SELECT order_id, coalesce(body ->> '$.Priority', 'normal') FROM {IN_FLIGHT}");
+        let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         let mut count = 0;
         while let Some(row) = rows.next()? {

@@ -123,6 +123,26 @@ pub struct ListArgs {
     pub filter: FilterArgs,
 }
 
+pub(super) const EXPORT_HELP: &str = "\
+Each line is an order as `get -o json` shows it: its state, its steps and its history, redacted. The order is that of
+`list`: newest first. An order that changes meanwhile is shown as it was when it was read. It costs a call for each
+order. After an error go on with --until and the SubmittedAt of the last line.
+
+Examples:
+  stepwarden export --since 24h > orders.ndjson
+  stepwarden export --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z --documents | gzip > november.ndjson.gz";
+
+/// `stepwarden export`
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// Add the document, redacted, as the member Document; costs one more call for each order
+    #[arg(long)]
+    pub documents: bool,
+    /// The filter.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+}
+
 /// A column of a list of orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Column {

@@ -8,6 +8,7 @@ mod act;
 mod again;
 mod apply;
 mod audit;
+mod backup;
 mod bulk;
 mod check;
 mod console;
@@ -17,6 +18,7 @@ mod dead_letters;
 mod dialogue;
 mod doctor;
 mod error;
+mod export;
 mod follow;
 mod get;
 mod ids;
@@ -83,6 +85,7 @@ async fn carried_out(
         RemoteCommand::Submit(args) => submit::run(&context()?, &args).await,
         RemoteCommand::Get(args) => get::run(&context()?, &args).await,
         RemoteCommand::List(args) => list::run(&context()?, &args).await,
+        RemoteCommand::Export(args) => export::run(&context()?, &args).await,
         RemoteCommand::Watch(args) => watch::run(&context()?, &args).await,
         RemoteCommand::Resubmit(args) => act::run(&context()?, Action::Resubmit, &args).await,
         RemoteCommand::Cancel(args) => act::run(&context()?, Action::Cancel, &args).await,
@@ -111,6 +114,8 @@ async fn carried_out(
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),
         RemoteCommand::Audit(args) => audit::run(&args, api.output),
+        RemoteCommand::Backup(args) => backup::back_up(&args, api.output, terminal.stderr).await,
+        RemoteCommand::Restore(args) => backup::restore(&args, api.output, terminal.stderr).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
@@ -142,6 +147,7 @@ fn changes(command: &RemoteCommand) -> bool {
         RemoteCommand::Workflows(args) => args.command.is_some(),
         RemoteCommand::Get(_)
         | RemoteCommand::List(_)
+        | RemoteCommand::Export(_)
         | RemoteCommand::Watch(_)
         | RemoteCommand::Overview
         | RemoteCommand::Numbers(_)
@@ -156,6 +162,8 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Context { .. }
         | RemoteCommand::Token { .. }
         | RemoteCommand::Audit(_)
+        | RemoteCommand::Backup(_)
+        | RemoteCommand::Restore(_)
         | RemoteCommand::Completions(_) => false,
     }
 }

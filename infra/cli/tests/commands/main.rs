@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test")]
 
 mod audit;
+mod backup;
 mod bulk;
 mod console;
 mod contexts;

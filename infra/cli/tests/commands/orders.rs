@@ -69,6 +69,24 @@ fn orders_are_listed_by_what_is_asked_for() {
 }
 
 #[test]
+fn orders_are_exported_whole_one_a_line() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    for number in 0..101 {
+        served.accepted(&format!(r#"{{"Number": {number}, "Total": 1.10, "Cvc": "123"}}"#));
+    }
+    let orders = served.run(&["export", "--since", "1h"]).with_status(0).lines();
+    assert_eq!(orders.len(), 102, "more than a page");
+    let first = orders.iter().find(|order| order["OrderID"] == *held).unwrap();
+    assert_eq!(*first, served.run(&["get", &held, "-o", "json"]).json(), "as get shows it");
+    assert!(first["Steps"][0]["Output"].is_object() && first["History"].as_array().unwrap().len() > 3, "{first}");
+    assert_eq!(served.run(&["export", "--until", "1h"]).with_status(0).stdout, "");
+    let documents = served.run(&["export", "--field", "/Number", "--value", "7", "--documents"]).with_status(0);
+    documents.shows(&[r#""Document":{"#, "1.10", "[redacted]"]);
+    assert_eq!(documents.lines().len(), 1);
+}
+
+#[test]
 fn orders_are_watched_to_their_end() {
     let served = Served::start();
     let (held, slow) = (served.settled(HELD), served.accepted(r#"{"StandIn": {"shipping": {"SlowMs": 400}}}"#));

@@ -17,6 +17,14 @@ pub(crate) fn program(args: &[&str]) -> Command {
     of_nobody(Command::new(env!("CARGO_BIN_EXE_stepwarden")), args)
 }
 
+/// The same where no file can grow beyond so many blocks of 512 bytes or 1 KiB, by the shell's unit.
+pub(crate) fn small_files(blocks: u32, args: &[&str]) -> Command {
+    let limited = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
+    let mut command = of_nobody(Command::new("sh"), &["-c", &limited, env!("CARGO_BIN_EXE_stepwarden")]);
+    command.args(args);
+    command
+}
+
 fn of_nobody(mut command: Command, args: &[&str]) -> Command {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (name, _) in std::env::vars() {
@@ -105,10 +113,7 @@ impl Served {
 
     /// Starts where no file can grow beyond 256 or 512 KiB, by the shell's unit.
     pub(crate) fn start_with_small_files() -> Self {
-        let limited = r#"trap "" XFSZ; ulimit -f 512; exec "$0" "$@""#;
-        let mut command = of_nobody(Command::new("sh"), &["-c", limited, env!("CARGO_BIN_EXE_stepwarden")]);
-        command.args(SERVE);
-        Self::spawn(command, tempfile::tempdir().unwrap())
+        Self::spawn(small_files(512, &SERVE), tempfile::tempdir().unwrap())
     }
 
     fn spawn(mut command: Command, data: TempDir) -> Self {

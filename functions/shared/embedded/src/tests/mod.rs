@@ -1,6 +1,7 @@
 //! The engine on disks that lose, fail or change.
 
 mod audit;
+mod backup;
 mod disk;
 mod erase;
 mod files;

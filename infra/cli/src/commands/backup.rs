@@ -1,0 +1,145 @@
+//! `stepwarden backup` and `stepwarden restore`. Never here: a call of an API.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use local::backup::{self, BackupError, Failed, Manifest, OpenError, Progress, Restored, Stage};
+use serde::Serialize;
+use tokio::signal::unix::SignalKind;
+
+use super::context::body;
+use super::dialogue;
+use super::error::CommandError;
+use crate::args::{BackupArgs, Format, RestoreArgs};
+use crate::exit::Exit;
+use crate::one_line;
+use crate::show::table::plain;
+
+const MB: u64 = 1_000_000;
+
+/// A restore as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Shown<'a> {
+    data: String,
+    schema: i64,
+    transaction: u64,
+    orders_under_way: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<&'a Manifest>,
+}
+
+pub(super) async fn back_up(args: &BackupArgs, output: Format, is_terminal: bool) -> Result<Exit, CommandError> {
+    let BackupArgs { destination, data } = args.clone();
+    let mut shown = dialogue::Progress::new(is_terminal);
+    let done = backup::back_up(data, destination, |progress| show(&mut shown, is_terminal, progress)).await;
+    drop(shown);
+    let manifest = match done {
+        Ok(manifest) => manifest,
+        Err(failed) => return Ok(told(&failed)),
+    };
+    print(&match output {
+        Format::Json => format!("{}\n", body(&manifest)),
+        Format::Table => {
+            let Manifest { transaction, schema, bytes, .. } = &manifest;
+            let (from, to) = (shown_path(&args.data), shown_path(&args.destination));
+            format!(
+                "Backed up {from} to {to}: transaction {transaction}, schema version {schema}, {} MB, checked.\n",
+                bytes.div_ceil(MB)
+            )
+        }
+    })
+}
+
+pub(super) async fn restore(args: &RestoreArgs, output: Format, is_terminal: bool) -> Result<Exit, CommandError> {
+    let RestoreArgs { source, data } = args.clone();
+    let mut shown = dialogue::Progress::new(is_terminal);
+    let done = backup::restore(source, data, |progress| show(&mut shown, is_terminal, progress)).await;
+    drop(shown);
+    let restored = match done {
+        Ok(restored) => restored,
+        Err(failed) => return Ok(told(&failed)),
+    };
+    print(&match output {
+        Format::Json => {
+            let Restored { manifest, schema, transaction, under_way } = &restored;
+            let (data, backup) = (args.data.display().to_string(), manifest.as_ref());
+            let (schema, transaction, orders_under_way) = (*schema, *transaction, *under_way);
+            format!("{}\n", body(&Shown { data, schema, transaction, orders_under_way, backup }))
+        }
+        Format::Table => words(args, &restored),
+    })
+}
+
+fn words(args: &RestoreArgs, restored: &Restored) -> String {
+    let Restored { manifest, transaction, under_way, .. } = restored;
+    let (from, to) = (shown_path(&args.source), shown_path(&args.data));
+    let taken = match manifest {
+        Some(manifest) => format!("of {}, its checksum is right", manifest.taken_at),
+        None => "without a checksum".to_owned(),
+    };
+    format!(
+        "Restored {from} ({taken}) to {to}: transaction {transaction}, {under_way} orders under way, checked.\n\n\
+         Stop the old server, if it still runs. Then look at the orders; no service is called:\n  \
+         stepwarden serve --data {to} --paused\n\
+         Then start without --paused. The {under_way} orders go on, and their services are called again, under the same \
+         keys.\nOrders that came after the backup are missing.\n"
+    )
+}
+
+/// Without a terminal, one line for each stage.
+fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
+    let Progress { stage, done, all } = progress;
+    let what = match stage {
+        Stage::Copy => "copying",
+        Stage::Check => "checking",
+        Stage::Checksum => "computing the checksum",
+    };
+    let size = format!("{} MB", all.div_ceil(MB));
+    if is_terminal && stage != Stage::Check {
+        shown.show(&format!("{what}: {} % of {size}", done.saturating_mul(100) / all.max(1)));
+    } else {
+        shown.show(&format!("{what} {size}"));
+    }
+}
+
+/// Tells why there is no result.
+fn told(failed: &Failed) -> Exit {
+    eprintln!("stepwarden: {}", plain(&one_line(failed)));
+    match failed {
+        Failed::Signal(kind) if *kind == SignalKind::terminate() => Exit::Terminated,
+        Failed::Signal(_) => Exit::Interrupted,
+        Failed::System(_) => Exit::Away,
+        Failed::Backup(error) => exit(error),
+    }
+}
+
+const fn exit(error: &BackupError) -> Exit {
+    match error {
+        BackupError::Damaged { .. } | BackupError::Open(OpenError::Lost { .. }) => Exit::Otherwise,
+        BackupError::NoData(_)
+        | BackupError::Exists(_)
+        | BackupError::NoPlace(_)
+        | BackupError::UnderWay(_)
+        | BackupError::HasData(_)
+        | BackupError::NoBackup { .. }
+        | BackupError::Open(OpenError::Locked { .. } | OpenError::Newer { .. } | OpenError::NotWritable { .. }) => {
+            Exit::Usage
+        }
+        BackupError::NoRoom(_)
+        | BackupError::LogGrew(_)
+        | BackupError::ServerStarted
+        | BackupError::Stopped
+        | BackupError::File { .. }
+        | BackupError::Open(OpenError::Database { .. } | OpenError::System(_)) => Exit::Away,
+    }
+}
+
+fn shown_path(path: &Path) -> String {
+    plain(&path.display().to_string())
+}
+
+fn print(text: &str) -> Result<Exit, CommandError> {
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(Exit::Fine)
+}

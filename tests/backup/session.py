@@ -1,0 +1,39 @@
+"""Backup, restore and export under load, with kills, on the released program.
+
+    tests/run backup [--program FILE] [--orders N]
+
+Orders run while backups are taken. A backup is killed in each of its stages, and one is stopped: nothing that looks
+like a backup is left. The server is killed under a backup, and starts again. Then it is killed for good. A backup of
+the middle is restored on another path, and customers post everything again under the same keys. Every order ends once,
+as the services count, and the export has each of them. How much a backup costs is measured by the bench:
+`cargo run --release -p tests --bin bench -- --only backup`.
+
+--program FILE  uses this `stepwarden` instead of a debug build
+--orders N      orders of each of the three parts, 150 unless given
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from backup.run import Run, Service
+from harness import command, tools
+from harness.report import Report
+
+
+def main() -> int:
+    """Gives the exit status."""
+    parser = command.parser("backup")
+    parser.add_argument("--program")
+    parser.add_argument("--orders", type=int, default=150)
+    options = parser.parse_args()
+    program = tools.stepwarden(options.program)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-backup-") as scratch, Service() as service:
+        Run(program, service, Path(scratch), options.orders).all(report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    command.run(main)
