@@ -1,7 +1,7 @@
 //! Backups of a directory in use, and directories made of them.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -213,18 +213,25 @@ async fn a_backup_is_refused_where_it_has_no_place_or_nothing_to_copy() {
 #[tokio::test]
 async fn f66_data_that_is_damaged_or_lacks_transactions_is_not_backed_up() {
     let running = Folder::with(20).await;
-    running.engine.close().await.unwrap();
     let data = running.at("data");
+    other_program(&data).execute("INSERT INTO jobs VALUES ('its index differs', 1, '{}')", []).unwrap();
+    running.engine.close().await.unwrap();
     let number = fs::read_to_string(data.join("stepwarden.transactions")).unwrap();
     fs::write(data.join("stepwarden.transactions"), number.replace("20", "25")).unwrap();
     let lost = running.back_up("backup").unwrap_err();
     assert!(lost.to_string().contains("5 committed transactions are missing"), "{lost}");
     fs::write(data.join("stepwarden.transactions"), number).unwrap();
-    let pages = fs::metadata(data.join(DATABASE)).unwrap().len() / 4_096;
-    let file = File::options().write(true).open(data.join(DATABASE)).unwrap();
-    file.write_all_at(&[7; 4_096], (pages - 1) * 4_096).unwrap();
-    let damaged = running.back_up("backup").unwrap_err();
-    assert!(matches!(&damaged, BackupError::Damaged { file, .. } if file.starts_with(&data)), "{damaged}");
+    let sound = fs::read(data.join(DATABASE)).unwrap();
+    let mut other_index = sound.clone();
+    let at = sound.windows(17).position(|text| text == b"its index differs").unwrap();
+    other_index[at] = b'I';
+    let mut no_page = sound.clone();
+    no_page[sound.len() - 4_096..].fill(7);
+    for damaged in [other_index, no_page] {
+        fs::write(data.join(DATABASE), damaged).unwrap();
+        let damaged = running.back_up("backup").unwrap_err();
+        assert!(matches!(&damaged, BackupError::Damaged { file, .. } if file.starts_with(&data)), "{damaged}");
+    }
     assert_eq!(running.left(), Vec::<String>::new());
 }
 
