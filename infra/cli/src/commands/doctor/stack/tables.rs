@@ -13,7 +13,7 @@ struct Plan {
 
 const PLANS: [Plan; 11] = [
     Plan { logical_id: "OrdersTable", indexes: &["recent"], has_end: false },
-    Plan { logical_id: "TasksTable", indexes: &["watch", "failed"], has_end: false },
+    Plan { logical_id: "TasksTable", indexes: &["watch", "failed"], has_end: true },
     Plan { logical_id: "LeasesTable", indexes: &[], has_end: true },
     Plan { logical_id: "ServicesTable", indexes: &[], has_end: false },
     Plan { logical_id: "MemosTable", indexes: &[], has_end: true },
