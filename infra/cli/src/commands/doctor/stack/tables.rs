@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn tables_as_the_template_makes_them_are_well() {
         let tasks = table(&[("watch", "ACTIVE"), ("failed", "ACTIVE")]);
-        assert_eq!(judge("TasksTable", &tasks, Some(&end("DISABLED"))).state, State::Ok);
+        assert_eq!(judge("TasksTable", &tasks, Some(&end("ENABLED"))).state, State::Ok);
         assert_eq!(judge("LeasesTable", &table(&[]), Some(&end("ENABLED"))).state, State::Ok);
         assert_eq!(judge("LeasesTable", &table(&[]), None).state, State::Ok, "nobody could tell");
     }
