@@ -107,7 +107,7 @@ impl Store for EngineStore {
     }
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
-        const OPERATION: &str = "store.forget";
+        const OPERATION: &str = "store.forget_expired";
         let expired = move |connection: &rusqlite::Connection| index::expired(connection, now, limit);
         let expired = self.core.readers.read(OPERATION, expired).await?;
         let mut last = Durable::ALREADY;

@@ -75,7 +75,7 @@ impl Store for Memory {
     }
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
-        self.work("store.forget", |state| {
+        self.work("store.forget_expired", |state| {
             let expired = state.orders.values().filter(|(_, task)| task.expires_at.is_some_and(|at| at <= now));
             let expired: Vec<OrderId> = expired.map(|(_, task)| task.order_id).take(limit).collect();
             state.arrivals.retain(|order_id| !expired.contains(order_id));

@@ -12,7 +12,7 @@ use super::Dynamo;
 use super::record::{Item, TERMS, text, time};
 use crate::sdk_error::port_error;
 
-const OPERATION: &str = "store.forget";
+const OPERATION: &str = "store.forget_expired";
 
 impl Dynamo {
     /// Deletes what is left of the orders whose tasks are gone by this batch.

@@ -75,6 +75,10 @@ impl Store for Faulty {
         .await?
     }
 
+    async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
+        self.through("store.forget_expired", || self.memory.forget_expired(now, limit)).await
+    }
+
     fn erases(&self) -> bool {
         self.memory.erases()
     }
