@@ -192,15 +192,31 @@ class Run:
         expect_equal("what is left", list(self.backups.iterdir()), [])
 
     def kill_server(self) -> str:
-        """The backup is done, or is given up for the server."""
+        """The backup is halted as it copies, so that it is not done before. It gives up once it sees the new server."""
+        lock = self.server.data / "stepwarden.lock"
         with self.load():
             backup = self.begun("under-a-kill")
             self.reaches(backup, "copying")
-            self.server.kill()
+            backup.send_signal(signal.SIGSTOP)
+            before = lock.stat().st_mtime_ns
+            self.kill()
+            with ThreadPoolExecutor(1) as starter:
+                started = starter.submit(self.server.start)
+                try:
+                    until("a new server has the directory", lambda: lock.stat().st_mtime_ns != before, pause_s=0.02)
+                finally:
+                    backup.send_signal(signal.SIGCONT)
+                started.result()
             said = backup.communicate()[1]
         is_done = (self.backups / "under-a-kill").exists()
         expect_equal(f"exit status: {said}", backup.returncode, 0 if is_done else 5)
         return "the backup was done before" if is_done else said.splitlines()[-1]
+
+    def kill(self) -> None:
+        """Ends the server by SIGKILL."""
+        assert self.server.process is not None and self.server.process.pid is not None
+        os.killpg(self.server.process.pid, signal.SIGKILL)
+        self.server.stop()
 
     def back_up(self) -> str:
         """The load goes on, also while it copies."""
@@ -215,9 +231,7 @@ class Run:
     def kill_for_good(self) -> str:
         """Many of the last orders are under way."""
         with self.load():
-            assert self.server.process is not None and self.server.process.pid is not None
-            os.killpg(self.server.process.pid, signal.SIGKILL)
-        self.server.stop()
+            self.kill()
         return f"{len(self.ids)} orders were accepted, {len(self.posted)} posted"
 
     def restore(self) -> str:

@@ -209,6 +209,7 @@ pub(crate) fn with_limit(
     let place = Place::take(destination)?;
     let mut work = Work::beside(directory, watch);
     let copied = Source::open(directory, log_bytes)?.copy(&place, &mut work)?;
+    work.take_time();
     let file = place.database();
     let sha256 = digest(&file, copied.bytes, &mut work)?;
     // The copy goes, and the data has the same faults.

@@ -12,8 +12,11 @@ use super::{BackupError, Progress, Watch};
 use crate::number_file::Beside;
 use crate::options::NumberFile;
 
-/// Rest for each unit of work. A low priority is not enough: disk, caches and the halves of a processor know none.
+/// Rest for each unit of work, while the log grows. A low priority is not enough: disk, caches and the halves of a
+/// processor know none.
 const REST: u32 = 4;
+/// The same, once no transaction is held: nothing waits for the rest of the work.
+const LONG_REST: u32 = 9;
 /// The longest rest: a step that took longer waited for others itself.
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -29,13 +32,14 @@ struct Pace {
     /// The last transaction, as its file says.
     seen: Option<String>,
     began: Instant,
+    rest: u32,
 }
 
 impl<'a> Work<'a> {
     /// Work beside the process that uses this data, if any: it rests while orders are carried.
     pub(super) fn beside(directory: &Path, watch: Watch<'a>) -> Self {
         let numbers = Beside::of(directory);
-        Self { watch, pace: Some(Pace { seen: numbers.number().ok(), numbers, began: Instant::now() }) }
+        Self { watch, pace: Some(Pace { seen: numbers.number().ok(), numbers, began: Instant::now(), rest: REST }) }
     }
 
     /// Work that disturbs nobody.
@@ -62,6 +66,11 @@ impl<'a> Work<'a> {
         self.pace.iter_mut().for_each(|pace| pace.began = Instant::now());
     }
 
+    /// From now on the rests are longer.
+    pub(super) fn take_time(&mut self) {
+        self.pace.iter_mut().for_each(|pace| pace.rest = LONG_REST);
+    }
+
     /// For a statement that takes long: rests, and says whether it was stopped.
     pub(super) fn into_handler(self) -> impl FnMut() -> bool + Send + 'static {
         let (mut pace, stop): (_, Arc<AtomicBool>) = (self.pace, self.watch.stop.clone());
@@ -77,7 +86,7 @@ impl Pace {
         let now = self.numbers.number().ok();
         if now != self.seen {
             self.seen = now;
-            thread::sleep((self.began.elapsed() * REST).min(REST_MAX));
+            thread::sleep((self.began.elapsed() * self.rest).min(REST_MAX));
         }
         self.began = Instant::now();
     }
