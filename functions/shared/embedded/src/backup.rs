@@ -5,7 +5,7 @@
 //! # By pages, within one read transaction
 //!
 //! SQLite's backup starts afresh if another process writes between two of its steps, so under load it would never end.
-//! One read transaction around all steps fixes the state. For so long the write-ahead log cannot be emptied, and grows by
+//! One read transaction around all steps fixes the state. Until it ends the write-ahead log cannot be emptied, and grows by
 //! what is written meanwhile. So nothing but the copying is done in this transaction: the check and the checksum come
 //! after it. All of it rests while orders are carried (`work.rs`), the copying only as long as the log is small. The copy is
 //! given up before the log or the copy fills a disk, and if a server starts, which needs the log for itself. `VACUUM INTO`

@@ -42,7 +42,7 @@ impl<'a> Work<'a> {
         Self { watch, pace: Some(Pace { seen: numbers.number().ok(), numbers, began: Instant::now(), rest: REST }) }
     }
 
-    /// Work that disturbs nobody.
+    /// Work without rests: no process uses the data.
     pub(super) const fn alone(watch: Watch<'a>) -> Self {
         Self { watch, pace: None }
     }

@@ -132,7 +132,7 @@ async fn erase(engine: &Engine, n: u64) {
     .await;
 }
 
-/// The persons of whom a file of the directory tells.
+/// The persons whose data are in a file of the directory.
 fn told_of(directory: &Path) -> Vec<u64> {
     let mut texts = Vec::new();
     for file in fs::read_dir(directory).unwrap() {
