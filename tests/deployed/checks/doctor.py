@@ -16,7 +16,7 @@ from world import World
 from checks.supervision import switch_schedule
 
 # The template gives their items an end; the emulator does not read that.
-TABLES_WITH_END = ("Leases", "Memos", "DeadLetters", "Numbers", "StandIns")
+TABLES_WITH_END = ("Tasks", "Leases", "Memos", "DeadLetters", "Numbers", "StandIns")
 # Some fifty calls of the `aws` tool, each a process of its own.
 DOCTOR_S_MAX = 300
 
