@@ -21,7 +21,7 @@ from pathlib import Path
 import audit
 import conformance
 import template
-from checks import callers, crashes, doctor, earlier, letters, logs, own_callbacks, own_workflows, repeats
+from checks import callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows, repeats
 from checks import rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
@@ -60,6 +60,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("a result that comes later is waited for", under_way.a_result_that_comes_later_is_waited_for),
     ("a service that does not know the caller: asked again", under_way.an_unknown_caller_compensates_no_order),
     ("paused and resumed by an operator", ways.an_operator_pauses_and_resumes),
+    ("erased by an administrator alone: no table has it", erased.an_administrator_erases_an_order),
     ("an idempotency key names one order", callers.a_key_names_one_order),
     ("what is wrong with a call is named", callers.what_is_wrong_is_named),
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),

@@ -124,6 +124,19 @@ impl Caller {
         Self { name: name.into(), roles: Roles::of(roles), channels }
     }
 
+    /// A caller whose token has these scopes. With `prefix` a scope `{prefix}{role}` is a role, and scopes
+    /// `{prefix}channel:{name}` are the only reply channels that its orders may name. Without `prefix` the gateway
+    /// decides.
+    #[must_use]
+    pub fn by_scopes(name: impl Into<Arc<str>>, scopes: &[String], prefix: Option<&str>) -> Self {
+        let Some(prefix) = prefix else { return Self::unrestricted(name) };
+        let own = || scopes.iter().filter_map(|scope| scope.strip_prefix(prefix));
+        let roles: Vec<Role> = own().filter_map(|scope| scope.parse().ok()).collect();
+        let channels: Arc<[Arc<str>]> =
+            own().filter_map(|scope| scope.strip_prefix("channel:")).map(Arc::from).collect();
+        Self::with(name, &roles, (!channels.is_empty()).then_some(channels))
+    }
+
     /// Somebody who is not known. Only what is open to all is answered.
     #[must_use]
     pub fn unknown() -> Self {
@@ -240,8 +253,20 @@ mod tests {
         calls
     }
 
+    const PREFIX: &str = "stepwarden/";
+
     fn by(roles: &[Role]) -> Caller {
         Caller::with("somebody", roles, None)
+    }
+
+    fn scopes(scopes: &[&str]) -> Vec<String> {
+        scopes.iter().map(|scope| (*scope).to_owned()).collect()
+    }
+
+    /// The same, as the scopes of a token name them.
+    fn by_token(roles: &[Role]) -> Caller {
+        let roles = roles.iter().map(|role| format!("{PREFIX}{}", role.name()));
+        Caller::by_scopes("somebody", &roles.chain(scopes(&["openid"])).collect::<Vec<_>>(), Some(PREFIX))
     }
 
     #[test]
@@ -263,15 +288,35 @@ mod tests {
                 assert_eq!(operation.get("security").is_some(), allowed.is_some(), "{method} {path}");
                 let unknown = allowed.as_ref().map(|_| 401);
                 assert_eq!(status(&Caller::unknown()), unknown, "{method} {path}");
+                assert_eq!(status(&by_token(&[])), unknown, "{method} {path}");
                 for role in Role::ALL {
                     let is_allowed = allowed.as_ref().is_none_or(|roles| roles.contains(&role));
                     let expected = (!is_allowed).then_some(403);
                     assert_eq!(status(&by(&[role])), expected, "{method} {path} as {}", role.name());
+                    assert_eq!(status(&by_token(&[role])), expected, "{method} {path} as {}", role.name());
                 }
                 assert_eq!(status(&by(&Role::ALL)), None, "{method} {path}");
             }
         }
         assert!(table.is_empty(), "the contract has no {table:?}");
+    }
+
+    #[test]
+    fn rule_42_only_scopes_with_the_prefix_are_roles_and_without_one_the_gateway_decides() {
+        for scope in
+            ["viewer", "other/viewer", "stepwarden/", "stepwarden/viewers", "stepwarden/Viewer", "x stepwarden/viewer"]
+        {
+            assert_eq!(
+                Caller::by_scopes("a", &scopes(&[scope]), Some(PREFIX)),
+                Caller::with("a", &[], None),
+                "{scope}"
+            );
+        }
+        let two = scopes(&["stepwarden/viewer", "email", "stepwarden/operator"]);
+        let expected = Caller::with("a", &[Role::Viewer, Role::Operator], None);
+        assert_eq!(Caller::by_scopes("a", &two, Some(PREFIX)), expected);
+        assert_eq!(Caller::by_scopes("a", &scopes(&["stepwarden/operate"]), None), Caller::unrestricted("a"));
+        assert_eq!(Caller::by_scopes("a", &[], None), Caller::unrestricted("a"));
     }
 
     #[test]
@@ -348,6 +393,12 @@ mod tests {
         assert_eq!(post(channels(&[CHANNEL])).status, 202);
         assert_eq!(post(None).status, 202);
         post(channels(&["another"])).names(400, "invalid-field", "ReplyChannel");
+        let by_scope = |channel: &str| {
+            let own = scopes(&["stepwarden/application", &format!("stepwarden/channel:{channel}")]);
+            fake.call_by(&Caller::by_scopes("shop", &own, Some(PREFIX)), "POST", "/orders", &[], body.clone())
+        };
+        assert_eq!(by_scope(CHANNEL).status, 202);
+        by_scope("another").names(400, "invalid-field", "ReplyChannel");
     }
 
     #[test]

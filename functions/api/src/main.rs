@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use api::{ApiConfig, Caller};
 use aws::config::{Config, Function};
-use aws::lambda::{self, Error};
+use aws::lambda::{self, Error, Identity};
 use aws::{ports::Ports, telemetry};
 
 #[tokio::main(flavor = "current_thread")]
@@ -19,8 +19,10 @@ async fn run() -> Result<(), Error> {
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
-    lambda::http_api(async |caller, request| {
-        api::handle(&ports, &api_config, &Caller::unrestricted(caller), request).await
+    let role_scopes = config.role_scopes;
+    lambda::http_api(async |Identity { name, scopes }, request| {
+        let caller = Caller::by_scopes(name, &scopes.unwrap_or_default(), role_scopes.as_deref());
+        api::handle(&ports, &api_config, &caller, request).await
     })
     .await
 }

@@ -67,9 +67,7 @@ pub(crate) async fn post(
     let state = task.process_state;
     let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take, step };
     let decides = matches!(action, Action::Approve | Action::Reject);
-    let can_erase = action != Action::Erase || ports.store().erases();
-    let refused =
-        if can_erase { command.refusal(&task, ports.environment().now()) } else { Some(Refused::CannotErase) };
+    let refused = command.refusal(&task, ports.environment().now());
     // It changes nothing.
     if refused == Some(Refused::AlreadyErased) {
         return Ok(taken(order_id, action, state));
@@ -310,16 +308,6 @@ mod tests {
         task.process_state = ProcessState::Compensated;
         fake.stores(task);
         fake.post(&path.replace("erase", "again"), &[], COMMAND).is_problem(409, "state-conflict");
-    }
-
-    #[test]
-    fn rule_46_a_deployment_whose_store_cannot_erase_says_so() {
-        let (fake, path) = order_in(ProcessState::Processed, "erase");
-        fake.cannot_erase.store(true, std::sync::atomic::Ordering::Relaxed);
-        let answer = fake.post(&path, &[], COMMAND);
-        answer.is_problem(409, "state-conflict");
-        assert!(answer.body["detail"].as_str().unwrap().starts_with("this deployment cannot erase orders"));
-        fake.queued_nothing();
     }
 
     #[test]

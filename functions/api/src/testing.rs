@@ -98,8 +98,6 @@ pub(crate) struct Fake {
     no_index: AtomicUsize,
     /// The store has no index of terms.
     no_terms: AtomicBool,
-    /// The store cannot erase.
-    pub(crate) cannot_erase: AtomicBool,
     /// Tasks read for lists.
     tasks_listed: AtomicUsize,
     /// The waits of `settled`, in milliseconds.

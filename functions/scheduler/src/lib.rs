@@ -4,12 +4,14 @@
 //! Many instances run at once. What must never happen here: a message is sent that does not follow from committed
 //! state; a lost conditional write is an error; a message counts that its sender may not send.
 
+mod erase;
+
 use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if};
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Dropped, Event, Verdict};
-use domain::message::{Delivery, SchedulerMessage};
+use domain::message::{Action, Delivery, SchedulerMessage};
 use domain::ports::{
     DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, HasDeadLetterRecords, SourceQueue,
 };
@@ -123,7 +125,12 @@ pub async fn schedule(
     let event = match &record.message {
         SchedulerMessage::Wake(wake) => Event::Wake { hops: wake.hops, redelivered },
         SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered },
-        SchedulerMessage::Command(command) => Event::Command { command, redelivered },
+        SchedulerMessage::Command(command) => {
+            if command.action == Action::Erase {
+                erase::others(ports, command).await?;
+            }
+            Event::Command { command, redelivered }
+        }
     };
     advance(ports, instance, record.message.order_id(), event).await
 }

@@ -60,6 +60,37 @@ def test_an_order_is_closed_as_it_is(console: Console, server: Server, inventory
     expect(console.page.locator("#actions").get_by_role("button")).to_have_count(0)
 
 
+def test_an_order_that_is_over_is_erased_once_its_id_was_typed(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, "erase")
+    console.open(f"#/order/{order['OrderID']}")
+    erase = console.page.get_by_role("button", name="Erase…")
+    expect(erase).to_have_count(0)
+    dialog = console.act("Close order…", reason="refunded to zoe quill")
+    dialog.get_by_role("button", name="Close order", exact=True).click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
+    holds = console.page.locator("#holds")
+    expect(holds).to_contain_text("erase")
+    dialog = console.act("Erase…", by="dpo", reason="asked for in letter 7")
+    expect(dialog).to_contain_text("Only an administrator may erase.")
+    confirm, button = dialog.get_by_label("The order's ID"), dialog.get_by_role("button", name="Erase", exact=True)
+    for wrong in ("", order["OrderID"][:-1], "another"):
+        confirm.fill(wrong)
+        button.click()
+        expect(dialog.locator("#dialog-result")).to_have_count(0)
+    assert "ErasedAt" not in server.get(f"/orders/{order['OrderID']}")
+    confirm.fill(order["OrderID"])
+    button.click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was erased at")
+    assert console.violations() == []
+    dialog.get_by_role("button", name="Close", exact=True).click()
+    expect(erase).to_have_count(0)
+    expect(console.page.get_by_role("row", name=re.compile("erased dpo asked for in letter 7"))).to_be_visible()
+    expect(console.page.locator("#view")).not_to_contain_text("zoe quill")
+    assert server.get(f"/orders/{order['OrderID']}/document")["Document"] == {}
+
+
 def test_a_note_is_written_and_the_order_taken_on(console: Console, server: Server, inventory: Inventory) -> None:
     order = stuck(server, inventory, "note")
     console.open(f"#/order/{order['OrderID']}")

@@ -105,6 +105,12 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     if function not in ("scheduler", "supervisor"):
         yield "UpdateItem on Tasks", hands.updates("Tasks")
         yield "PutEvents", hands.publishes()
+    # An order that is erased.
+    if function != "scheduler":
+        yield "UpdateItem on Orders", hands.updates("Orders")
+    yield "Scan of Index", hands.scans("Index")
+    yield "Scan of Memos", hands.scans("Memos")
+    yield "Scan of DeadLetters", hands.scans("DeadLetters")
     if function not in ("submission", "supervisor"):
         yield "PutItem on Orders", hands.puts("Orders")
         yield "PutItem on Tasks", hands.puts("Tasks")

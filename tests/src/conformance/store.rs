@@ -410,11 +410,6 @@ pub async fn rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_
     world.ports().dead_letter_records().record(dead_letter(1, 1)).await.unwrap();
     world.ports().dead_letter_records().record(dead_letter(2, 2)).await.unwrap();
     let erased = next(&last, |task| task.erased_at = Some(NOON));
-    if !store.erases() {
-        assert!(store.commit(&last, erased).await.is_err(), "it is refused, and nothing is half erased");
-        assert_eq!(*store.order(last.order_id).await.unwrap().unwrap(), order(1));
-        return;
-    }
     let erased = committed(store, &last, erased).await;
     assert_eq!(store.commit(&last, erased.clone()).await.unwrap(), Commit::Committed, "the answer was lost");
     assert_eq!(store.task(last.order_id).await.unwrap().unwrap(), erased);

@@ -16,8 +16,8 @@ const LOOK_EVERY_MS = 400;
 const LOOK_FOR_MS = 20_000;
 
 /** The buttons for the actions that the order's state allows. */
-export function buttons(task, changed) {
-  return Object.keys(ACTIONS)
+export function buttons(task, changed, actions = Object.keys(ACTIONS).filter((action) => action !== "erase")) {
+  return actions
     .filter((action) => allows(task, action))
     .map((action) =>
       h(
@@ -112,6 +112,7 @@ function question(it, action, submit, close) {
     action === "settle" ? stepAndOutput(it.task) : null,
     whoAndWhy("", undefined, action === "note" ? "Note" : undefined),
     action === "note" ? whoTakes(it.task) : null,
+    action === "erase" ? confirmation(it.task) : null,
     h(
       "div",
       { class: "buttons" },
@@ -127,6 +128,24 @@ function question(it, action, submit, close) {
       ),
       h("button", { type: "button", onclick: close }, "Leave it"),
     ),
+  );
+}
+
+/** The order's id, typed: what is erased cannot be brought back. */
+function confirmation({ OrderID }) {
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: "confirm" }, "The order's ID, to confirm"),
+    h("input", {
+      id: "confirm",
+      name: "confirm",
+      required: true,
+      pattern: OrderID,
+      title: "This is not the ID of this order.",
+      autocomplete: "off",
+      spellcheck: "false",
+    }),
   );
 }
 

@@ -1,7 +1,7 @@
 // One order: its situation, the allowed actions, its timeline, its steps, its history, and its document.
 
 import { buttons } from "./actions.js";
-import { get, getIfThere, getOnce } from "./api.js";
+import { forget, get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { copyButton, orderLink, shortId } from "./ids.js";
 import { fact, heading, json, panel, state, table, taken } from "./parts.js";
@@ -16,11 +16,16 @@ export const order = {
   title: ({ id }) => `Order ${shortId(id)}`,
   async load({ id }, signal) {
     const path = `orders/${encodeURIComponent(id)}`;
-    const [task, health, document] = await Promise.all([
+    let [task, health, document] = await Promise.all([
       get(path, signal),
       getIfThere("services", signal),
       getOnce(`${path}/document`, signal),
     ]);
+    // It was erased since the document was read.
+    if (task.ErasedAt && Object.keys(document?.Document ?? {}).length) {
+      forget(`${path}/document`);
+      document = await getOnce(`${path}/document`, signal);
+    }
     return { task, services: health?.Services ?? [], document };
   },
   render({ task, services, document }, { changed }) {
@@ -41,7 +46,7 @@ export const order = {
       panel("way", "Its way", timeline(task)),
       panel("steps", "Steps", steps(task)),
       panel("history", "Who did what", history(task)),
-      panel("holds", "What it holds", holds(task, document)),
+      panel("holds", "What it holds", holds(task, document, changed)),
     );
   },
 };
@@ -124,13 +129,14 @@ function history(task) {
   });
 }
 
-function holds(task, document) {
+function holds(task, document, changed) {
   const outputs = task.Steps.filter((step) => step.Output !== undefined);
   return [
     h(
       "dl",
       { class: "facts" },
       fact("Version", task.Version),
+      fact("Erased", task.ErasedAt && when(task.ErasedAt, "exact")),
       fact("Workflow", workflowLink(task.Workflow, task.WorkflowVersion)),
       document
         ? [
@@ -150,5 +156,6 @@ function holds(task, document) {
       h("h3", { "data-key": `output ${step.Name}` }, `Output of ${step.Name}`),
       json(step.Output, `The output of ${step.Name}`),
     ]),
+    h("div", { class: "buttons", id: "erasing" }, buttons(task, changed, ["erase"])),
   ];
 }

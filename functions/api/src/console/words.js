@@ -36,8 +36,10 @@ export const FATES = {
   Refused: "its sender may not send it, so nothing changed",
 };
 
-/** Whether an action is allowed. The API sends the list with the order. */
+/** Whether an action is allowed. The API sends the list with the order. An erase is no operator's action, so it is not in
+ * that list. */
 export function allows(task, action) {
+  if (action === "erase") return ["Processed", "Compensated", "Closed"].includes(task.ProcessState) && !task.ErasedAt;
   return (task.Actions ?? []).includes(action);
 }
 
@@ -66,6 +68,7 @@ export const ACTIONS = {
   settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
   note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
   close: { label: "Close order", title: "Close the order as it is", done: "closed", kind: "Entered", danger: true },
+  erase: { label: "Erase", title: "Erase the order's personal data", done: "erased", kind: "Erased", danger: true, ofOne: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
@@ -172,6 +175,12 @@ export function consequences(task, action) {
       return [
         "The order ends as Closed, and its steps stay as they are. No service is called, and nothing is undone.",
         "Only close what you have put right elsewhere, or what cannot be put right. This cannot be taken back.",
+      ];
+    case "erase":
+      return [
+        "The document, outputs, notes, reasons and names of people go. States, times and attempts stay.",
+        "Your name and reason stay: do not name the person there. Only an administrator may erase.",
+        "This cannot be taken back, and the order cannot be posted again.",
       ];
     case "again":
       return [

@@ -83,10 +83,6 @@ impl Store for Fake {
         Ok(self.numbers.lock().unwrap().clone())
     }
 
-    fn erases(&self) -> bool {
-        !self.cannot_erase.load(Ordering::Relaxed)
-    }
-
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         self.reach("store.settled")?;
         self.waits.lock().unwrap().push(wait_ms);

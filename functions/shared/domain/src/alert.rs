@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::message::CloudEvent;
+use crate::order::ERASED;
 use crate::ports::{
     Breaker, DeadLetterOutcome, DeadLetterRecord, Listed, OutageReason, Record, RecordKind, ServiceHealth, Shown,
 };
 use crate::situation::{explain, outage_text, outage_to_do, step_in_error};
 use crate::tally::Numbers;
-use crate::task::Task;
+use crate::task::{Quoted, Task};
 use crate::time::Timestamp;
 
 /// The time for which a cause must be gone before its alert ends, in milliseconds. So an order that is resubmitted and
@@ -107,6 +108,19 @@ impl Told {
     fn failed(&self, now: Timestamp) -> Self {
         let wait_ms = RETRY_MS.saturating_mul(1 << self.failures.min(16)).min(RETRY_MS_MAX);
         Self { failures: self.failures.saturating_add(1), not_before: Some(now.plus_ms(wait_ms)), ..self.clone() }
+    }
+}
+
+impl Alert {
+    /// The next record, without the text about an outage that may quote this order (rule 46). `None` if it has none.
+    #[must_use]
+    pub fn erased(&self, quoted: &Quoted) -> Option<Self> {
+        let quotes = self.cause.starts_with(Source::Services.prefix()) && quoted.covers(self.since, self.ended_at);
+        (quotes && *self.text != *ERASED).then(|| Self {
+            version: self.version + 1,
+            text: ERASED.into(),
+            ..self.clone()
+        })
     }
 }
 

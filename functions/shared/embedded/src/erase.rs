@@ -3,19 +3,25 @@
 //! The writer's connection overwrites what it deletes (`secure_delete`). Afterwards the writer empties the log, which has
 //! earlier versions of the pages.
 
+use std::sync::Arc;
+
 use domain::audit::Hash;
 use domain::id::OrderId;
-use domain::message::is_about;
+use domain::message::{CloudEvent, is_about};
 use domain::order::Order;
 use domain::ports::Memo;
+use domain::task::Quoted;
+use domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
 use crate::index;
 use crate::rows::{ReadError, json};
 
-/// Where the audit stream tells of an order. Found before the write, since only a look through all entries finds them.
+/// Where the audit stream tells of an order, or may quote it. Found before the write, since only a look through all
+/// entries finds them.
 #[derive(Debug)]
 pub(crate) struct Traces {
+    quoted: Quoted,
     entries: Vec<i64>,
     /// The last entry that was looked at.
     up_to: i64,
@@ -23,26 +29,39 @@ pub(crate) struct Traces {
 
 impl Traces {
     /// Looks through the entries on disk.
-    pub(crate) fn find(connection: &Connection, order_id: OrderId) -> std::result::Result<Self, ReadError> {
-        let mut found = Self { entries: Vec::new(), up_to: 0 };
+    pub(crate) fn find(
+        connection: &Connection,
+        order_id: OrderId,
+        quoted: Quoted,
+    ) -> std::result::Result<Self, ReadError> {
+        let mut found = Self { quoted, entries: Vec::new(), up_to: 0 };
         found.look_on(connection, order_id)?;
         Ok(found)
     }
 
     /// Looks through the later entries.
     fn look_on(&mut self, connection: &Connection, order_id: OrderId) -> Result<()> {
-        const SQL: &str = "SELECT seq, iif(instr(body, ?1) AND typeof(body) = 'text', body, NULL) FROM audit \
-                           WHERE seq > ?2 ORDER BY seq";
+        const SQL: &str = "SELECT seq, at, iif((instr(body, ?1) OR instr(body, '\"Record\":')) \
+                           AND typeof(body) = 'text', body, NULL) FROM audit WHERE seq > ?2 ORDER BY seq";
         let mut statement = connection.prepare_cached(SQL)?;
         let mut rows = statement.query(params![order_id.to_string(), self.up_to])?;
         while let Some(row) = rows.next()? {
             self.up_to = row.get(0)?;
-            let body = row.get_ref(1)?.as_str_or_null()?;
-            if body.is_some_and(|body| is_about(body, order_id) && !is_erase(body)) {
+            let at = Timestamp::from_epoch_ms(row.get(1)?);
+            let body = row.get_ref(2)?.as_str_or_null()?;
+            if body.is_some_and(|body| self.is_told_in(body, at, order_id)) {
                 self.entries.push(self.up_to);
             }
         }
         Ok(())
+    }
+
+    fn is_told_in(&self, body: &str, at: Timestamp, order_id: OrderId) -> bool {
+        let is_of_a_job = |job_id: &Arc<str>| body.contains(&format!(r#""Record":"job","Key":"{job_id}""#));
+        let is_of_an_outage = || body.contains(r#""Record":"service""#) && body.contains(r#"\"Problem\""#);
+        (is_about(body, order_id) && !is_erase(body))
+            || self.quoted.jobs().iter().any(is_of_a_job)
+            || (is_of_an_outage() && self.quoted.covers(at, Some(at)))
     }
 
     /// Puts its digest in the place of each entry.
@@ -65,15 +84,34 @@ impl Traces {
         erase_memos(connection, order_id)?;
         let id = order_id.to_string();
         connection.prepare_cached("DELETE FROM messages WHERE order_id = ?1")?.execute([&id])?;
-        for sql in ["DELETE FROM events WHERE instr(body, ?1)", "DELETE FROM letters WHERE instr(body, ?1)"] {
-            connection.prepare_cached(sql)?.execute([&id])?;
-        }
+        connection.prepare_cached("DELETE FROM letters WHERE instr(body, ?1)")?.execute([&id])?;
+        self.delete_events(connection, &id)?;
         delete_about(connection, order_id, "commands", "message_id")?;
         let dead_letters = delete_about(connection, order_id, "dead_letters", "letter_id")?;
-        let mut traces = Self { entries: self.entries.clone(), up_to: self.up_to };
+        let mut traces = Self { quoted: self.quoted.clone(), entries: self.entries.clone(), up_to: self.up_to };
         traces.look_on(connection, order_id)?;
         traces.forget(connection)?;
         Ok(dead_letters)
+    }
+
+    /// Deletes the events about the order, and those about an outage in its time.
+    fn delete_events(&self, connection: &Connection, order_id: &str) -> Result<()> {
+        const SQL: &str = "SELECT seq, instr(body, ?1), body FROM events \
+                           WHERE instr(body, ?1) OR instr(body, '\"type\":\"Service') OR instr(body, 'service/')";
+        let mut statement = connection.prepare_cached(SQL)?;
+        let mut rows = statement.query([order_id])?;
+        while let Some(row) = rows.next()? {
+            let (seq, place, body): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if place > 0 || serde_json::from_str(&body).is_ok_and(|event| self.may_be_quoted_by(&event)) {
+                connection.prepare_cached("DELETE FROM events WHERE seq = ?1")?.execute([seq])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_be_quoted_by(&self, event: &CloudEvent) -> bool {
+        let is_of_an_outage = event.kind.starts_with("Service") || event.subject.starts_with("service/");
+        is_of_an_outage && self.quoted.covers(event.time, Some(event.time))
     }
 }
 

@@ -71,7 +71,8 @@ impl Store for EngineStore {
         let (order_id, version_before) = (before.order_id, before.version);
         let traces = match (before.erased_at, after.erased_at) {
             (None, Some(_)) => {
-                let find = move |connection: &rusqlite::Connection| Traces::find(connection, order_id);
+                let quoted = before.quoted();
+                let find = move |connection: &rusqlite::Connection| Traces::find(connection, order_id, quoted);
                 Some(self.core.readers.read("store.commit", find).await?)
             }
             _ => None,
@@ -117,10 +118,6 @@ impl Store for EngineStore {
         }
         last.reached(OPERATION).await?;
         Ok(expired.len())
-    }
-
-    fn erases(&self) -> bool {
-        true
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {

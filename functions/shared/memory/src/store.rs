@@ -85,10 +85,6 @@ impl Store for Memory {
         })
     }
 
-    fn erases(&self) -> bool {
-        true
-    }
-
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut State| {

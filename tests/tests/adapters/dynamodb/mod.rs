@@ -1,6 +1,7 @@
 //! The DynamoDB ports with faults on the network, and their costs.
 
 mod commit;
+mod erase;
 mod insert;
 mod lists;
 pub(crate) mod local;

@@ -43,6 +43,8 @@ pub(crate) struct Way {
 #[derive(Debug, Default)]
 struct State {
     to_happen: VecDeque<(&'static str, Happens)>,
+    /// The requests that still arrive.
+    passes: Option<usize>,
     sent: Vec<Sent>,
 }
 
@@ -58,6 +60,11 @@ impl Way {
     /// Applies this fault to the next request of this operation that has no fault yet.
     pub(crate) fn let_happen(&self, operation: &'static str, happens: Happens) {
         self.state.lock().unwrap().to_happen.push_back((operation, happens));
+    }
+
+    /// Only this many further requests arrive; without a number all do. The others are refused at once.
+    pub(crate) fn passes(&self, requests: Option<usize>) {
+        self.state.lock().unwrap().passes = requests;
     }
 
     /// The sent requests, oldest first.
@@ -104,8 +111,11 @@ impl HttpConnector for Connector {
         let happens = {
             let mut state = self.state.lock().unwrap();
             state.sent.push(Sent { operation: operation.clone(), body });
+            let passes = state.passes;
+            state.passes = passes.map(|passes| passes.saturating_sub(1));
             let place = state.to_happen.iter().position(|(of, _)| *of == operation);
-            place.and_then(|place| state.to_happen.remove(place)).map(|(_, happens)| happens)
+            let happens = place.and_then(|place| state.to_happen.remove(place)).map(|(_, happens)| happens);
+            happens.or_else(|| (passes == Some(0)).then(|| failure(400, "AccessDeniedException")))
         };
         let passed_on = match happens {
             None | Some(Happens::AnswerLost) => Some(self.to.call(request)),

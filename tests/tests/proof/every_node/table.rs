@@ -241,7 +241,7 @@ fn methods_of_ports() -> BTreeSet<String> {
 fn calls(port: &str, method: &str) -> Vec<String> {
     let names = |name: fn(RecordKind) -> &'static str| RecordKind::ALL.map(|kind| name(kind).to_owned());
     match (port, method) {
-        // Alerts are always read as a list.
+        // An alert is read by itself only after a lost write.
         ("records", "get") => names(RecordKind::get).into_iter().filter(|name| name != "alerts.alert").collect(),
         ("records", "put") => names(RecordKind::put).into(),
         // The number of memos is too large for a list, and there is one deployment.
@@ -249,8 +249,6 @@ fn calls(port: &str, method: &str) -> Vec<String> {
             let is_listed = |name: &String| name != "memos.memos" && name != "definitions.deployments";
             names(RecordKind::list).into_iter().filter(is_listed).collect()
         }
-        // It asks nothing of the store.
-        ("store", "erases") => Vec::new(),
         ("deadletterrecords", "record") => vec!["letters.record".to_owned()],
         ("deadletterrecords", "newest") => vec!["letters.letters".to_owned()],
         _ => vec![format!("{port}.{method}")],

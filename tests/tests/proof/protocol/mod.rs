@@ -5,6 +5,7 @@ mod agents;
 mod bounds;
 mod commit_then_send;
 mod compensation;
+mod erase;
 mod notices;
 mod operator;
 mod replies;

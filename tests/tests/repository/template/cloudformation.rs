@@ -121,6 +121,12 @@ impl Template {
         if let Some(inner) = condition.get("Fn::Not") {
             return !self.holds(&inner[0]);
         }
+        if let Some(all) = condition.get("Fn::And") {
+            return all.as_array().unwrap().iter().all(|condition| self.holds(condition));
+        }
+        if let Some(name) = condition["Condition"].as_str() {
+            return self.holds(self.get(&format!("/Conditions/{name}")));
+        }
         let equals = &condition["Fn::Equals"];
         self.text(&equals[0]) == self.text(&equals[1])
     }

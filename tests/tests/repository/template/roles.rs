@@ -85,16 +85,41 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supe
     assert_eq!(who(&template, &["dynamodb:PutItem"], "TasksTable"), ["SubmissionRole", "SupervisorRole"]);
     assert_eq!(who(&template, &["dynamodb:PutItem"], "IndexTable"), ["SubmissionRole", "SupervisorRole"]);
     assert_eq!(who(&template, &["dynamodb:Query"], "IndexTable"), ["ApiRole"]);
-    assert_eq!(who(&template, &change, "OrdersTable"), [""; 0]);
+    // An order that is erased.
+    assert_eq!(who(&template, &change, "OrdersTable"), ["SchedulerRole"]);
     assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SupervisorRole"]);
     let delete = ["dynamodb:DeleteItem", "dynamodb:BatchWriteItem"];
-    for table in ["TasksTable", "DeadLettersTable", "ServicesTable", "MemosTable"] {
+    for table in ["TasksTable", "ServicesTable", "MemosTable"] {
         assert_eq!(who(&template, &delete, table), [""; 0], "{table}");
     }
     // What is left of an order whose task has expired.
-    for table in ["OrdersTable", "IndexTable"] {
-        assert_eq!(who(&template, &delete, table), ["SupervisorRole"], "{table}");
-    }
+    assert_eq!(who(&template, &delete, "OrdersTable"), ["SupervisorRole"]);
+    assert_eq!(who(&template, &delete, "IndexTable"), ["SchedulerRole", "SubmissionRole", "SupervisorRole"]);
+}
+
+#[test]
+fn rule_46_the_scheduler_reaches_what_other_tables_have_of_an_erased_order_and_nothing_more_of_them() {
+    let template = Template::main();
+    let allowed = |table: &str| -> Vec<String> {
+        let rights = rights(&template).into_iter();
+        let own = rights.filter(|(role, action, on)| {
+            *role == "SchedulerRole" && action.starts_with("dynamodb:") && names(on).iter().any(|name| name == table)
+        });
+        let actions: BTreeSet<String> = own.map(|(_, action, _)| action.replace("dynamodb:", "")).collect();
+        actions.into_iter().collect()
+    };
+    assert_eq!(allowed("OrdersTable"), ["GetItem", "UpdateItem"]);
+    assert_eq!(allowed("IndexTable"), ["DeleteItem"]);
+    assert_eq!(allowed("MemosTable"), ["GetItem", "PutItem"]);
+    assert_eq!(allowed("DeadLettersTable"), ["DeleteItem", "PutItem", "Query"]);
+    assert_eq!(allowed("ServicesTable"), ["GetItem", "PutItem", "Scan"]);
+    assert_eq!(allowed("JobsTable"), ["DeleteItem", "GetItem", "PutItem", "Query"]);
+    assert_eq!(allowed("LeasesTable"), [""; 0]);
+    assert_eq!(allowed("NumbersTable"), [""; 0]);
+    let submission = rights(&template)
+        .into_iter()
+        .filter(|(role, action, _)| *role == "SubmissionRole" && action == "dynamodb:DeleteItem");
+    assert_eq!(submission.flat_map(|(.., on)| names(&on)).collect::<Vec<_>>(), ["IndexTable"]);
 }
 
 #[test]
@@ -199,10 +224,10 @@ fn secrets_are_read_by_agents_alone_and_only_those_that_the_deployment_names() {
 }
 
 #[test]
-fn whole_tables_are_read_by_api_and_supervisor_alone_and_only_small_ones() {
+fn whole_tables_are_read_by_api_scheduler_and_supervisor_alone_and_only_small_ones() {
     let template = Template::main();
     assert_eq!(who(&template, &["dynamodb:Scan"], "LeasesTable"), ["ApiRole"]);
-    assert_eq!(who(&template, &["dynamodb:Scan"], "ServicesTable"), ["ApiRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &["dynamodb:Scan"], "ServicesTable"), ["ApiRole", "SchedulerRole", "SupervisorRole"]);
     let scans = rights(&template).into_iter().filter(|(_, action, _)| action == "dynamodb:Scan");
     let scanned: BTreeSet<String> = scans.flat_map(|(_, _, resource)| names(&resource)).collect();
     assert_eq!(scanned, ["LeasesTable", "ServicesTable"].map(str::to_owned).into());

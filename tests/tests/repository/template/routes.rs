@@ -1,6 +1,6 @@
 //! The HTTP API: the callers' permissions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
         None => Value::Null,
     };
     let routes = template.of_kind("AWS::ApiGatewayV2::Route").into_iter();
-    let found = routes.filter(|route| route.properties["AuthorizationScopes"] == scopes);
+    // Without roles.
+    let found = routes.filter(|route| route.properties["AuthorizationScopes"]["Fn::If"][2] == scopes);
     found.map(|route| route.properties["RouteKey"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -60,6 +61,58 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
     assert_eq!(routes(&template, None), all(&open));
 }
 
+/// The roles that the gateway admits to a route.
+fn admitted(template: &Template, key: &str) -> Option<BTreeSet<String>> {
+    let routes = template.of_kind("AWS::ApiGatewayV2::Route").into_iter();
+    let route = routes.into_iter().find(|route| route.properties["RouteKey"] == key).unwrap();
+    let branches = &route.properties.get("AuthorizationScopes")?["Fn::If"];
+    assert_eq!(branches[0], "HasRoles", "{key}");
+    let place: Vec<&str> = branches[1]["Fn::FindInMap"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let scopes = template.get(&format!("/Mappings/{}", place.join("/")));
+    let role = |scope: &Value| scope.as_str().unwrap().strip_prefix("stepwarden/").unwrap().to_owned();
+    Some(scopes.as_array().unwrap().iter().map(role).collect())
+}
+
+#[test]
+fn rule_42_the_gateway_admits_to_each_route_the_roles_that_the_api_lets_make_one_of_its_calls() {
+    const ROLES: [&str; 5] = ["application", "viewer", "operator", "approver", "administrator"];
+    let template = Template::main();
+    let text = std::fs::read_to_string(root().join("functions/api/README.md")).unwrap();
+    let text = text.split("## Roles").nth(1).unwrap();
+    let mut calls: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in text.lines().filter(|line| line.starts_with("| `")).take_while(|row| row.matches(" |").count() == 6) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let names: Vec<&str> = cells[0].split('`').skip(1).step_by(2).collect();
+        let (method, first) = names[0].split_once(' ').unwrap();
+        for path in std::iter::once(first).chain(names[1..].iter().copied()) {
+            let (above, word) = path.rsplit_once('/').unwrap();
+            let is_action = method == "POST" && above.ends_with('}') && !word.starts_with('{');
+            let key = if is_action { format!("{method} {above}/{{action}}") } else { format!("{method} {path}") };
+            let roles = ROLES.iter().zip(&cells[1..]).filter(|(_, cell)| !cell.is_empty());
+            calls.entry(key).or_default().extend(roles.map(|(role, _)| (*role).to_owned()));
+        }
+    }
+    assert!(calls.len() > 20, "{calls:?}");
+    for (key, roles) in calls {
+        assert_eq!(admitted(&template, &key), Some(roles), "{key}");
+    }
+    for open in ["GET /health", "POST /callbacks/{token}", "POST /webhooks/{agent}"] {
+        assert_eq!(admitted(&template, open), None, "{open}");
+    }
+}
+
+#[test]
+fn rule_42_roles_are_off_until_a_deployment_switches_them_on_and_need_tokens() {
+    let template = Template::main();
+    assert_eq!(*template.get("/Parameters/JwtRoles/Default"), "false");
+    let is_on = json!({"Fn::And": [{"Condition": "UsesJwt"}, {"Fn::Equals": [{"Ref": "JwtRoles"}, "true"]}]});
+    assert_eq!(*template.get("/Conditions/HasRoles"), is_on);
+    let variable = &template.resource("Api").properties["Environment"]["Variables"]["ROLE_SCOPES"];
+    assert_eq!(*variable, json!({"Fn::If": ["HasRoles", "stepwarden/", {"Ref": "AWS::NoValue"}]}));
+    let needs = template.get("/Rules/JwtRolesNeedJwt/Assertions/0/Assert");
+    assert_eq!(*needs, json!({"Fn::Equals": [{"Ref": "Auth"}, "JWT"]}));
+}
+
 #[test]
 fn a_route_with_a_scope_always_wants_to_know_who_calls() {
     let template = Template::main();
@@ -93,7 +146,16 @@ fn an_application_may_not_call_what_an_operator_may() {
         calls("OperatorPolicy"),
         [
             "GET/*",
-            "POST/orders/*",
+            "POST/orders/*/resubmit",
+            "POST/orders/*/cancel",
+            "POST/orders/*/pause",
+            "POST/orders/*/resume",
+            "POST/orders/*/settle",
+            "POST/orders/*/note",
+            "POST/orders/*/close",
+            "POST/orders/*/approve",
+            "POST/orders/*/reject",
+            "POST/orders/*/again",
             "POST/bulk",
             "POST/bulk/*",
             "POST/services/*",
@@ -101,6 +163,7 @@ fn an_application_may_not_call_what_an_operator_may() {
             "POST/configuration"
         ]
     );
+    assert_eq!(calls("AdministratorPolicy"), ["POST/orders/*/erase"]);
 }
 
 #[test]

@@ -70,6 +70,8 @@ pub struct Config {
     pub senders: Option<Senders>,
     /// The names of members whose values the API hides.
     pub redacted: Vec<Arc<str>>,
+    /// How the scopes of tokens begin that are roles (rule 42). `None`: scopes are no roles.
+    pub role_scopes: Option<Arc<str>>,
     /// The source queue of each dead-letter queue, by the dead-letter queue's ARN. Empty except for
     /// [`Function::Supervisor`].
     pub dead_letter_queues: BTreeMap<Arc<str>, SourceQueue>,
@@ -164,6 +166,7 @@ impl Config {
             Function::Api | Function::Submission | Function::Agents | Function::Supervisor => None,
         };
         let redacted = redacted(&mut reader);
+        let role_scopes = reader.optional("ROLE_SCOPES");
         reader.finish(Self {
             access,
             tables,
@@ -176,6 +179,7 @@ impl Config {
             services,
             senders,
             redacted,
+            role_scopes,
             dead_letter_queues,
         })
     }

@@ -35,6 +35,19 @@ pub(super) fn change(before: &Task, after: &Task) -> Change {
     change.end()
 }
 
+/// The update that turns one item into another, if this member of it is still the same. It removes what `after` does not
+/// have, also attributes that this version does not know.
+pub(super) fn replacement(before: &Item, after: &Item, same: &str) -> Change {
+    let mut draft = Draft::new(before, after, Steps::Whole);
+    let name = draft.name(same);
+    let seen = before.get(same).map(|seen| draft.value(seen.clone()));
+    draft.conditions.push(match seen {
+        Some(seen) => format!("{name}={seen}"),
+        None => format!("attribute_not_exists({name})"),
+    });
+    draft.end()
+}
+
 /// The form in which changed steps are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Steps {

@@ -10,7 +10,7 @@ use super::change::{Change, change};
 use super::record::{Item, Reader, Unreadable, text};
 use crate::sdk_error::{chain, port_error};
 
-const OPERATION: &str = "store.commit";
+pub(super) const OPERATION: &str = "store.commit";
 
 impl Dynamo {
     /// Writes the difference between `before` and `after`, if the stored version is still that of `before` (rule 1).
@@ -55,7 +55,7 @@ impl Dynamo {
 }
 
 /// Whether the stored task has this version and was written by the same change.
-fn is_version(stored: &Item, task: &Task) -> bool {
+pub(super) fn is_version(stored: &Item, task: &Task) -> bool {
     version_of(stored).is_ok_and(|version| version == (task.version, task.nonce))
 }
 

@@ -10,7 +10,7 @@ use super::schema::SETTLED;
 use crate::sdk_error::port_error;
 
 /// The key that all dead letters share.
-const KIND: &str = "letter";
+pub(super) const KIND: &str = "letter";
 /// The attribute with the body of an undecodable dead letter.
 const BODY: &str = "Body";
 /// The retention time of a record, in milliseconds: 90 days.

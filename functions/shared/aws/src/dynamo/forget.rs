@@ -6,7 +6,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::ports::PortError;
 use domain::tally::Batch;
 use domain::task::Task;
-use futures_util::future::try_join_all;
 
 use super::Dynamo;
 use super::record::{Item, TERMS, text, time};
@@ -38,12 +37,7 @@ impl Dynamo {
         let Some(order) = found.item.filter(|order| order.get("SubmittedAt") == Some(&submitted_at)) else {
             return Ok(());
         };
-        let terms = terms_of(&order).map(async |term| {
-            let request = self.client().delete_item().table_name(&self.tables().index).key("Term", term.clone());
-            let deleted = request.key("OrderID", id.clone()).send().await;
-            deleted.map(drop).map_err(|error| port_error(OPERATION, &error))
-        });
-        try_join_all(terms).await?;
+        self.delete_terms(OPERATION, task.order_id, terms_of(&order)).await?;
         let request = self.client().delete_item().table_name(table).key("OrderID", id.clone());
         let request = request.condition_expression("SubmittedAt = :submitted");
         match request.expression_attribute_values(":submitted", submitted_at).send().await {
@@ -58,6 +52,7 @@ impl Dynamo {
     }
 }
 
-fn terms_of(order: &Item) -> impl Iterator<Item = &AttributeValue> {
-    order.get(TERMS).and_then(|terms| terms.as_l().ok()).into_iter().flatten()
+/// The terms of an order that is stored.
+pub(super) fn terms_of(order: &Item) -> Vec<AttributeValue> {
+    order.get(TERMS).and_then(|terms| terms.as_l().ok()).cloned().unwrap_or_default()
 }

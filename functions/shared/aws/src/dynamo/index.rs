@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
@@ -29,6 +30,21 @@ impl Dynamo {
             put.map(drop).map_err(|error| port_error(KEEP, &error))
         });
         try_join_all(puts).await.map(drop)
+    }
+
+    /// Takes an order out of the index. Twice is once.
+    pub(super) async fn delete_terms(
+        &self,
+        operation: &'static str,
+        order_id: OrderId,
+        terms: impl IntoIterator<Item = AttributeValue>,
+    ) -> Result<(), PortError> {
+        let deletes = terms.into_iter().map(async |term| {
+            let delete = self.client().delete_item().table_name(&self.tables().index).key("Term", term);
+            let deleted = delete.key("OrderID", text(order_id.to_string())).send().await;
+            deleted.map(drop).map_err(|error| port_error(operation, &error))
+        });
+        try_join_all(deletes).await.map(drop)
     }
 
     /// The orders of a term, the newest first: ids begin with the time at which they were made, unless they follow from

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
-use domain::order::Order;
+use domain::order::{ERASED, Order};
 use domain::ports::{Inserted, PortError};
 use domain::task::Task;
 use sha2::{Digest, Sha256};
@@ -103,6 +103,12 @@ impl Dynamo {
             None => self.fingerprint(order).await?,
         };
         match fingerprint {
+            // The document was written into the index before.
+            Some(fingerprint) if fingerprint == ERASED => {
+                let terms = order.terms.iter().map(|term| text(term.text()));
+                self.delete_terms(OPERATION, order.order_id, terms).await?;
+                Ok(Inserted::Same)
+            }
             Some(fingerprint) if *fingerprint == *order.fingerprint => Ok(Inserted::Same),
             Some(_) => Ok(Inserted::Different),
             // Either the order was deleted just now, or a task exists without its order.

@@ -13,6 +13,7 @@ mod change;
 mod commit;
 mod dead_letters;
 mod due;
+mod erase;
 mod forget;
 mod index;
 mod insert;

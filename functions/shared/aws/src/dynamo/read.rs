@@ -52,7 +52,7 @@ impl Dynamo {
         Ok(order.map(Arc::new))
     }
 
-    async fn read(
+    pub(super) async fn read(
         &self,
         operation: &'static str,
         table: &str,

@@ -57,7 +57,7 @@ impl Records for Dynamo {
 }
 
 impl Dynamo {
-    async fn put_record<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+    pub(super) async fn put_record<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         let operation = R::KIND.put();
         let body = serde_json::to_string(record).map_err(|error| PortError::refused(operation, error))?;
         let nonce = bytes(&self.random().to_be_bytes());

@@ -28,9 +28,8 @@ impl Store for Dynamo {
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        // The API refuses it before.
-        if before.erased_at != after.erased_at {
-            return Err(PortError::refused("store.commit", "this store cannot erase orders (rule 46)"));
+        if before.erased_at.is_none() && after.erased_at.is_some() {
+            return self.erase(before, &after).await;
         }
         self.replace(before, &after).await
     }

@@ -42,7 +42,7 @@ where
     M: DeserializeOwned,
     OfBatch: Fn(Vec<Delivery<M>>) -> Batching,
     Batching: Future<Output = Failures>,
-    OfRequest: Fn(String, Request<Bytes>) -> Requesting,
+    OfRequest: Fn(http_api::Identity, Request<Bytes>) -> Requesting,
     Requesting: Future<Output = Response<Bytes>>,
 {
     let (of_batch, of_request) = (&of_batch, &of_request);
@@ -59,7 +59,7 @@ where
     M: DeserializeOwned,
     OfBatch: Fn(Vec<Delivery<M>>) -> Batching,
     Batching: Future<Output = Failures>,
-    OfRequest: Fn(String, Request<Bytes>) -> Requesting,
+    OfRequest: Fn(http_api::Identity, Request<Bytes>) -> Requesting,
     Requesting: Future<Output = Response<Bytes>>,
 {
     let shape: Shape<'_> = read(payload, "a batch of an SQS queue or a request of an HTTP API")?;
@@ -78,8 +78,8 @@ mod tests {
     async fn answered(event: &Value) -> Result<Value, Error> {
         let payload = serde_json::value::to_raw_value(event).unwrap();
         let fails = async |batch: Vec<Delivery<u32>>| Failures(batch.into_iter().map(|one| one.receipt).collect());
-        let echo = async |caller: String, request: Request<Bytes>| {
-            Response::new(Bytes::from(format!("{caller} {} {}", request.method(), request.uri())))
+        let echo = async |caller: http_api::Identity, request: Request<Bytes>| {
+            Response::new(Bytes::from(format!("{} {} {}", caller.name, request.method(), request.uri())))
         };
         let answer = answer(&payload, &Invocation::for_test(60_000), &fails, &echo).await;
         answer.map(|answer| serde_json::to_value(answer).unwrap())

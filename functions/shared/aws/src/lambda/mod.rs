@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub use lambda_runtime::Error;
 
 pub use both::queue_and_http_api;
-pub use http_api::http_api;
+pub use http_api::{Identity, http_api};
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};
 pub use queue::{batch, queue, queue_with_senders};

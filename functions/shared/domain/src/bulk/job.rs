@@ -11,6 +11,7 @@ use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::{Action, Priority};
+use crate::order::ERASED;
 use crate::ports::{Listed, Record, RecordKind, Shown};
 use crate::task::{ProcessState, Task, What, bulk_mark};
 use crate::time::Timestamp;
@@ -383,6 +384,23 @@ impl Job {
         }
         let state = JobState::Cancelled(format!("by {by}: {why}").into());
         Ok(Self { version: self.version + 1, state, since: now, ..self.clone() })
+    }
+
+    /// The next record, without the reasons that operators gave (rule 46). `None` if it has none. Its operators stay.
+    #[must_use]
+    pub fn erased(&self) -> Option<Self> {
+        let without = |text: &Arc<str>| match text.split_once(": ") {
+            Some((by, _)) => format!("{by}: {ERASED}").into(),
+            None => text.clone(),
+        };
+        let mut state = self.state.clone();
+        if let JobState::Cancelled(text) = &mut state {
+            *text = without(text);
+        }
+        let started_by = self.started_by.as_ref().map(without);
+        let spec = Spec { reason: ERASED.into(), ..self.spec.clone() };
+        let is_new = (&spec, &state, &started_by) != (&self.spec, &self.state, &self.started_by);
+        is_new.then(|| Self { version: self.version + 1, spec, state, started_by, ..self.clone() })
     }
 
     /// The time in which an order begun in the job's state must be settled, in milliseconds.

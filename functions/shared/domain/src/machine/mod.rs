@@ -282,9 +282,6 @@ pub enum Refused {
     /// Its personal data are gone already.
     #[error("the order is erased already")]
     AlreadyErased,
-    /// The store of this deployment cannot erase.
-    #[error("this deployment cannot erase orders: only `stepwarden serve` can")]
-    CannotErase,
     /// Only a compensated order can be posted again.
     #[error("only an order that is Compensated, and not erased, can be posted again")]
     NotCompensated,
@@ -316,7 +313,6 @@ impl Refused {
             Self::NeedsApproval => "NeedsApproval",
             Self::NotOver => "NotOver",
             Self::AlreadyErased => "AlreadyErased",
-            Self::CannotErase => "CannotErase",
             Self::NotCompensated => "NotCompensated",
         }
     }

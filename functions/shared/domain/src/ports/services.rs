@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::{Listed, Record, RecordKind, Shown};
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::order::ERASED;
+use crate::task::Quoted;
 use crate::time::Timestamp;
 
 /// The health of a remote service.
@@ -67,6 +69,16 @@ impl ServiceHealth {
             outage: None,
             ..self.clone()
         }
+    }
+
+    /// The next record, without the texts of outages that may quote this order (rule 46). `None` if there are none.
+    #[must_use]
+    pub fn erased(&self, quoted: &Quoted) -> Option<Self> {
+        let mut next = Self { version: self.version + 1, ..self.clone() };
+        let outages = next.outage.iter_mut().chain(&mut next.unsent);
+        let texts = outages.filter(|outage| quoted.covers(outage.since, None) && *outage.problem != *ERASED);
+        let found = texts.map(|outage| outage.problem = ERASED.into()).count();
+        (found > 0).then_some(next)
     }
 
     /// The next record, after an operator said that the rejections are right: they count until most answers are no

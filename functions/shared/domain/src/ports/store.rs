@@ -32,8 +32,8 @@ pub trait Store: Send + Sync {
     fn task(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 
     /// Replaces `before` by `after`, if the stored version is still that of `before`. Returns only once the change is
-    /// durable. If `after` is the first version with `erased_at`, the same write removes the personal data of the order
-    /// from all that this store keeps (rule 46). A repeat that meets its own nonce has succeeded (rule 3).
+    /// durable. If `after` is the first version with `erased_at`, the personal data of the order are gone from all that
+    /// this store keeps (rule 46): a store of several tables writes this version last. A repeat that meets its own nonce has succeeded (rule 3).
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
@@ -95,11 +95,6 @@ pub trait Store: Send + Sync {
     /// [`PortError`] if it is not known whether all of them are deleted; the next run finds the rest.
     fn forget_expired(&self, _now: Timestamp, _limit: usize) -> impl Future<Output = Result<usize, PortError>> + Send {
         ready(Ok(0))
-    }
-
-    /// Whether it can erase orders (rule 46).
-    fn erases(&self) -> bool {
-        false
     }
 
     /// What happened since a time, in spans of this length. `None`: this store keeps no tally (rule 26).

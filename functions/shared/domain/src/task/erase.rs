@@ -1,9 +1,56 @@
 //! A task without personal data (rule 46).
 
-use super::{ProcessState, Reason, Task, Transition, What, bulk_mark};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{ProcessState, Reason, Task, Transition, What, bulk_mark, bulk_of};
 use crate::order::ERASED;
+use crate::time::Timestamp;
+
+/// A call that its agent gave up may end this much later than its order, in milliseconds.
+const LATE_MS: u64 = 60 * 60 * 1_000;
+
+/// Where records that are not about one order may quote an order: the time in which, and the bulk jobs that acted on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quoted {
+    from: Timestamp,
+    until: Timestamp,
+    jobs: BTreeSet<Arc<str>>,
+}
+
+impl Quoted {
+    /// Whether a text of this time may quote the order. Without an end it is still there.
+    #[must_use]
+    pub fn covers(&self, since: Timestamp, until: Option<Timestamp>) -> bool {
+        since <= self.until && until.is_none_or(|until| self.from <= until)
+    }
+
+    /// The bulk jobs that acted on the order.
+    #[must_use]
+    pub const fn jobs(&self) -> &BTreeSet<Arc<str>> {
+        &self.jobs
+    }
+}
 
 impl Task {
+    /// Where records of others may quote this order. It is asked before the order is erased.
+    #[must_use]
+    pub fn quoted(&self) -> Quoted {
+        let (first, last) = (self.history.first(), self.history.last());
+        let job = |line: &Transition| {
+            if let What::Resubmitted { bulk: Some(job_id) } = &line.what {
+                return Some(job_id.clone());
+            }
+            bulk_of(line.why.as_deref()?).map(Into::into)
+        };
+        let jobs = self.history.iter().filter_map(job);
+        Quoted {
+            from: first.map_or(Timestamp::from_epoch_ms(0), |line| line.at),
+            until: last.map_or(Timestamp::from_epoch_ms(i64::MAX), |line| line.at.plus_ms(LATE_MS)),
+            jobs: jobs.collect(),
+        }
+    }
+
     /// Removes all that a person or a service wrote: texts, outputs, and the names of people. Ids, states, times, codes,
     /// attempts and the submitter stay.
     pub fn erase(&mut self) {

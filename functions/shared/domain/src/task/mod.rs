@@ -19,6 +19,7 @@ use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
+pub use erase::Quoted;
 pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
 pub use step::{Approvers, Direction, Step, StepError, StepState};
 pub use watch::Watch;

@@ -4,12 +4,14 @@ use std::fs;
 use std::sync::Arc;
 
 use domain::audit::Verifier;
+use domain::backoff::{Backoff, BackoffPolicy};
+use domain::bulk::{DryRun, Job};
 use domain::index::Term;
 use domain::message::{Action, CloudEvent, Command, Outcome, Priority, SchedulerMessage};
 use domain::order::AgainOf;
 use domain::ports::{
     Commit, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Events, HasDeadLetterRecords, HasEvents,
-    HasRecords, HasStore, Inserted, Memo, MemoState, Records, Seen, Store,
+    HasRecords, HasStore, Inserted, Memo, MemoState, Records, Seen, ServiceHealth, Store,
 };
 use domain::task::{ProcessState, StepError, What};
 use rusqlite::params;
@@ -221,4 +223,71 @@ async fn rule_46_a_reader_of_the_log_delays_only_that_it_is_emptied() {
     reader.execute_batch("COMMIT").unwrap();
     submit(&engine, 100..101).await;
     assert_eq!(told_of(directory.path()), Vec::<u64>::new());
+}
+
+#[tokio::test]
+async fn rule_46_what_may_quote_an_erased_order_goes_from_the_audit_stream_and_the_events() {
+    const JOB: &str = "01932b6d0c5f-0123456789abcdef";
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    ended(&engine, 1).await;
+    let (person, other) = (person(1), person(2));
+    // The writer's clock is the machine's.
+    next(&engine, 1, |task| {
+        task.history[0].at = Timestamp::from_epoch_ms(0);
+        line(task, &format!("bulk {JOB}: {person}"));
+        task.history.last_mut().unwrap().at = Timestamp::from_epoch_ms(1 << 42);
+    })
+    .await;
+    let job = |id: &str, reason: &str| {
+        let spec = serde_json::from_str(&format!(r#"{{"By":"ada","Reason":"{reason}"}}"#)).unwrap();
+        Job::plan(id.into(), spec, DryRun::default(), now()).unwrap()
+    };
+    let outage = format!(r#"{{"Reason":"failing","Problem":"{person}","Since":"{}"}}"#, now());
+    let health = format!(
+        r#"{{"Service":"payment","Version":1,"State":"Open","FailuresInARow":5,"Until":"{0}","Since":"{0}",
+            "Backoff":{1},"Outage":{outage}}}"#,
+        now(),
+        json_of_a_backoff(),
+    );
+    let health: ServiceHealth = serde_json::from_str(&health).unwrap();
+    let records = engine.records();
+    let first = Seen::nothing(now());
+    for job in [job(JOB, &person), job("another", &other)] {
+        records.put(first, &job).await.unwrap();
+    }
+    records.put(first, &health).await.unwrap();
+    let event = |kind: &str, subject: &str, text: &str| CloudEvent {
+        specversion: "1.0".into(),
+        id: format!("{kind} {subject}").into(),
+        source: "stepwarden".into(),
+        kind: kind.into(),
+        subject: subject.into(),
+        time: now(),
+        datacontenttype: "application/json".into(),
+        data: Json::of(&text),
+    };
+    engine.events().publish(event("ServiceMisconfigured", "payment", &person)).await.unwrap();
+    engine.events().publish(event("AlertBegan", "service/payment/failing", &person)).await.unwrap();
+    engine.events().publish(event("AlertBegan", "order/rejected/a", &other)).await.unwrap();
+    // As the scheduler does it, before the order is erased.
+    let seen = Seen::version(1, now());
+    let quoted = engine.store().task(order(1).order_id).await.unwrap().unwrap().quoted();
+    records.put(seen, &health.erased(&quoted).unwrap()).await.unwrap();
+    records.put(seen, &job(JOB, &person).erased().unwrap()).await.unwrap();
+    erase(&engine, 1).await;
+    assert_eq!(told_of(directory.path()), [2]);
+    let mut verifier = Verifier::default();
+    for entry in audit(directory.path(), None).unwrap() {
+        let entry = entry.unwrap();
+        verifier.next(entry.seq, entry.hash, entry.digest()).unwrap();
+    }
+    let file = other_program(directory.path());
+    assert_eq!(count(&file, "SELECT count(*) FROM events"), 1);
+    assert_eq!(count(&file, "SELECT count(*) FROM audit WHERE instr(body, 'another')"), 1);
+}
+
+fn json_of_a_backoff() -> String {
+    let policy = BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true };
+    serde_json::to_string(&Backoff::new(policy)).unwrap()
 }

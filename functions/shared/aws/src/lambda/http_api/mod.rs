@@ -17,6 +17,7 @@ use super::payload::read;
 use super::runtime::serve;
 use crate::environment::within;
 use crate::scope::Company;
+pub use caller::Identity;
 use request::Event;
 pub(super) use response::Answer;
 use response::problem;
@@ -29,7 +30,7 @@ use response::problem;
 /// Fails if the platform cannot be reached.
 pub async fn http_api<Handle, Handling>(handle: Handle) -> Result<(), Error>
 where
-    Handle: Fn(String, Request<Bytes>) -> Handling,
+    Handle: Fn(Identity, Request<Bytes>) -> Handling,
     Handling: Future<Output = Response<Bytes>>,
 {
     let handle = &handle;
@@ -46,11 +47,11 @@ pub(super) async fn answer<Handle, Handling>(
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
-    Handle: Fn(String, Request<Bytes>) -> Handling,
+    Handle: Fn(Identity, Request<Bytes>) -> Handling,
     Handling: Future<Output = Response<Bytes>>,
 {
     let event: Event<'_> = read(payload, "a request of an HTTP API")?;
-    let caller = event.caller();
+    let caller = event.identity();
     let request = event.into_request()?;
     let scope = invocation.scope(None, Company::default());
     let handling = AssertUnwindSafe(scope.run(async move { handle(caller, request).await })).catch_unwind();
@@ -86,9 +87,9 @@ mod tests {
     }
 
     /// Answers with the received request: caller, method, URI, host, body.
-    async fn echo(caller: String, request: Request<Bytes>) -> Response<Bytes> {
+    async fn echo(caller: Identity, request: Request<Bytes>) -> Response<Bytes> {
         let host = request.headers()["host"].to_str().unwrap().to_owned();
-        let said = format!("{caller} {} {} {host} {:?}", request.method(), request.uri(), request.body());
+        let said = format!("{} {} {} {host} {:?}", caller.name, request.method(), request.uri(), request.body());
         Response::builder().status(202).header("location", "/orders/1").body(said.into()).unwrap()
     }
 

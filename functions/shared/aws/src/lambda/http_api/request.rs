@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use serde::Deserialize;
 
-use super::caller::Authorizer;
+use super::caller::{Authorizer, Identity};
 
 /// The stage whose name is not in the path.
 const DEFAULT_STAGE: &str = "$default";
@@ -60,8 +60,8 @@ pub(super) enum BadRequest {
 
 impl Event<'_> {
     /// The caller that sent the request.
-    pub(super) fn caller(&self) -> String {
-        self.request_context.authorizer.as_ref().map_or_else(super::caller::anonymous, Authorizer::caller)
+    pub(super) fn identity(&self) -> Identity {
+        self.request_context.authorizer.as_ref().map_or_else(Identity::anonymous, Authorizer::identity)
     }
 
     /// # Errors

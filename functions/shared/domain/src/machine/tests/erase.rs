@@ -1,10 +1,14 @@
 //! Rule 46: an order that has ended is left without personal data.
 
+use crate::alert::Alert;
+use crate::backoff::{Backoff, BackoffPolicy};
+use crate::bulk::{DryRun, Job};
 use crate::json::Json;
 use crate::machine::testing::Case;
 use crate::machine::{Refused, Verdict};
 use crate::message::{Action, Command, Failure, Outcome};
 use crate::order::ERASED;
+use crate::ports::{Breaker, Outage, OutageReason, Rejections, ServiceHealth};
 use crate::task::{Approvers, ProcessState, Task, What};
 
 const PERSON: &str = "zoe quill";
@@ -84,4 +88,91 @@ fn rule_46_a_line_of_a_bulk_job_still_names_its_job() {
     let read: Task = serde_json::from_str(&text(&case.task)).unwrap();
     assert_eq!(read.history[1].what, What::Resubmitted { bulk: Some(job.into()) });
     assert_eq!(read.history[1].why, Some(format!("bulk {job}: {ERASED}").into()));
+}
+
+#[test]
+fn rule_46_the_records_of_others_that_may_quote_an_order_are_those_of_its_time_and_of_its_jobs() {
+    let job = "01932b6d0c5f-0123456789abcdef";
+    let mut case = closed();
+    case.all_sent();
+    let first = case.task.history[0].at;
+    case.now = first.plus_ms(10_000);
+    case.task.history.last_mut().unwrap().at = case.now;
+    assert!(case.task.quoted().jobs().is_empty());
+    case.task.history[1].why = Some(format!("bulk {job}: {PERSON}").into());
+    let quoted = case.task.quoted();
+    assert_eq!(quoted.jobs().iter().map(|job| &**job).collect::<Vec<_>>(), [job]);
+    let late = 60 * 60 * 1_000;
+    for (since, until, is_covered) in [
+        (first.minus_ms(99), None, true),
+        (first.minus_ms(99), Some(first), true),
+        (first.minus_ms(99), Some(first.minus_ms(1)), false),
+        (case.now.plus_ms(late), None, true),
+        (case.now.plus_ms(late + 1), None, false),
+    ] {
+        assert_eq!(quoted.covers(since, until), is_covered, "{since} {until:?}");
+    }
+}
+
+#[test]
+fn rule_46_an_outage_an_alert_and_a_job_lose_their_texts_once_and_nothing_else() {
+    let mut case = closed();
+    case.all_sent();
+    let (quoted, now) = (case.task.quoted(), case.now);
+    let outage = |since| Outage { reason: OutageReason::Failing, problem: PERSON.into(), since };
+    let later = now.plus_ms(2 * 60 * 60 * 1_000);
+    let health = ServiceHealth {
+        service: "payment".into(),
+        version: 4,
+        era: 1,
+        state: Breaker::Open,
+        failures_in_a_row: 5,
+        until: now,
+        backoff: Backoff::new(BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true }),
+        since: now,
+        release: None,
+        outage: Some(outage(now)),
+        unsent: Some(outage(later)),
+        rejections: Rejections::default(),
+        pace: None,
+    };
+    let erased = health.erased(&quoted).unwrap();
+    let without = Outage { problem: ERASED.into(), ..outage(now) };
+    let expected = ServiceHealth { version: 5, outage: Some(without), ..health.clone() };
+    assert_eq!((&erased, erased.erased(&quoted)), (&expected, None), "a later one stays");
+    let unsent = ServiceHealth { outage: None, unsent: Some(outage(now)), ..health };
+    assert_eq!(&*unsent.erased(&quoted).unwrap().unsent.unwrap().problem, ERASED);
+
+    let alert = |cause: &str, since| Alert {
+        cause: cause.into(),
+        version: 1,
+        since,
+        text: PERSON.into(),
+        to_do: "Restore it.".into(),
+        count: 0,
+        at_least: false,
+        order_id: None,
+        gone_since: None,
+        ended_at: None,
+        told: Vec::new(),
+        telling_until: None,
+    };
+    let quoting = alert("service/payment/failing", now);
+    let expected = Alert { version: 2, text: ERASED.into(), ..quoting.clone() };
+    let erased = quoting.erased(&quoted).unwrap();
+    assert_eq!((&erased, erased.erased(&quoted)), (&expected, None));
+    assert_eq!(alert("order/exhausted/a", now).erased(&quoted), None);
+    assert_eq!(alert("service/payment/failing", later).erased(&quoted), None);
+
+    let spec = serde_json::from_value(serde_json::json!({"By": "ada", "Reason": PERSON})).unwrap();
+    let planned = Job::plan("j".into(), spec, DryRun::default(), now).unwrap();
+    let started = planned.start("ada", PERSON, now).unwrap();
+    let cancelled = started.cancel("bob", PERSON, now).unwrap();
+    for job in [planned, started, cancelled] {
+        let erased = job.erased().unwrap();
+        let text = serde_json::to_string(&erased).unwrap();
+        assert!(!text.contains(PERSON) && text.contains("ada"), "{text}");
+        assert_eq!((erased.version, erased.erased()), (job.version + 1, None));
+        assert_eq!(erased.state.is_final(), job.state.is_final());
+    }
 }

@@ -1,0 +1,56 @@
+//! The records that are not about one order, and may quote one that is erased (rule 46): the text of a service's outage, the
+//! alert about it, and the reasons of bulk jobs.
+//!
+//! They go before the order says that it is erased. Whoever is killed in between gets the command again.
+
+use domain::alert::Alert;
+use domain::bulk::Job;
+use domain::limits::CONFLICTS_MAX;
+use domain::message::Command;
+use domain::ports::{Commit, Environment, PortError, Record, Records, Seen, ServiceHealth, Store};
+
+use crate::SchedulerPorts;
+
+const CONFLICT: &str = "the health of a service, an alert or a job changes again and again";
+
+/// Takes these texts out, if the command erases the order.
+pub(crate) async fn others(ports: &impl SchedulerPorts, command: &Command) -> Result<(), PortError> {
+    let Some(task) = ports.store().task(command.order_id).await? else { return Ok(()) };
+    if command.refusal(&task, ports.environment().now()).is_some() {
+        return Ok(());
+    }
+    let quoted = task.quoted();
+    let records = ports.records();
+    for health in records.list::<ServiceHealth>(usize::MAX).await? {
+        replace(ports, health, |health| health.erased(&quoted)).await?;
+    }
+    for alert in records.list::<Alert>(usize::MAX).await? {
+        replace(ports, alert, |alert| alert.erased(&quoted)).await?;
+    }
+    for job_id in quoted.jobs() {
+        if let Some(job) = records.get::<Job>(job_id).await? {
+            replace(ports, job, Job::erased).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what `next` makes of the record, or of a later version of it.
+async fn replace<R: Record>(
+    ports: &impl SchedulerPorts,
+    mut record: R,
+    next: impl Fn(&R) -> Option<R>,
+) -> Result<(), PortError> {
+    for _ in 0..CONFLICTS_MAX {
+        let Some(after) = next(&record) else { return Ok(()) };
+        let seen = Seen { version: record.version(), at: ports.environment().now() };
+        if ports.records().put(seen, &after).await? == Commit::Committed {
+            return Ok(());
+        }
+        match ports.records().get(record.key()).await? {
+            Some(later) => record = later,
+            None => return Ok(()),
+        }
+    }
+    Err(PortError::unavailable(R::KIND.put(), CONFLICT))
+}
