@@ -1,4 +1,4 @@
-//! The order as it was accepted: an item of the order database, never changed again.
+//! The order as it was accepted: an item of the order database, changed again only when it is erased.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -221,3 +221,11 @@ fn what_is_redacted_is_a_list_of_names_and_has_a_default() {
         assert_eq!(blamed(Function::Api, &variables), ["REDACT"], "{bad}");
     }
 }
+
+#[test]
+fn rule_42_scopes_are_no_roles_until_the_deployment_says_how_those_of_roles_begin() {
+    let mut variables = good();
+    assert_eq!(read(Function::Api, &variables).unwrap().role_scopes, None);
+    variables.insert("ROLE_SCOPES", "stepwarden/");
+    assert_eq!(read(Function::Api, &variables).unwrap().role_scopes.as_deref(), Some("stepwarden/"));
+}

@@ -37,7 +37,8 @@ impl Dynamo {
         Ok(task.map(Arc::new))
     }
 
-    /// An order never changes. The consistency of the read therefore matters only for a missing order.
+    /// An order changes only when it is erased, and a read may show it as it was for a moment after that. Else the
+    /// consistency of the read matters only for a missing order.
     pub(super) async fn read_order(
         &self,
         operation: &'static str,
