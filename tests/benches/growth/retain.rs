@@ -85,7 +85,11 @@ impl Shop {
         let clock = ms.clone();
         let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
         let audit_kept_ms = keeps_a_day.then_some(DAY_MS);
-        Ok(Self { engine: Engine::open(data, Options { now, audit_kept_ms, ..Options::default() })?, ms, keeps_a_day })
+        Ok(Self {
+            engine: Engine::open(data, Options { now, audit_kept_ms, clock_rest_ms: 0, ..Options::default() })?,
+            ms,
+            keeps_a_day,
+        })
     }
 
     /// A day's orders; gives the 99th percentile of the time of one, in milliseconds.

@@ -4,10 +4,11 @@
 //! change of all the hashes after it. The text of an entry goes into the hash by its digest: once a person is
 //! forgotten, the digest stays in place of the text.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::id::OrderId;
@@ -21,6 +22,8 @@ use crate::time::Timestamp;
 pub enum Entry<'a> {
     /// A version of a task was written.
     Transition(Moved<'a>),
+    /// An order was deleted.
+    Deleted(Gone),
     /// An operator's command was queued.
     Command(Asked<'a>),
     /// A record was written that operators write.
@@ -37,6 +40,21 @@ pub struct Moved<'a> {
     version: u64,
     state: ProcessState,
     lines: &'a [Transition],
+    /// Of an erase: the entries whose digest took the place of their text.
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    erased_entries: &'a [i64],
+}
+
+/// An order that was deleted after its time (rule 44).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Gone {
+    at: Timestamp,
+    #[serde(rename = "OrderID")]
+    order_id: OrderId,
+    last_version: u64,
+    /// When its time was over. `null`: it had none, and somebody else deleted it.
+    expired_at: Option<Timestamp>,
 }
 
 /// A command, without the output that a settle may bring.
@@ -70,6 +88,9 @@ pub struct Kept<'a> {
     body: Option<&'a str>,
 }
 
+/// The member in which the entry of an erase names others.
+const ERASED_ENTRIES: &str = r#""ErasedEntries":["#;
+
 /// A longer record has only its digest in the stream.
 const RECORD_BYTES_MAX: usize = 4_096;
 
@@ -77,9 +98,32 @@ impl<'a> Entry<'a> {
     /// A version of a task was written after this one.
     #[must_use]
     pub fn transition(at: Timestamp, before: Option<&Task>, task: &'a Task) -> Self {
+        Self::moved(at, before, task, &[])
+    }
+
+    /// The version of a task that is erased. The texts of these entries became digests.
+    #[must_use]
+    pub fn erased(at: Timestamp, before: &Task, task: &'a Task, entries: &'a [i64]) -> Self {
+        Self::moved(at, Some(before), task, entries)
+    }
+
+    fn moved(at: Timestamp, before: Option<&Task>, task: &'a Task, erased_entries: &'a [i64]) -> Self {
         let Task { order_id, version, process_state, .. } = task;
         let lines = task.added_since(before);
-        Self::Transition(Moved { at, order_id: *order_id, version: *version, state: *process_state, lines })
+        Self::Transition(Moved {
+            at,
+            order_id: *order_id,
+            version: *version,
+            state: *process_state,
+            lines,
+            erased_entries,
+        })
+    }
+
+    /// The order of this task was deleted: this was its last version.
+    #[must_use]
+    pub const fn deleted(at: Timestamp, task: &Task) -> Self {
+        Self::Deleted(Gone { at, order_id: task.order_id, last_version: task.version, expired_at: task.expires_at })
     }
 
     /// A command was queued.
@@ -184,6 +228,17 @@ impl FromStr for Hash {
 #[derive(Debug, Default)]
 pub struct Verifier {
     last: Option<(i64, Hash)>,
+    /// Entries without their text, until the entry of an erase names them.
+    unnamed: BTreeSet<i64>,
+    erased: u64,
+}
+
+/// What an entry says about others.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Names {
+    #[serde(default)]
+    erased_entries: Vec<i64>,
 }
 
 /// Where the stream is not as it was written.
@@ -195,15 +250,19 @@ pub enum Altered {
     /// Entries are missing.
     #[error("entries are missing after {0}: the next one is {1}")]
     Missing(i64, i64),
+    /// A text is missing.
+    #[error("the text of entry {0} is gone, and no erase names it")]
+    Blank(i64),
 }
 
 impl Verifier {
-    /// The next entry: its number, its hash, and the digest of its text. Of a stream that begins later than with 1, the
-    /// first entry is taken as it is: the hash before it is gone.
+    /// The next entry: its number, its hash, and its text, or the digest of the text once it is erased. Of a stream
+    /// that begins later than with 1, the first entry is taken as it is: the hash before it is gone.
     ///
     /// # Errors
     /// [`Altered`] if the entry does not follow the one before it.
-    pub fn next(&mut self, seq: i64, hash: Hash, digest: Hash) -> Result<(), Altered> {
+    pub fn next(&mut self, seq: i64, hash: Hash, body: Result<&str, Hash>) -> Result<(), Altered> {
+        let digest = body.map_or_else(|digest| digest, Hash::of);
         let expected = match self.last {
             Some((last, _)) if last.checked_add(1) != Some(seq) => return Err(Altered::Missing(last, seq)),
             Some((_, last)) => Some(last.then(digest)),
@@ -214,13 +273,33 @@ impl Verifier {
             return Err(Altered::Entry(seq));
         }
         self.last = Some((seq, hash));
+        match body {
+            Ok(body) if body.contains(ERASED_ENTRIES) => self.named(body),
+            Ok(_) => {}
+            Err(_) => self.erased += u64::from(self.unnamed.insert(seq)),
+        }
         Ok(())
     }
 
-    /// The last entry so far.
+    fn named(&mut self, body: &str) {
+        let names = serde_json::from_str(body).unwrap_or(Names { erased_entries: Vec::new() });
+        for seq in names.erased_entries {
+            self.unnamed.remove(&seq);
+        }
+    }
+
+    /// How many entries were erased so far.
     #[must_use]
-    pub const fn last(&self) -> Option<(i64, Hash)> {
-        self.last
+    pub const fn erased(&self) -> u64 {
+        self.erased
+    }
+
+    /// The last entry, at the end of the stream.
+    ///
+    /// # Errors
+    /// [`Altered::Blank`] if a text is gone that no erase removed.
+    pub fn end(&self) -> Result<Option<(i64, Hash)>, Altered> {
+        self.unnamed.first().map_or(Ok(self.last), |seq| Err(Altered::Blank(*seq)))
     }
 }
 
@@ -256,8 +335,8 @@ mod tests {
             .collect();
         let verified = |stream: &[(i64, Hash, Hash)]| {
             let mut verifier = Verifier::default();
-            stream.iter().try_for_each(|(seq, hash, digest)| verifier.next(*seq, *hash, *digest))?;
-            Ok(verifier.last())
+            stream.iter().try_for_each(|(seq, hash, digest)| verifier.next(*seq, *hash, Err(*digest)))?;
+            Ok(verifier.last)
         };
         assert_eq!(verified(&stream), Ok(Some((5, hash))));
         assert_eq!(verified(&stream[2..]), Ok(Some((5, hash))), "older entries may be gone");
@@ -276,6 +355,27 @@ mod tests {
         let mut renumbered = shorter;
         renumbered.iter_mut().zip(1..).for_each(|(entry, seq)| entry.0 = seq);
         assert_eq!(verified(&renumbered), Err(Altered::Entry(3)));
+    }
+
+    #[test]
+    fn a_text_is_gone_only_if_an_erase_names_it() {
+        let erase = r#"{"Version":3,"ErasedEntries":[1,2]}"#;
+        // A reason that a person typed names nothing.
+        let reason = r#"{"Reason":"\"ErasedEntries\":[1,2]"}"#;
+        for (texts, blank, expected) in [
+            ([r#"{"a":1}"#, r#"{"b":1}"#, erase], &[1, 2][..], Ok(2)),
+            ([r#"{"a":1}"#, r#"{"b":1}"#, reason], &[1, 2], Err(Altered::Blank(1))),
+            ([r#"{"a":1}"#, r#"{"b":1}"#, erase], &[1, 3], Err(Altered::Blank(1))),
+            ([r#"{"a":1}"#, r#"{"b":1}"#, erase], &[], Ok(0)),
+        ] {
+            let (mut verifier, mut hash) = (Verifier::default(), Hash::START);
+            for (seq, text) in (1..).zip(texts) {
+                hash = hash.then(Hash::of(text));
+                let body = if blank.contains(&seq) { Err(Hash::of(text)) } else { Ok(text) };
+                verifier.next(seq, hash, body).unwrap();
+            }
+            assert_eq!(verifier.end().map(|_| verifier.erased()), expected, "{texts:?} without {blank:?}");
+        }
     }
 
     #[test]

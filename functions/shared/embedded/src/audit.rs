@@ -1,16 +1,19 @@
 //! The audit stream (rule 43): a table to which the writer appends, in the transaction of the change.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use domain::audit::{Entry, Hash};
-use domain::ports::RecordKind;
+use domain::definition::Deployment;
+use domain::ports::{Acceptance, RecordKind, ServiceHealth};
 use domain::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, params};
 
 use crate::check::BUSY;
 use crate::directory::{DATABASE, OpenError};
+use crate::records::Kept;
 use crate::rows::json;
 use crate::schema::VERSION;
 use crate::write::{RecordWrite, Write};
@@ -39,24 +42,33 @@ impl Chain {
         Ok(Self { seq, hash, added: 0 })
     }
 
-    /// Records a write that was applied.
-    pub(crate) fn add(&mut self, connection: &Connection, now: Timestamp, write: &Write) -> Result<()> {
+    /// Records a write that was applied. `kept` has the records of before, and `erased` the entries that became digests.
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        now: Timestamp,
+        write: &Write,
+        kept: &Kept,
+        erased: &[i64],
+    ) -> Result<()> {
         match write {
             Write::Task { before, task, .. } => {
                 self.append(connection, now, &Entry::transition(now, before.as_deref(), task))
             }
             Write::Erase { before, task, .. } => {
-                self.append(connection, now, &Entry::transition(now, Some(before), task))
+                self.append(connection, now, &Entry::erased(now, before, task, erased))
             }
             Write::Command { command, .. } => self.append(connection, now, &Entry::command(now, command)),
-            Write::Record(RecordWrite { kind, key, version, body, is_conflict, .. }) => match name(*kind) {
-                Some(name) if !is_conflict.load(Relaxed) => {
-                    self.append(connection, now, &Entry::record(now, name, key, *version, body))
+            Write::Forget { task } => self.append(connection, now, &Entry::deleted(now, task)),
+            Write::Record(RecordWrite { kind, key, version, body, is_conflict, .. }) => {
+                match told(*kind, key, body, kept) {
+                    Some((name, body)) if !is_conflict.load(Relaxed) => {
+                        self.append(connection, now, &Entry::record(now, name, key, *version, &body))
+                    }
+                    _ => Ok(()),
                 }
-                _ => Ok(()),
-            },
-            Write::Forget { .. }
-            | Write::Accept { .. }
+            }
+            Write::Accept { .. }
             | Write::Remove { .. }
             | Write::RemoveCommand { .. }
             | Write::Bury(_)
@@ -79,27 +91,44 @@ impl Chain {
 
     /// Removes entries of before `since`, a few at a time. The stream then begins later.
     pub(crate) fn forget(&mut self, connection: &Connection, since: Option<Timestamp>) -> Result<()> {
-        const SQL: &str = "DELETE FROM audit WHERE at < ?1 AND seq < (SELECT min(seq) FROM audit) + ?2";
+        // Only up to the first one that stays: a clock may have been set back.
+        const SQL: &str = "DELETE FROM audit WHERE seq < (SELECT min(seq) FROM audit) + ?2 \
+                           AND seq < (SELECT coalesce(min(seq), ?3) FROM audit WHERE at >= ?1)";
         let added = std::mem::take(&mut self.added);
         if let Some(since) = since
             && added > 0
         {
-            let values = params![since.epoch_ms(), added * REMOVED_PER_ADDED];
+            let values = params![since.epoch_ms(), added * REMOVED_PER_ADDED, self.seq];
             connection.prepare_cached(SQL)?.execute(values)?;
         }
         Ok(())
     }
 }
 
-/// The kinds that operators write, or that have an operator's name in them.
-const fn name(kind: RecordKind) -> Option<&'static str> {
+/// The name and the text of a record that an operator wrote, or that has an operator's name in it.
+fn told<'a>(kind: RecordKind, key: &str, body: &'a str, kept: &Kept) -> Option<(&'static str, Cow<'a, str>)> {
     match kind {
-        RecordKind::Service => Some("service"),
-        RecordKind::Job => Some("job"),
-        RecordKind::Definition => Some("definition"),
-        RecordKind::Deployment => Some("deployment"),
+        RecordKind::Service => {
+            let is_by_operator = accepted(body) != kept.with(key, accepted).flatten();
+            is_by_operator.then(|| ("service", body.into()))
+        }
+        RecordKind::Job => Some(("job", body.into())),
+        RecordKind::Definition => Some(("definition", body.into())),
+        RecordKind::Deployment => Some(("deployment", without_keys(body).into())),
         RecordKind::Memo | RecordKind::Alert => None,
     }
+}
+
+/// The operator's word that rejections are right. The rest of the record is the work of agents.
+fn accepted(body: &str) -> Option<Acceptance> {
+    body.contains(r#""Accepted""#).then(|| serde_json::from_str::<ServiceHealth>(body).ok())??.rejections.accepted
+}
+
+/// Without the keys that sign callback addresses: the stream is exported.
+fn without_keys(body: &str) -> String {
+    let Ok(mut deployment) = serde_json::from_str::<Deployment>(body) else { return String::new() };
+    deployment.callback_keys.clear();
+    json(&deployment).unwrap_or_default()
 }
 
 /// An entry as it is stored.
@@ -116,10 +145,12 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The digest of its text.
-    #[must_use]
-    pub fn digest(&self) -> Hash {
-        self.body.as_ref().map_or_else(|digest| *digest, |body| Hash::of(body))
+    /// Its text, or the digest of it.
+    ///
+    /// # Errors
+    /// The digest, once the text is erased.
+    pub fn text(&self) -> std::result::Result<&str, Hash> {
+        self.body.as_deref().map_err(|digest| *digest)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::log::Log;
 use crate::options::Options;
 use crate::queues::{AllQueues, EngineQueues};
 use crate::records::{EngineRecords, Kept};
+use crate::steady::Steady;
 use crate::store::EngineStore;
 use crate::tallies;
 use crate::write::Write;
@@ -140,7 +141,7 @@ impl Engine {
             Writer::new(core.clone(), all_queues.clone(), kept.clone(), connection, receiver, directory, &options);
         let writer = Running::start(writer, is_simulated)?;
         Ok(Self(Arc::new(Inner {
-            store: EngineStore::new(core.clone()),
+            store: EngineStore::new(core.clone(), Steady::new(options.clock_rest_ms)),
             queues: EngineQueues::new(core.clone(), all_queues.clone()),
             records: EngineRecords::new(core.clone(), kept),
             events: EngineEvents::new(core.clone(), options),

@@ -27,6 +27,15 @@ pub(crate) struct Traces {
     up_to: i64,
 }
 
+/// What an erase removed.
+#[derive(Debug)]
+pub(crate) struct Erased {
+    /// The numbers of the dead letters.
+    pub(crate) dead_letters: Vec<i64>,
+    /// The numbers of the audit entries that became digests.
+    pub(crate) entries: Vec<i64>,
+}
+
 impl Traces {
     /// Looks through the entries on disk.
     pub(crate) fn find(
@@ -77,8 +86,8 @@ impl Traces {
         Ok(())
     }
 
-    /// Erases the order of this id, which has become `order`. Returns the numbers of its dead letters.
-    pub(crate) fn erase(&self, connection: &Connection, order: &Order) -> Result<Vec<i64>> {
+    /// Erases the order of this id, which has become `order`.
+    pub(crate) fn erase(&self, connection: &Connection, order: &Order) -> Result<Erased> {
         let order_id = order.order_id;
         erase_order(connection, order)?;
         erase_memos(connection, order_id)?;
@@ -91,7 +100,7 @@ impl Traces {
         let mut traces = Self { quoted: self.quoted.clone(), entries: self.entries.clone(), up_to: self.up_to };
         traces.look_on(connection, order_id)?;
         traces.forget(connection)?;
-        Ok(dead_letters)
+        Ok(Erased { dead_letters, entries: traces.entries })
     }
 
     /// Deletes the events about the order, and those about an outage in its time.

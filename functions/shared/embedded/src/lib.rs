@@ -105,6 +105,7 @@ mod recovery;
 mod rows;
 mod schema;
 mod sources;
+mod steady;
 mod store;
 mod tallies;
 #[cfg(test)]

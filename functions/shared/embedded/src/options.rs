@@ -83,6 +83,8 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// Whether to go on where committed transactions are missing.
     pub accept_loss: bool,
+    /// How long the clock must have gone on evenly before what is too old is deleted, in milliseconds.
+    pub clock_rest_ms: u64,
     /// How long an entry of the audit stream is kept, in milliseconds. `None`: for ever.
     pub audit_kept_ms: Option<u64>,
     /// The observer of all published events.
@@ -124,6 +126,7 @@ impl Default for Options {
             checkpoint_idle_ms: 1_000,
             log_bytes_max: LOG_BYTES_MAX,
             accept_loss: false,
+            clock_rest_ms: 60 * 60_000,
             audit_kept_ms: None,
             observer: None,
             dead_letter_visibility_ms: 60_000,

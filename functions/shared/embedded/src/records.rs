@@ -82,6 +82,11 @@ impl Kept {
         }
     }
 
+    /// The text of a record.
+    pub(crate) fn with<T>(&self, key: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
+        lock(&self.0).get(key).map(|body| read(body))
+    }
+
     fn get<R: Record>(&self, key: &str) -> Result<Option<R>, ReadError> {
         let body = lock(&self.0).get(key).cloned();
         body.map(|body| parsed(&body)).transpose()

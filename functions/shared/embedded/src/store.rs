@@ -1,6 +1,6 @@
 //! The order database and the state store.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use domain::id::OrderId;
 use domain::index::Term;
@@ -18,8 +18,10 @@ use crate::core::Core;
 use crate::erase::Traces;
 use crate::index;
 use crate::live::{Entry, Seen, Settling};
+use crate::lock::lock;
 use crate::log::{Durable, Log, Urgency};
 use crate::rows::{self, Stored};
+use crate::steady::Steady;
 use crate::tallies;
 use crate::write::Write;
 
@@ -31,11 +33,12 @@ const ARRIVAL_MS: u64 = 2_000;
 pub struct EngineStore {
     core: Arc<Core>,
     waits_ended: watch::Sender<bool>,
+    steady: Mutex<Steady>,
 }
 
 impl EngineStore {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core, waits_ended: watch::Sender::new(false) }
+    pub(crate) fn new(core: Arc<Core>, steady: Steady) -> Self {
+        Self { core, waits_ended: watch::Sender::new(false), steady: Mutex::new(steady) }
     }
 
     /// Ends every present and later wait for an order to be settled.
@@ -109,6 +112,9 @@ impl Store for EngineStore {
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
         const OPERATION: &str = "store.forget_expired";
+        if !lock(&self.steady).is_at(now) {
+            return Ok(0);
+        }
         let expired = move |connection: &rusqlite::Connection| index::expired(connection, now, limit);
         let expired = self.core.readers.read(OPERATION, expired).await?;
         let mut last = Durable::ALREADY;

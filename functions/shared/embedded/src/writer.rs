@@ -32,6 +32,7 @@ use crate::queue::Arrival;
 use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
+use crate::steady::Steady;
 use crate::tallies::Present;
 use crate::write::Write;
 use crate::{dead_letter_records, dead_letters, index, messages, priorities};
@@ -58,6 +59,7 @@ pub(crate) struct Writer {
     /// The end of the audit stream, after the last transaction.
     chain: Option<Chain>,
     audit_kept_ms: Option<u64>,
+    steady: Steady,
     /// Whether the log may have data of an order that was erased.
     has_traces: bool,
     busy: Duration,
@@ -91,6 +93,7 @@ impl Writer {
             present: None,
             chain: None,
             audit_kept_ms: options.audit_kept_ms,
+            steady: Steady::new(options.clock_rest_ms),
             has_traces: false,
             busy,
             events_max,
@@ -201,6 +204,7 @@ impl Writer {
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
         for Queued { write, .. } in batch {
+            let mut erased_entries = Vec::new();
             match write {
                 Write::Task { before, task, order, .. } => {
                     present.count(before.as_deref(), task);
@@ -217,8 +221,10 @@ impl Writer {
                     if let Some(last) = tasks.remove(&task.order_id) {
                         last.write(&transaction)?;
                     }
-                    found.erased.extend(traces.erase(&transaction, order)?);
+                    let removed = traces.erase(&transaction, order)?;
+                    found.erased.extend(removed.dead_letters);
                     found.has_erased = true;
+                    erased_entries = removed.entries;
                 }
                 Write::Forget { task } => {
                     present.forget(task);
@@ -241,9 +247,10 @@ impl Writer {
                 Write::Record(record) => record.apply(&transaction)?,
                 Write::Barrier => {}
             }
-            chain.add(&transaction, now, write)?;
+            chain.add(&transaction, now, write, &self.kept, &erased_entries)?;
         }
-        chain.forget(&transaction, self.audit_kept_ms.map(|kept_ms| now.minus_ms(kept_ms)))?;
+        let since = self.audit_kept_ms.filter(|_| self.steady.is_at(now)).map(|kept_ms| now.minus_ms(kept_ms));
+        chain.forget(&transaction, since)?;
         let number = present.write(&transaction)?;
         transaction.commit()?;
         (self.present, self.chain) = (Some(present), Some(chain));

@@ -51,7 +51,7 @@ fn verdict(entries: Entries, noted: Option<&Noted>, output: Format) -> Result<(S
     let mut of_noted = None;
     for entry in entries {
         let entry = entry.map_err(unread)?;
-        if let Err(altered) = verifier.next(entry.seq, entry.hash, entry.digest()) {
+        if let Err(altered) = verifier.next(entry.seq, entry.hash, entry.text()) {
             return Ok((told(&format!("the stream was altered: {altered}"), output), Exit::Otherwise));
         }
         first.get_or_insert(entry.seq);
@@ -75,13 +75,23 @@ fn verdict(entries: Entries, noted: Option<&Noted>, output: Format) -> Result<(S
         }
         _ => {}
     }
-    let (Some(first), Some((last, hash))) = (first, verifier.last()) else {
-        return Ok((told("there is no entry", output), Exit::Fine));
+    let end = match verifier.end() {
+        Ok(end) => end,
+        Err(altered) => return Ok((told(&format!("the stream was altered: {altered}"), output), Exit::Otherwise)),
     };
+    let (Some(first), Some((last, hash))) = (first, end) else {
+        return Ok((
+            told("there is no entry: no order was submitted yet, or the stream was emptied", output),
+            Exit::Otherwise,
+        ));
+    };
+    let erased = verifier.erased();
     let text = match output {
-        Format::Json => json!({"First": first, "Last": last, "Hash": hash, "Entries": count}).to_string(),
+        Format::Json => {
+            json!({"First": first, "Last": last, "Hash": hash, "Entries": count, "Erased": erased}).to_string()
+        }
         Format::Table => format!(
-            "entries {first} to {last} are as they were written\n\
+            "entries {first} to {last} are as they were written; the texts of {erased} of them were erased\n\
              Keep this in another place, and give it with --contains later: {last}:{hash}"
         ),
     };

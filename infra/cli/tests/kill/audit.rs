@@ -20,7 +20,7 @@ pub(crate) fn compare(directory: &Path, ended: &BTreeMap<String, String>) -> Res
     let mut count = 0;
     for entry in embedded::audit(directory, None).unwrap() {
         let entry = entry.unwrap();
-        verifier.next(entry.seq, entry.hash, entry.digest()).map_err(|altered| altered.to_string())?;
+        verifier.next(entry.seq, entry.hash, entry.text()).map_err(|altered| altered.to_string())?;
         count += 1;
         let entry: Value = serde_json::from_str(&entry.body.unwrap()).unwrap();
         let (Some(order_id), Some(version)) = (entry["OrderID"].as_str(), entry["Version"].as_u64()) else { continue };

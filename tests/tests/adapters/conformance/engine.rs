@@ -30,7 +30,7 @@ fn open(directory: &TempDir) -> Engine {
 }
 
 fn options() -> Options {
-    Options { lazy_ms: PATIENT, busy_ms: 50, ..Options::default() }
+    Options { lazy_ms: PATIENT, busy_ms: 50, clock_rest_ms: 0, ..Options::default() }
 }
 
 fn directory() -> TempDir {

@@ -36,6 +36,7 @@ fn fresh() -> OnSqlite {
         requests: QUEUES,
         dead_letter_visibility_ms: QUEUES.visibility_ms,
         channels: BTreeMap::from([("shop".into(), channel)]),
+        clock_rest_ms: 0,
         ..Options::default()
     };
     OnSqlite { engine: Engine::open(directory.path(), options).unwrap(), shop, _directory: directory }

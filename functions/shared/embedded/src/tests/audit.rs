@@ -4,8 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::audit::{Altered, Verifier};
+use domain::backoff::{Backoff, BackoffPolicy};
+use domain::callback::CallbackKey;
+use domain::definition::Deployment;
 use domain::message::{Action, Command, Priority, SchedulerMessage};
-use domain::ports::{HasStore, PortError, Store};
+use domain::ports::{
+    Acceptance, Breaker, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth, Store,
+};
 use serde_json::Value;
 
 use super::*;
@@ -31,7 +36,7 @@ fn stream(directory: &Path) -> Result<Vec<(i64, String)>, Altered> {
     let mut found = Vec::new();
     for entry in audit(directory, None).unwrap() {
         let entry = entry.unwrap();
-        verifier.next(entry.seq, entry.hash, entry.digest())?;
+        verifier.next(entry.seq, entry.hash, entry.text())?;
         let body: Value = serde_json::from_str(&entry.body.unwrap()).unwrap();
         found.push((entry.seq, body.get("Version").unwrap_or(&body["Reason"]).to_string()));
     }
@@ -90,4 +95,90 @@ async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_w
     assert_eq!(since.map(|entry| entry.unwrap().seq).collect::<Vec<_>>(), [16, 17, 18]);
     let future = audit(directory.path(), Some(Timestamp::from_epoch_ms(9 * DAY_MS))).unwrap();
     assert_eq!(future.count(), 0);
+}
+
+#[tokio::test]
+async fn rule_43_a_clock_that_was_set_back_leaves_no_gap_in_the_stream() {
+    const DAY_MS: i64 = 86_400_000;
+    let directory = tempfile::tempdir().unwrap();
+    let ms = Arc::new(AtomicI64::new(20 * DAY_MS));
+    let clock = ms.clone();
+    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
+    let options = Options { now, audit_kept_ms: Some(86_400_000), ..options() };
+    let engine = Engine::open(directory.path(), options).unwrap();
+    let insert = async |n: u64| engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+    insert(0).await;
+    for (n, day) in (1..5).zip([10, 10, 12, 12]) {
+        ms.store(day * DAY_MS, Ordering::Relaxed);
+        insert(n).await;
+    }
+    assert_eq!(stream(directory.path()).unwrap().len(), 5, "the first one was written in the future");
+}
+
+#[tokio::test]
+async fn rule_43_a_clock_that_has_just_jumped_ahead_removes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let ms = Arc::new(AtomicI64::new(0));
+    let clock = ms.clone();
+    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
+    let options = Options { now, audit_kept_ms: Some(86_400_000), clock_rest_ms: 600_000, ..options() };
+    let engine = Engine::open(directory.path(), options).unwrap();
+    let kept = async |n: u64, at: i64| {
+        ms.store(at, Ordering::Relaxed);
+        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        stream(directory.path()).unwrap().len()
+    };
+    let years = 1 << 40;
+    assert_eq!((kept(0, 0).await, kept(1, 600_000).await), (1, 2));
+    assert_eq!((kept(2, years).await, kept(3, years + 599_999).await), (3, 4));
+    assert!(kept(4, years + 600_000).await < 5, "it has stayed");
+}
+
+#[tokio::test]
+async fn rule_43_the_stream_has_what_operators_write_and_no_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let at = Timestamp::from_epoch_ms(7);
+    let key = CallbackKey::first([3, 1, 4, 1]);
+    let secret = serde_json::to_value(&key).unwrap()["Secret"].as_str().unwrap().to_owned();
+    let deployment = Deployment {
+        version: 1,
+        default: "shop".into(),
+        workflows: [].into(),
+        highest: [].into(),
+        settings: "".into(),
+        callback_keys: vec![key],
+        applied_at: at,
+        applied_by: "ada [desk]".into(),
+    };
+    let records = engine.records();
+    records.put(Seen::nothing(at), &deployment).await.unwrap();
+    let policy = BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true };
+    let mut health = ServiceHealth {
+        service: "payment".into(),
+        version: 1,
+        era: 0,
+        state: Breaker::Closed,
+        failures_in_a_row: 0,
+        until: at,
+        backoff: Backoff::new(policy),
+        since: at,
+        release: None,
+        outage: None,
+        unsent: None,
+        rejections: Rejections::default(),
+        pace: None,
+    };
+    records.put(Seen::nothing(at), &health).await.unwrap();
+    for (by, next) in [(None, 2), (Some("ada"), 3), (Some("ada"), 4), (Some("bob"), 5), (None, 6)] {
+        health.version = next;
+        health.pace = Some(Pace { next_us: next, line_us: 0 });
+        health.rejections.accepted = by.map(|by| Acceptance { by: by.into(), reason: "it is sold out".into(), at });
+        records.put(Seen::version(next - 1, at), &health).await.unwrap();
+    }
+    let expected = [(1, "1"), (2, "3"), (3, "5"), (4, "6")].map(|(seq, version)| (seq, version.to_owned()));
+    assert_eq!(stream(directory.path()).unwrap(), expected, "the operators' words, and not each call's pace");
+    let entries = || audit(directory.path(), None).unwrap().map(|entry| entry.unwrap().body.unwrap());
+    assert!(entries().next().unwrap().contains("ada [desk]"));
+    assert!(entries().all(|body| !body.contains(&secret)));
 }

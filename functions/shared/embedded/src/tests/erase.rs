@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use domain::audit::Verifier;
+use domain::audit::{Altered, Hash, Verifier};
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job};
 use domain::index::Term;
@@ -199,16 +199,26 @@ async fn rule_46_the_audit_stream_keeps_the_hashes_and_who_erased() {
     let (mut texts, mut digests) = (Vec::new(), 0);
     for entry in audit(directory.path(), None).unwrap() {
         let entry = entry.unwrap();
-        verifier.next(entry.seq, entry.hash, entry.digest()).unwrap();
+        verifier.next(entry.seq, entry.hash, entry.text()).unwrap();
         match entry.body {
             Ok(body) => texts.push(body),
             Err(_) => digests += 1,
         }
     }
+    assert_eq!((verifier.end().map(|_| ()), verifier.erased()), (Ok(()), 6), "the erase names them");
     let of = |n: u64| texts.iter().filter(|text| text.contains(&order(n).order_id.to_string())).count();
     // The note, the insert and four versions; of the first order the command and the version that erased it are left.
     assert_eq!((digests, of(1), of(2)), (6, 2, 6));
     assert!(texts.iter().any(|text| text.contains("\"Command\":\"Erase\"") && text.contains("dpo")));
+    let file = other_program(directory.path());
+    let body: String = file.query_row("SELECT body FROM audit WHERE seq = 8", [], |row| row.get(0)).unwrap();
+    file.execute("UPDATE audit SET body = ?1 WHERE seq = 8", [Hash::of(&body).bytes()]).unwrap();
+    let mut verifier = Verifier::default();
+    for entry in audit(directory.path(), None).unwrap() {
+        let entry = entry.unwrap();
+        verifier.next(entry.seq, entry.hash, entry.text()).unwrap();
+    }
+    assert_eq!(verifier.end(), Err(Altered::Blank(8)), "no erase names it");
 }
 
 #[tokio::test]
@@ -280,7 +290,7 @@ async fn rule_46_what_may_quote_an_erased_order_goes_from_the_audit_stream_and_t
     let mut verifier = Verifier::default();
     for entry in audit(directory.path(), None).unwrap() {
         let entry = entry.unwrap();
-        verifier.next(entry.seq, entry.hash, entry.digest()).unwrap();
+        verifier.next(entry.seq, entry.hash, entry.text()).unwrap();
     }
     let file = other_program(directory.path());
     assert_eq!(count(&file, "SELECT count(*) FROM events"), 1);

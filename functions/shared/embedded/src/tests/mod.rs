@@ -26,7 +26,7 @@ use crate::{Engine, Options};
 
 /// Lazy writes wait for others, the log stays, and a lock of another program is a failure at once.
 fn options() -> Options {
-    Options { lazy_ms: 60_000, checkpoint_idle_ms: 60_000, busy_ms: 10, ..Options::default() }
+    Options { lazy_ms: 60_000, checkpoint_idle_ms: 60_000, busy_ms: 10, clock_rest_ms: 0, ..Options::default() }
 }
 
 fn open(directory: &Path) -> Engine {

@@ -10,6 +10,7 @@ use domain::tally::Grain;
 use domain::task::ProcessState;
 
 use super::*;
+use crate::audit::audit;
 
 const DAY_MS: i64 = 86_400_000;
 const KEPT_MS: u64 = 86_400_000;
@@ -44,8 +45,26 @@ async fn rule_44_nothing_of_an_expired_order_stays_but_what_happened() {
     let numbers = engine.store().numbers(Grain::Hour, Timestamp::from_epoch_ms(0)).await.unwrap().unwrap();
     assert_eq!(numbers.total.orders().processed, 3);
     assert_eq!(numbers.states.unwrap().of(ProcessState::Processed), 0);
+    let told = audit(directory.path(), None).unwrap().map(|entry| entry.unwrap().body.unwrap());
+    assert_eq!(
+        told.filter(|body| body.contains("\"LastVersion\":2,\"ExpiredAt\":\"")).count(),
+        3,
+        "each deletion is an entry"
+    );
     ended(&engine, 0, now).await;
     assert_eq!(engine.store().task(order(0).order_id).await.unwrap().unwrap().version, 2, "its id is free");
+}
+
+#[tokio::test]
+async fn rule_44_a_clock_that_has_just_jumped_ahead_deletes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Engine::open(directory.path(), Options { clock_rest_ms: 600_000, ..options() }).unwrap();
+    let now = Timestamp::from_epoch_ms(DAY_MS);
+    ended(&engine, 0, now).await;
+    let years = now.plus_ms(1 << 40);
+    for (at, deleted) in [(now, 0), (years, 0), (years.plus_ms(599_999), 0), (years.plus_ms(600_000), 1)] {
+        assert_eq!(engine.store().forget_expired(at, 16).await.unwrap(), deleted, "{at}");
+    }
 }
 
 #[tokio::test]
