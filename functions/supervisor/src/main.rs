@@ -32,8 +32,8 @@ async fn run() -> Result<(), Error> {
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
     let count = async |batch| {
-        ports.forget(&batch).await?;
-        Ok(ports.count(&batch).await?)
+        ports.count(&batch).await?;
+        Ok(ports.forget(&batch).await?)
     };
     lambda::supervisor(&config.dead_letter_queues, run, dead_letters, count).await
 }

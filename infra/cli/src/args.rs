@@ -68,7 +68,7 @@ Examples:
 ";
 
 /// The commands that call no API, and the option of the others that they have all the same.
-const LOCAL: [(&str, Option<&str>); 10] = [
+const LOCAL: [(&str, Option<&str>); 11] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -77,6 +77,7 @@ const LOCAL: [(&str, Option<&str>); 10] = [
     ("completions", None),
     ("check", Some("output")),
     ("token", Some("output")),
+    ("audit", Some("output")),
     ("backup", Some("output")),
     ("restore", Some("output")),
 ];
@@ -222,7 +223,7 @@ pub enum RemoteCommand {
     #[command(after_help = exit::HELP)]
     Close(ActArgs),
     /// Erase all personal data of ended orders, for good: states, times and codes stay
-    #[command(after_help = exit::HELP)]
+    #[command(after_help = format!("{}\n\n{}", orders::ERASE_HELP, exit::HELP))]
     Erase(ActArgs),
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]

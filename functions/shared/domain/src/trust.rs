@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::machine::Dropped;
-use crate::message::{Reply, SchedulerMessage};
-use crate::task::Task;
+use crate::message::{Outcome, Reply, SchedulerMessage};
+use crate::task::{Step, Task};
 
 /// The senders that a deployment knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,8 +55,9 @@ impl Senders {
     /// [`Dropped::Untrusted`].
     pub fn allow(&self, sender: &str, reply: &Reply, task: &Task) -> Result<(), Dropped> {
         match task.step(&reply.step) {
-            Some((_, step)) if !self.may_answer_for(sender, &step.agent) => Err(Dropped::Untrusted),
-            Some(_) | None => Ok(()),
+            Some((_, step)) if is_declined_before(reply, step) || self.may_answer_for(sender, &step.agent) => Ok(()),
+            Some(_) => Err(Dropped::Untrusted),
+            None => Ok(()),
         }
     }
 
@@ -73,9 +74,18 @@ impl Senders {
     }
 }
 
+/// Whether an agent says once more that it declined an attempt, since its message came twice. The step may have another
+/// agent by now (rule 21). It changes nothing.
+fn is_declined_before(reply: &Reply, step: &Step) -> bool {
+    reply.attempt <= step.declined && matches!(reply.outcome, Outcome::Deferred(_))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
+    use crate::machine::testing::Case;
+    use crate::message::Deferral;
 
     fn senders() -> Senders {
         Senders {
@@ -85,6 +95,22 @@ mod tests {
                 ("customs".into(), BTreeSet::from(["of-customs".into()])),
                 ("earlier".into(), BTreeSet::new()),
             ]),
+        }
+    }
+
+    #[test]
+    fn rule_45_an_agent_may_decline_twice_although_its_step_is_anothers_by_now() {
+        let mut case = Case::new(&[("a", &[], "")], false);
+        let step = &mut case.task.steps[0];
+        (step.agent, step.attempt, step.declined) = ("customs".into(), 2, 1);
+        let deferred = || Outcome::Deferred(Deferral { wait_ms: 0, fallback: None });
+        let declined = Reply { attempt: 1, ..case.reply_of("a", deferred()) };
+        for (reply, expected) in [
+            (declined.clone(), Ok(())),
+            (Reply { attempt: 2, ..declined.clone() }, Err(Dropped::Untrusted)),
+            (Reply { outcome: Outcome::Done(Json::of(&1)), ..declined }, Err(Dropped::Untrusted)),
+        ] {
+            assert_eq!(senders().allow("agents", &reply, &case.task), expected, "{reply:?}");
         }
     }
 

@@ -15,6 +15,8 @@ use crate::options::{NumberFile, Simulated};
 /// The database's name.
 pub(crate) const DATABASE: &str = "stepwarden.db";
 const LOCK: &str = "stepwarden.lock";
+/// The name of a database that a restore has not completed.
+pub(crate) const PART: &str = "stepwarden.part";
 
 /// The engine could not open its data directory. Each error text is one line and names the cause.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +34,15 @@ pub enum OpenError {
         directory: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// A restore into it was cut off.
+    #[error(
+        "{} has a part of a backup and no database: restore the backup again, or delete that part",
+        part.display()
+    )]
+    HalfRestored {
+        /// The file that is not complete.
+        part: PathBuf,
     },
     /// A later version of the program wrote it.
     #[error("{} is of schema version {found}, this program knows versions up to {known}", file.display())]
@@ -121,6 +132,12 @@ impl Directory {
         let now = Duration::from_millis(u64::try_from(system_time().epoch_ms()).unwrap_or(0));
         let _ = locks[0].set_modified(SystemTime::UNIX_EPOCH + now);
         Ok(Self::new(directory, Arc::new(Beside::of(directory)), locks))
+    }
+
+    /// A database of its name is complete. An empty one must not take the place of one that was being restored.
+    pub(crate) fn whole(self) -> Result<Self, OpenError> {
+        let part = self.path.join(PART);
+        if part.exists() && !self.database.exists() { Err(OpenError::HalfRestored { part }) } else { Ok(self) }
     }
 
     /// Begins to count after this transaction, the last of the database.

@@ -118,7 +118,7 @@ impl Engine {
         let is_simulated = options.simulated.is_some();
         let mut directory = match &options.simulated {
             Some(machine) => Directory::simulated(directory, machine),
-            None => Directory::take(directory)?,
+            None => Directory::take(directory)?.whole()?,
         };
         let found = directory.generation.look(&directory.database);
         let connection = connections::open_writer(&directory.database, &options, &found)?;

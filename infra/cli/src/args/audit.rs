@@ -13,13 +13,16 @@ Each line is one JSON object: a version of an order with the lines of its histor
 that operators write. Each has a hash over itself and all before it. Nobody can change an entry without a change of all
 hashes after it. Whoever can write the file could compute them anew, so keep the last hash in another place.
 
+`Erased` in the place of a text is its digest: an administrator erased the order. The entry of that erase names it.
+
   stepwarden audit --data DIR --since 24h > audit.ndjson
   stepwarden audit --data DIR --verify
   stepwarden audit --data DIR --contains 4711:HASH
 
 The server may run meanwhile. On AWS the stream is a log group; see infra/README.md.
 
-Exit status: 0 as it was written, 1 altered or cut off, 2 the directory cannot be read.";
+Exit status: 0 as it was written, 1 altered, cut off or empty, 2 the directory cannot be read. After 1, keep a copy of
+the directory as it is, and compare it with a backup.";
 
 /// `stepwarden audit`
 #[derive(Debug, Clone, Args)]
@@ -28,12 +31,12 @@ pub struct AuditArgs {
     #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
     pub data: PathBuf,
     /// Only entries of this time or later: 2026-11-20T17:00:00Z, or 90m for 90 minutes ago
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    #[arg(long, value_name = "TIME", value_parser = When::parse, conflicts_with_all = ["verify", "contains"])]
     pub since: Option<When>,
     /// Print no entry, but whether all are as they were written
     #[arg(long)]
     pub verify: bool,
-    /// Also whether this entry, noted earlier from --verify, is still in the stream
+    /// The same as --verify, and whether this entry, noted earlier from --verify, is still in the stream
     #[arg(long, value_name = "NUMBER:HASH")]
     pub contains: Option<Noted>,
 }

@@ -199,6 +199,14 @@ pub struct ActArgs {
     pub wait: WaitArgs,
 }
 
+pub(super) const ERASE_HELP: &str = "\
+Only an administrator erases, and only an order that is Processed, Compensated or Closed: close one in Error first. Ids,
+states, times, codes and the name of the account that submitted it stay. The reason stays, too: do not name the person
+there. Backups of before keep what they have.
+
+Example:
+  stepwarden erase ID --by ada --reason 'request 4711'";
+
 pub(super) const APPROVE_HELP: &str = "\
 Examples:
   stepwarden list --approval                 the orders that wait for a decision

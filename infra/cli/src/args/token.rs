@@ -19,7 +19,7 @@ Roles:
   viewer         reads everything
   operator       reads everything, and acts on orders, jobs and services
   approver       reads everything, and approves or rejects
-  administrator  as an operator, and applies workflows and settings
+  administrator  as an operator, and applies workflows and settings, and erases orders
 
 Exit status: 0 done, 2 the file or the name cannot be used.";
 

@@ -123,9 +123,12 @@ const fn exit(error: &BackupError) -> Exit {
         | BackupError::UnderWay(_)
         | BackupError::HasData(_)
         | BackupError::NoBackup { .. }
-        | BackupError::Open(OpenError::Locked { .. } | OpenError::Newer { .. } | OpenError::NotWritable { .. }) => {
-            Exit::Usage
-        }
+        | BackupError::Open(
+            OpenError::Locked { .. }
+            | OpenError::HalfRestored { .. }
+            | OpenError::Newer { .. }
+            | OpenError::NotWritable { .. },
+        ) => Exit::Usage,
         BackupError::NoRoom(_)
         | BackupError::LogGrew(_)
         | BackupError::ServerStarted

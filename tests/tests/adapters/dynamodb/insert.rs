@@ -138,9 +138,16 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
     world.way.let_happen(INSERT, Happens::AnswerLost);
     assert_eq!(world.store.insert(new.clone(), task(&new)).await.unwrap(), Inserted::New);
     let gone = Change { sequence: "1".into(), at: new.submitted_at, before: Some(Task::clone(&ended)), after: None };
-    world.store.forget(&Batch { changes: vec![gone], ..Batch::default() }).await.unwrap();
+    let batch = Batch { changes: vec![gone], ..Batch::default() };
+    world.store.forget(&batch).await.unwrap();
     let stored = world.store.order(new.order_id).await.unwrap().unwrap();
     assert_eq!(stored.submitted_at, new.submitted_at);
     assert_eq!(world.store.found(&term, None, 10).await.unwrap().unwrap().tasks.len(), 1);
+    // The new order was stored between the look at the old one and its deletion.
+    let old_item =
+        json!({"SubmittedAt": {"N": old.submitted_at.epoch_ms().to_string()}, "Terms": {"L": [{"S": term.text()}]}});
+    world.way.let_happen("GetItem", Happens::Answer(200, json!({ "Item": old_item })));
+    world.store.forget(&batch).await.unwrap();
+    assert_eq!(world.store.found(&term, None, 10).await.unwrap().unwrap().tasks.len(), 1, "it is still found");
     assert_eq!(*world.store.task(new.order_id).await.unwrap().unwrap(), task(&new));
 }

@@ -6,12 +6,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use domain::ports::PortError;
 use domain::tally::Batch;
 use domain::task::Task;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Dynamo;
+use super::read::Seeing;
 use super::record::{Item, TERMS, text, time};
 use crate::sdk_error::port_error;
 
 const OPERATION: &str = "store.forget_expired";
+/// Orders that are deleted side by side: a batch may have thousands, and its time is limited.
+const AT_ONCE: usize = 16;
 
 impl Dynamo {
     /// Deletes what is left of the orders whose tasks are gone by this batch.
@@ -20,10 +24,9 @@ impl Dynamo {
     /// [`PortError`] if it is not known whether all is deleted; the caller repeats the batch.
     pub async fn forget(&self, batch: &Batch) -> Result<(), PortError> {
         let gone = batch.changes.iter().filter(|change| change.after.is_none());
-        for task in gone.filter_map(|change| change.before.as_ref()) {
-            self.forget_order(task).await?;
-        }
-        Ok(())
+        let tasks = gone.filter_map(|change| change.before.as_ref()).filter(|task| task.expires_at.is_some());
+        let forgets = stream::iter(tasks.map(|task| self.forget_order(task)));
+        forgets.buffer_unordered(AT_ONCE).try_collect().await
     }
 
     /// The same order may have been accepted again since then, and stays.
@@ -45,10 +48,16 @@ impl Dynamo {
             Err(error)
                 if matches!(error.as_service_error(), Some(DeleteItemError::ConditionalCheckFailedException(_))) =>
             {
-                Ok(())
+                self.keep_terms(task).await
             }
             Err(error) => Err(port_error(OPERATION, &error)),
         }
+    }
+
+    /// A new order of the same id was stored meanwhile, perhaps with the same terms.
+    async fn keep_terms(&self, task: &Task) -> Result<(), PortError> {
+        let stored = self.read(OPERATION, &self.tables().orders, task.order_id, Seeing::Everything).await?;
+        self.put_terms(task.order_id, stored.iter().flat_map(terms_of)).await
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::index::Term;
-use domain::order::Order;
 use domain::ports::{ListError, Page, PortError};
 use futures_util::future::try_join_all;
 
@@ -23,10 +22,14 @@ const FIND: &str = "store.found";
 
 impl Dynamo {
     /// Puts an order into the index. Twice is once.
-    pub(super) async fn put_terms(&self, order: &Order) -> Result<(), PortError> {
-        let puts = order.terms.iter().map(async |term| {
+    pub(super) async fn put_terms(
+        &self,
+        order_id: OrderId,
+        terms: impl IntoIterator<Item = AttributeValue>,
+    ) -> Result<(), PortError> {
+        let puts = terms.into_iter().map(async |term| {
             let put = self.client().put_item().table_name(&self.tables().index);
-            let put = put.set_item(Some(key(term, order.order_id))).send().await;
+            let put = put.item("Term", term).item("OrderID", text(order_id.to_string())).send().await;
             put.map(drop).map_err(|error| port_error(KEEP, &error))
         });
         try_join_all(puts).await.map(drop)

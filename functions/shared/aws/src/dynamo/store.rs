@@ -12,10 +12,11 @@ use domain::time::Timestamp;
 
 use super::Dynamo;
 use super::read::Seeing;
+use super::record::text;
 
 impl Store for Dynamo {
     async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
-        self.put_terms(&order).await?;
+        self.put_terms(order.order_id, order.terms.iter().map(|term| text(term.text()))).await?;
         self.put_both(&order, &task).await
     }
 

@@ -67,12 +67,11 @@ pub(super) fn changes(payload: &RawValue) -> Result<Batch, BadPayload> {
 
 /// Writes the changes to the log, as entries of the audit stream (rule 43). Returns whether all of them are written.
 pub(super) fn audited(batch: &Batch) -> bool {
-    let entry = |Change { at, before, after, .. }: &'_ Change| match (before, after) {
+    let mut entries = batch.changes.iter().filter_map(|Change { at, before, after, .. }| match (before, after) {
         (before, Some(after)) => Some(Entry::transition(*at, before.as_ref(), after)),
         (Some(before), None) => Some(Entry::deleted(*at, before)),
         (None, None) => None,
-    };
-    let mut entries = batch.changes.iter().filter_map(entry);
+    });
     entries.all(|entry| telemetry::audit(&entry))
 }
 

@@ -10,12 +10,9 @@ use super::copy::{has_room, sync_folder};
 use super::inspect::{BLOCK_BYTES, Inspected, inspect};
 use super::work::Work;
 use super::{BackupError, MANIFEST, Manifest, Progress, Stage, Watch};
-use crate::directory::{DATABASE, Directory, OpenError, own_file};
+use crate::directory::{DATABASE, Directory, OpenError, PART, own_file};
 use crate::generation::{self, log_of};
 use crate::schema::VERSION;
-
-/// The name of a database that is not complete.
-const PART: &str = "stepwarden.part";
 
 /// What was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]

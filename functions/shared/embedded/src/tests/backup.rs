@@ -287,6 +287,12 @@ async fn only_a_backup_is_restored_and_only_where_no_data_is() {
     lock.lock().unwrap();
     let refused = restored(&running.at("backup"), taken.path());
     assert!(matches!(refused, Err(BackupError::Open(OpenError::Locked { .. }))));
+    let half = tempfile::tempdir().unwrap();
+    let part = half.path().join("stepwarden.part");
+    fs::write(&part, "").unwrap();
+    let refused = Engine::open(half.path(), options()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("restore the backup again"), "no empty database in the place of half a one: {refused}");
+    assert!(!half.path().join(DATABASE).exists() && restored(&running.at("backup"), half.path()).is_ok());
     let newer = Connection::open(running.at("newer.db")).unwrap();
     newer.execute_batch("PRAGMA user_version = 99; CREATE TABLE tasks (watch); CREATE TABLE messages (x)").unwrap();
     let refused = restored(&running.at("newer.db"), &running.at("copy"));
