@@ -143,6 +143,10 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
     let stored = world.store.order(new.order_id).await.unwrap().unwrap();
     assert_eq!(stored.submitted_at, new.submitted_at);
     assert_eq!(world.store.found(&term, None, 10).await.unwrap().unwrap().tasks.len(), 1);
+    // Nor does a task that somebody deletes by hand take its order with it.
+    let by_hand = Change { sequence: "2".into(), at: new.submitted_at, before: Some(task(&new)), after: None };
+    world.store.forget(&Batch { changes: vec![by_hand], ..Batch::default() }).await.unwrap();
+    assert!(world.store.order(new.order_id).await.unwrap().is_some());
     // The new order was stored between the look at the old one and its deletion.
     let old_item =
         json!({"SubmittedAt": {"N": old.submitted_at.epoch_ms().to_string()}, "Terms": {"L": [{"S": term.text()}]}});
