@@ -318,6 +318,19 @@ pub struct ServeArgs {
     /// Port of the API; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
+    /// The certificate of this server (PEM), with those of its issuers after it: the port speaks TLS, and nothing else.
+    /// It is read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM, without a password)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// A Unix socket to listen on too, which only its owner can open; commands call it with --api unix:PATH
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Listen on --socket alone
+    #[arg(long, requires = "socket", conflicts_with_all = ["host", "port", "tls_cert", "tls_key"])]
+    pub no_port: bool,
     /// The URL of this API as the services reach it, for the results that they tell later. Unless given, the address
     /// and port above; its host name is accepted as with --allow-host
     #[arg(long, value_name = "URL", value_parser = serve::PublicUrl::parse)]

@@ -9,7 +9,7 @@ use embedded::{Checked, OpenError};
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
-use local::serve::{RemoteSettings, Setup};
+use local::serve::{Listen, RemoteSettings, Setup};
 use local::{Ending, Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
@@ -56,6 +56,10 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         allowed_hosts,
         public_url,
         port,
+        tls_cert,
+        tls_key,
+        socket,
+        no_port,
         data,
         accept_loss,
         orders_max,
@@ -82,9 +86,9 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;
+    let listen = Listen { host, port: (!no_port).then_some(port), tls: tls_cert.zip(tls_key), socket };
     let serving = Serving {
-        host,
-        port,
+        listen,
         data,
         accept_loss,
         audit_days,

@@ -3,16 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use api::Caller;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+use crate::file_version::FileVersion;
 use crate::tokens::{Token, Tokens, TokensError, hash_of};
 
 /// The caller of an API that asks for no token.
@@ -35,20 +34,10 @@ struct TokenFile {
 struct Known {
     by_hash: Arc<HashMap<[u8; 32], Caller>>,
     /// Of the file that was read last.
-    version: Option<Version>,
+    version: Option<FileVersion>,
     /// Why the file cannot be read, if it cannot.
     fault: Option<String>,
     looked_at: Instant,
-}
-
-/// By what a changed file is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
-    modified: Option<SystemTime>,
-    bytes: u64,
-    /// A file that was replaced is another one; one with another owner or mode was changed then.
-    inode: u64,
-    changed: (i64, i64),
 }
 
 impl Callers {
@@ -57,7 +46,7 @@ impl Callers {
     /// # Errors
     /// [`TokensError`].
     pub fn with_tokens(path: &Path) -> Result<Self, TokensError> {
-        let version = Version::of(path);
+        let version = FileVersion::of(path);
         let by_hash = by_hash(&Tokens::read(path, false)?);
         if by_hash.is_empty() {
             tracing::warn!("{} has no token, so nobody may call: `stepwarden token add`", path.display());
@@ -86,7 +75,7 @@ impl TokenFile {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.looked_at.elapsed() >= LOOKED_AT_EVERY {
             known.looked_at = Instant::now();
-            let version = Version::of(&self.path);
+            let version = FileVersion::of(&self.path);
             if version != known.version {
                 match Tokens::read(&self.path, false) {
                     Ok(tokens) => {
@@ -109,18 +98,6 @@ impl TokenFile {
     }
 }
 
-impl Version {
-    fn of(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok()?;
-        Some(Self {
-            modified: about.modified().ok(),
-            bytes: about.len(),
-            inode: about.ino(),
-            changed: (about.ctime(), about.ctime_nsec()),
-        })
-    }
-}
-
 fn by_hash(tokens: &Tokens) -> HashMap<[u8; 32], Caller> {
     let caller = |token: &Token| Caller::with(token.name.clone(), &token.roles, token.channels.clone());
     tokens.all.iter().map(|token| (token.sha256(), caller(token))).collect()
@@ -136,6 +113,8 @@ fn token(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use api::Role;
     use http::HeaderValue;
 
