@@ -37,7 +37,7 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Serve(args) => serve(args).await,
+            Command::Serve(args) => serve(*args).await,
             Command::Demo(args) => demo(&args).await,
             Command::Outage(args) => outage(&args).await,
             Command::StandIns(args) => stand_ins(&args).await,
@@ -51,6 +51,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, args.log_format, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
+    let (jwt, proxy) = (args.jwt(), args.proxy());
     let ServeArgs {
         host,
         allowed_hosts,
@@ -96,6 +97,8 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         reply_channels,
         remotes,
         tokens,
+        jwt,
+        proxy,
         no_auth,
         config,
         setup,

@@ -55,6 +55,8 @@ pub struct HangUp;
 pub struct Peer {
     /// Its network: an IPv4 address, or the first half of an IPv6 address.
     pub network: IpAddr,
+    /// Its address. `None`: it came by the socket.
+    pub address: Option<IpAddr>,
     /// Whether the request came before the answer to the one before it (pipelining).
     pub is_ahead: bool,
 }
@@ -160,8 +162,9 @@ async fn accept<Handle, Handling>(
             continue;
         };
         let Admitted(connection) = &admitted;
-        let (handle, asking) = (handle.clone(), connection.clone());
-        let service = service_fn(move |request| answer(handle.clone(), asking.clone(), request, body_bytes_max));
+        let (handle, asking, client) = (handle.clone(), connection.clone(), accepted.client);
+        let service =
+            service_fn(move |request| answer(handle.clone(), asking.clone(), client, request, body_bytes_max));
         let (connection, builder, watcher, stop) =
             (connection.clone(), builder.clone(), graceful.watcher(), stop.clone());
         let serving = async move {
@@ -209,6 +212,7 @@ async fn opened(accepted: Accepted, connection: &Arc<Connection>, stop: &Stop) -
 async fn answer<Handle, Handling>(
     handle: Arc<Handle>,
     connection: Arc<Connection>,
+    client: Option<IpAddr>,
     request: Request<Incoming>,
     body_bytes_max: usize,
 ) -> Result<Response<Full<Bytes>>, HangUp>
@@ -217,8 +221,13 @@ where
     Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
 {
     let is_ahead = connection.asked();
-    let response =
-        response(&*handle, Peer { network: connection.network(), is_ahead }, &connection, request, body_bytes_max);
+    let response = response(
+        &*handle,
+        Peer { network: connection.network(), address: client, is_ahead },
+        &connection,
+        request,
+        body_bytes_max,
+    );
     let response = response.await?;
     connection.answered(response.body().len());
     Ok(response.map(Full::new))

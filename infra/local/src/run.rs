@@ -18,7 +18,8 @@ use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
 use crate::serve::{
-    self, BindError, Callers, Listen, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind,
+    self, BindError, Callers, JwtSettings, Listen, ProxySettings, RemoteSettings, Remotes, RemotesError, Running,
+    Setup, StartError, bind,
 };
 use crate::signals::Signals;
 use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
@@ -47,6 +48,10 @@ pub struct Serving {
     pub remotes: RemoteSettings,
     /// The file of tokens of callers.
     pub tokens: Option<PathBuf>,
+    /// The issuer of tokens of callers.
+    pub jwt: Option<JwtSettings>,
+    /// The proxies that name callers.
+    pub proxy: Option<ProxySettings>,
     /// Whether other machines may call without a token.
     pub no_auth: bool,
     /// The configuration folder that is applied at the start. `None`: what was applied before, or what ships.
@@ -70,7 +75,7 @@ pub enum RunError {
     /// Other machines could do everything.
     #[error(
         "--host {0} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token add \
-         --help`), or --no-auth if something else keeps strangers out"
+         --help`), --jwt-issuer or --trusted-proxy; or --no-auth if something else keeps strangers out"
     )]
     OpenToAll(IpAddr),
     /// The agents cannot be built.
@@ -114,7 +119,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { listen, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
     let (mut reply_channels, mut remotes) = (serving.reply_channels, serving.remotes);
     let mut signals = Signals::catch()?;
-    let callers = tokens.as_deref().map(Callers::with_tokens).transpose()?.unwrap_or_default();
+    let callers = callers(tokens.as_deref(), serving.jwt, serving.proxy)?;
     if callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
         return Err(RunError::OpenToAll(listen.host));
     }
@@ -163,6 +168,25 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     }
     signals.next().await;
     Ok(stop(running, &engine, signals).await?)
+}
+
+/// Whoever one of these knows.
+fn callers(
+    tokens: Option<&Path>,
+    jwt: Option<JwtSettings>,
+    proxy: Option<ProxySettings>,
+) -> Result<Callers, TokensError> {
+    let mut callers = Callers::default();
+    if let Some(file) = tokens {
+        callers = callers.with_tokens(file)?;
+    }
+    if let Some(settings) = jwt {
+        callers = callers.with_issuer(settings);
+    }
+    if let Some(settings) = proxy {
+        callers = callers.with_proxy(settings);
+    }
+    Ok(callers)
 }
 
 /// Runs everything on a free port with stand-ins until `play` ends. The data is in `data`, or in a temporary directory.

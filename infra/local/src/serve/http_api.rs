@@ -10,7 +10,7 @@ use embedded::Engine;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 
-use super::callers::Callers;
+use super::callers::{Callers, refusal};
 use super::hosts::Hosts;
 use super::reads::Reads;
 use super::waits::Waits;
@@ -74,7 +74,10 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     if request.uri().path().starts_with(WEBHOOKS) {
         return agents.webhook(&api.engine, api, request).await;
     }
-    let caller = callers.of(request.headers());
+    let caller = match callers.of(request.headers(), request.extensions().get()).await {
+        Ok(caller) => caller,
+        Err(stranger) => return refusal(stranger),
+    };
     if let Some(refusal) = api::refused(&caller, &request) {
         return refusal;
     }

@@ -25,7 +25,7 @@ use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
 
 pub use bind::{BindError, Listen, bind};
-pub use callers::Callers;
+pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, TrustedPeer, issuer_url};
 pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
