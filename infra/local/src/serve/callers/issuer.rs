@@ -26,7 +26,7 @@ pub(super) const PAUSE: Duration = Duration::from_secs(10);
 /// The time-out of each of the two documents of a fetch.
 const FETCHED_WITHIN: Duration = Duration::from_secs(5);
 /// Requests that wait for a fetch at the same time. Further ones are refused.
-const WAITING_MAX: usize = 64;
+pub(super) const WAITING_MAX: usize = 64;
 /// The longest document of an issuer.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// Where an issuer says where its keys are.
@@ -73,7 +73,7 @@ pub(super) struct Issuer {
     expected: Expected,
     keys: Mutex<Arc<[Key]>>,
     /// Requests that wait for a fetch. Strangers can have a request wait, and its connection is not closed for others.
-    waiting: Semaphore,
+    waiting: Arc<Semaphore>,
     /// One fetch at a time.
     fetched: tokio::sync::Mutex<Fetched>,
 }
@@ -113,7 +113,7 @@ impl Issuer {
         Self {
             expected,
             keys: Mutex::default(),
-            waiting: Semaphore::new(WAITING_MAX),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             fetched: tokio::sync::Mutex::default(),
         }
     }
@@ -123,8 +123,14 @@ impl Issuer {
         let header = decode_header(token).ok()?;
         let mut keys = self.keys();
         if key_of(&header, &keys).is_none() {
-            let _waiting = self.waiting.try_acquire().ok()?;
-            keys = self.fetch(|keys| key_of(&header, keys).is_some()).await;
+            let waiting = self.waiting.clone().try_acquire_owned().ok()?;
+            let (issuer, header) = (self.clone(), header.clone());
+            // It goes on when its client hangs up: else strangers could end each fetch.
+            let fetching = tokio::spawn(async move {
+                let _waiting = waiting;
+                issuer.fetch(|keys| key_of(&header, keys).is_some()).await
+            });
+            keys = fetching.await.ok()?;
         } else if self.is_stale() {
             let issuer = self.clone();
             tokio::spawn(async move { issuer.fetch(|_| true).await });

@@ -337,6 +337,41 @@ async fn rule_42_a_storm_of_unknown_keys_is_one_fetch_in_ten_seconds() {
 }
 
 #[tokio::test]
+async fn rule_42_a_fetch_goes_on_when_who_caused_it_hangs_up() {
+    let (played, known) = (Played::start().await, Signer::ed("known"));
+    let issuer = played.issuer();
+    played.has(&[&known]);
+    let strange = played.token(&Signer::ed("strange"));
+    let mut asked = Box::pin(issuer.caller(&strange));
+    assert!(futures_util::poll!(asked.as_mut()).is_pending());
+    tokio::task::yield_now().await;
+    drop(asked);
+    let token = played.token(&known);
+    let known = async {
+        while issuer.caller(&token).await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(std::time::Duration::from_secs(5), known).await.is_ok());
+    assert_eq!(played.fetches(), 1);
+}
+
+#[tokio::test]
+async fn rule_42_few_requests_wait_for_an_issuer_that_does_not_answer() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let settings = JwtSettings { issuer: url, audience: "orders".into(), roles_claim: "roles".into() };
+    let issuer = Arc::new(Issuer::new(settings));
+    let token = Signer::ed("strange").token(&claims("aud", json!("orders")));
+    let mut waiting: Vec<_> = (0..issuer::WAITING_MAX).map(|_| Box::pin(issuer.caller(&token))).collect();
+    for asked in &mut waiting {
+        assert!(futures_util::poll!(asked.as_mut()).is_pending());
+    }
+    let mut further = Box::pin(issuer.caller(&token));
+    assert_eq!(futures_util::poll!(further.as_mut()), std::task::Poll::Ready(None));
+}
+
+#[tokio::test]
 async fn keys_stay_while_their_issuer_is_away_or_says_nonsense() {
     let (played, known) = (Played::start().await, Signer::ed("known"));
     let issuer = played.issuer();
