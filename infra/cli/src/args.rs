@@ -6,6 +6,7 @@ mod backup;
 mod folder;
 mod operate;
 mod orders;
+mod serve;
 mod token;
 mod workflow;
 
@@ -17,11 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use domain::redaction::REDACTED_BY_DEFAULT;
-use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings};
-use standins::Service;
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
@@ -35,6 +32,7 @@ pub use orders::{
     ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs,
     LOOKED_THROUGH_MAX, ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
+pub use serve::{LogFormat, ServeArgs, ServiceArgs};
 pub use token::{TokenCommand, TokensFile};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
@@ -88,23 +86,6 @@ const ALERTS_HELP: &str = "\
 A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), late/WORKFLOW, approval/WORKFLOW or dead-letter/OUTCOME.
 A failing service becomes a cause after five minutes: `stepwarden services` shows it at once.
 To be told by Slack, e-mail or a webhook, name it as [alerts.NAME] in stepwarden.toml of `serve --config DIR`.";
-
-const SERVE_HELP: &str = "\
-Alerts:
-  An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, the remedy.
-  Slack, e-mail or a webhook are told of each cause once, and when it is over: [alerts.NAME] in stepwarden.toml.
-  `stepwarden alerts` lists the causes.
-  To act: stepwarden resubmit ID --reason WHY, or cancel, or settle ID STEP --outcome done|undone. Or use the console.
-
-Reply channels:
-  An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages
-  OrderReceived, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are posted to the URL of the channel.
-  Each is a CloudEvent (application/cloudevents+json). A 2xx within 2 s acknowledges it; otherwise it is sent again.
-  Duplicates are possible: the highest data.Version is the latest.
-
-Supervisors:
-  Each supervisor sweeps the shards whose lease it holds. On one machine, more than one brings no speed. Use it to try
-  how supervisors share the work.";
 
 const OUTAGE_HELP: &str = "\
 What happens:
@@ -162,8 +143,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run everything on this machine: API, scheduler, agents, supervisor, and stand-ins for missing services
-    #[command(after_help = format!("{SERVE_HELP}\n\n{}", standins::HELP))]
-    Serve(ServeArgs),
+    #[command(after_help = format!("{}\n\n{}", serve::SERVE_HELP, standins::HELP))]
+    Serve(Box<ServeArgs>),
     /// Run sample orders, show their progress, and check their outcomes
     Demo(DemoArgs),
     /// Take payment down under load, show how the orders recover, and measure the cost
@@ -298,102 +279,6 @@ pub enum RemoteCommand {
     Completions(CompletionsArgs),
 }
 
-/// `stepwarden serve`
-#[derive(Debug, Clone, Args)]
-pub struct ServeArgs {
-    /// Address to listen on. 0.0.0.0 lets other machines in, and needs --tokens, or --no-auth
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    pub host: IpAddr,
-    /// The callers, each with a token and roles: a file of `stepwarden token add`. It is read again when it changes.
-    /// Without it, anybody who reaches the API may do everything
-    #[arg(long, value_name = "FILE")]
-    pub tokens: Option<PathBuf>,
-    /// Let other machines do everything, without a token: something else keeps strangers out
-    #[arg(long, conflicts_with = "tokens")]
-    pub no_auth: bool,
-    /// A further host name to accept, for a proxy that passes Host on (repeatable). On a loopback address, serve
-    /// accepts only localhost, 127.0.0.1, ::1 and these names: a defence against DNS rebinding. On any other address
-    /// Host is checked only if a name is given
-    #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
-    pub allowed_hosts: Vec<String>,
-    /// Port of the API; 0 picks a free port
-    #[arg(long, value_name = "PORT", default_value_t = 3000)]
-    pub port: u16,
-    /// The URL of this API as the services reach it, for the results that they tell later. Unless given, the address
-    /// and port above; its host name is accepted as with --allow-host
-    #[arg(long, value_name = "URL", value_parser = serve::PublicUrl::parse)]
-    pub public_url: Option<serve::PublicUrl>,
-    /// Data directory; created if missing
-    #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
-    pub data: PathBuf,
-    /// Start although committed transactions are missing, for example after a disk lost them: go on without them
-    #[arg(long)]
-    pub accept_loss: bool,
-    /// Show the data, and keep new orders and commands, but carry no order on and call no service: for a restored copy
-    #[arg(long)]
-    pub paused: bool,
-    /// The most orders under way; while there are as many, a new one is answered 503 and not accepted
-    #[arg(long, value_name = "N", default_value_t = serve::ORDERS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
-    pub orders_max: u64,
-    /// Days for which the audit stream is kept; for ever, unless given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
-    pub audit_days: Option<u32>,
-    /// Form of the log and of the alerts on stderr
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub log_format: LogFormat,
-    /// Period of the supervisors' sweep for overdue orders: 10ms to 1h
-    #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period)]
-    pub supervise_every: Duration,
-    /// Supervisors that share the sweep by leases: 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub supervisors: u16,
-    /// A reply channel that orders may name in "ReplyChannel"; its status messages go to the URL (repeatable)
-    #[arg(long = "reply-channel", value_name = "NAME=URL", value_parser = ReplyChannel::parse)]
-    pub reply_channels: Vec<ReplyChannel>,
-    /// A member whose value is hidden in documents and outputs, at any depth (repeatable; replaces the defaults)
-    #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
-    pub redact: Vec<String>,
-    /// A configuration folder (see `stepwarden init`), applied at the start: its workflows, its agents, its reply
-    /// channels and its alerts. Orders keep the version that they began with. Without it, the workflows and agents that
-    /// were applied before stay, and no alert is sent
-    #[arg(long, value_name = "DIR")]
-    pub config: Option<PathBuf>,
-    /// The remote services.
-    #[command(flatten)]
-    pub services: ServiceArgs,
-}
-
-/// The forms of the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Lines for people
-    #[default]
-    Text,
-    /// One JSON object for each line
-    Json,
-}
-
-/// The URLs of the remote services as given (an empty URL means none), and options of their agents.
-#[derive(Debug, Clone, Default, Args)]
-pub struct ServiceArgs {
-    /// Base URL of the inventory service (reserve, release); default: a stand-in
-    #[arg(long, value_name = "URL", env = "INVENTORY_URL")]
-    pub inventory_url: Option<String>,
-    /// Base URL of the payment service (charge, refund); default: a stand-in
-    #[arg(long, value_name = "URL", env = "PAYMENT_URL")]
-    pub payment_url: Option<String>,
-    /// Base URL of the shipping service (ship, cancel); default: a stand-in
-    #[arg(long, value_name = "URL", env = "SHIPPING_URL")]
-    pub shipping_url: Option<String>,
-    /// Store the results of a service that ignores idempotency keys (repeatable): inventory, payment, shipping
-    #[arg(long, value_name = "SERVICE", value_parser = service)]
-    pub memo: Vec<Service>,
-    /// The most waiting orders released per second when a failed service recovers. At the normal rate, the service gets
-    /// about twice its normal load, new orders included. By default the release doubles each second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub release_max: Option<u32>,
-}
-
 /// `stepwarden demo`
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
@@ -434,25 +319,6 @@ pub struct StandInsArgs {
     /// Idempotency keys that each service keeps; the oldest are dropped first
     #[arg(long, value_name = "KEYS", default_value_t = 100_000)]
     pub remember: usize,
-}
-
-impl ServiceArgs {
-    /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
-    #[must_use]
-    pub fn settings(self, variable: fn(&str) -> Option<String>) -> RemoteSettings {
-        let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
-        let variable = Some(variable);
-        RemoteSettings {
-            inventory_url,
-            payment_url,
-            shipping_url,
-            memo,
-            release_max,
-            settles_within_ms: None,
-            file: None,
-            variable,
-        }
-    }
 }
 
 impl Cli {
@@ -518,10 +384,6 @@ fn command_in(args: &[OsString]) -> String {
     path
 }
 
-fn period(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_millis(10)..=Duration::from_secs(60 * 60), "10ms to 1h")
-}
-
 fn outage_time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_secs(1)..=Duration::from_secs(10 * 60), "1s to 10m")
 }
@@ -529,10 +391,6 @@ fn outage_time(text: &str) -> Result<Duration, String> {
 fn duration(text: &str, range: RangeInclusive<Duration>, words: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|_| "not a period such as 500ms, 1s or 2m".to_owned())?;
     if range.contains(&duration) { Ok(duration) } else { Err(format!("must be from {words}")) }
-}
-
-fn service(text: &str) -> Result<Service, String> {
-    Service::named(text).ok_or_else(|| format!("must be one of {}", Service::ALL.map(Service::name).join(", ")))
 }
 
 #[cfg(test)]

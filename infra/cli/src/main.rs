@@ -9,7 +9,7 @@ use embedded::{Checked, OpenError};
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
-use local::serve::{RemoteSettings, Setup};
+use local::serve::{Listen, RemoteSettings, Setup};
 use local::{Ending, Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
@@ -37,7 +37,7 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Serve(args) => serve(args).await,
+            Command::Serve(args) => serve(*args).await,
             Command::Demo(args) => demo(&args).await,
             Command::Outage(args) => outage(&args).await,
             Command::StandIns(args) => stand_ins(&args).await,
@@ -51,11 +51,16 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, args.log_format, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
+    let (jwt, proxy) = (args.jwt(), args.proxy());
     let ServeArgs {
         host,
         allowed_hosts,
         public_url,
         port,
+        tls_cert,
+        tls_key,
+        socket,
+        no_port,
         data,
         accept_loss,
         orders_max,
@@ -82,9 +87,9 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;
+    let listen = Listen { host, port: (!no_port).then_some(port), tls: tls_cert.zip(tls_key), socket };
     let serving = Serving {
-        host,
-        port,
+        listen,
         data,
         accept_loss,
         audit_days,
@@ -92,6 +97,8 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         reply_channels,
         remotes,
         tokens,
+        jwt,
+        proxy,
         no_auth,
         config,
         setup,

@@ -2,17 +2,25 @@
 
 use std::error::Error;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_rustls::builderstates::WantsSchemes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::UnixStream;
 
 /// The longest answer that is read: a page of 100 orders with 50 steps each is far shorter.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -29,6 +37,8 @@ pub struct Client(Connections);
 enum Connections {
     Plain(legacy::Client<HttpConnector, Full<Bytes>>),
     Tls(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    /// Each call has a connection of its own.
+    Socket(PathBuf),
 }
 
 /// The answer of a server.
@@ -88,12 +98,40 @@ impl Client {
     /// # Errors
     /// If the system has no root certificates.
     pub fn tls() -> io::Result<Self> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        Ok(Self::secure(HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?))
+    }
+
+    /// A client for `https` only, which trusts no certificates but those that these issued, in PEM.
+    ///
+    /// # Errors
+    /// If there is no certificate among them, or a malformed one.
+    pub fn trusting(issuers: &[u8]) -> io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        for issuer in CertificateDer::pem_slice_iter(issuers) {
+            let issuer = issuer.map_err(|error| io::Error::other(error.to_string()))?;
+            roots.add(issuer).map_err(io::Error::other)?;
+        }
+        if roots.is_empty() {
+            return Err(io::Error::other("there is no certificate in PEM"));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth();
+        Ok(Self::secure(HttpsConnectorBuilder::new().with_tls_config(config)))
+    }
+
+    fn secure(builder: HttpsConnectorBuilder<WantsSchemes>) -> Self {
         let mut connector = connector();
         connector.enforce_http(false);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
         let connector = builder.https_only().enable_http1().wrap_connector(connector);
-        Ok(Self(Connections::Tls(legacy::Client::builder(TokioExecutor::new()).build(connector))))
+        Self(Connections::Tls(legacy::Client::builder(TokioExecutor::new()).build(connector)))
+    }
+
+    /// A client for the server at this socket, whatever host a URL names.
+    #[must_use]
+    pub fn of_socket(path: &Path) -> Self {
+        Self(Connections::Socket(path.to_owned()))
     }
 
     /// Sends a request and returns the answer with its whole body.
@@ -116,6 +154,7 @@ impl Client {
         let response = match &self.0 {
             Connections::Plain(client) => client.request(request),
             Connections::Tls(client) => client.request(request),
+            Connections::Socket(path) => return by_socket(path, request).await,
         };
         response.await.map_err(|error| NoAnswer { why: innermost(&error), is_unsent: error.is_connect() })
     }
@@ -163,6 +202,31 @@ impl Client {
         };
         Err(ClientError::NoAnswer { method, url: url.to_owned(), why })
     }
+}
+
+async fn by_socket(path: &Path, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, NoAnswer> {
+    let unsent = |error: &(dyn Error + 'static)| NoAnswer { why: innermost(error), is_unsent: true };
+    let stream = UnixStream::connect(path).await.map_err(|error| unsent(&error))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| unsent(&error))?;
+    // It ends with the answer.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!("connection ended: {error}");
+        }
+    });
+    let sent = sender.send_request(of_origin(request)).await;
+    sent.map_err(|error| NoAnswer { why: innermost(&error), is_unsent: false })
+}
+
+/// A request as a server gets it: the path alone, and the host beside it.
+fn of_origin(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    let host = request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let path = request.uri().path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    if let Some(host) = host {
+        request.headers_mut().entry(HOST).or_insert(host);
+    }
+    *request.uri_mut() = path;
+    request
 }
 
 fn connector() -> HttpConnector {

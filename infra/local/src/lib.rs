@@ -13,6 +13,7 @@ pub mod client;
 pub mod demo;
 mod ending;
 pub mod event_source;
+mod file_version;
 pub mod folder;
 pub mod http_server;
 pub mod open_files;

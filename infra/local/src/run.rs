@@ -17,7 +17,10 @@ use tokio::select;
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
-use crate::serve::{self, BindError, Callers, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
+use crate::serve::{
+    self, BindError, Callers, JwtSettings, Listen, ProxySettings, RemoteSettings, Remotes, RemotesError, Running,
+    Setup, StartError, bind,
+};
 use crate::signals::Signals;
 use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
@@ -29,10 +32,8 @@ const IMPATIENT: i32 = 130;
 /// The settings of `stepwarden serve`.
 #[derive(Debug, Clone)]
 pub struct Serving {
-    /// The address to listen on.
-    pub host: IpAddr,
-    /// The port of the API; 0 picks a free one.
-    pub port: u16,
+    /// Where the API listens.
+    pub listen: Listen,
     /// The data directory.
     pub data: PathBuf,
     /// Whether to start although committed transactions are missing.
@@ -47,6 +48,10 @@ pub struct Serving {
     pub remotes: RemoteSettings,
     /// The file of tokens of callers.
     pub tokens: Option<PathBuf>,
+    /// The issuer of tokens of callers.
+    pub jwt: Option<JwtSettings>,
+    /// The proxies that name callers.
+    pub proxy: Option<ProxySettings>,
     /// Whether other machines may call without a token.
     pub no_auth: bool,
     /// The configuration folder that is applied at the start. `None`: what was applied before, or what ships.
@@ -70,7 +75,7 @@ pub enum RunError {
     /// Other machines could do everything.
     #[error(
         "--host {0} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token add \
-         --help`), or --no-auth if something else keeps strangers out"
+         --help`), --jwt-issuer or --trusted-proxy; or --no-auth if something else keeps strangers out"
     )]
     OpenToAll(IpAddr),
     /// The agents cannot be built.
@@ -90,7 +95,7 @@ pub enum RunError {
     /// The sinks of alerts cannot be used.
     #[error(transparent)]
     Sinks(#[from] BadSinks),
-    /// The port cannot be bound.
+    /// The API cannot listen.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The data directory cannot be used.
@@ -111,12 +116,12 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
+    let Serving { listen, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
     let (mut reply_channels, mut remotes) = (serving.reply_channels, serving.remotes);
     let mut signals = Signals::catch()?;
-    let callers = tokens.as_deref().map(Callers::with_tokens).transpose()?.unwrap_or_default();
-    if callers.are_all_trusted() && !no_auth && !host.to_canonical().is_loopback() {
-        return Err(RunError::OpenToAll(host));
+    let callers = callers(tokens.as_deref(), serving.jwt, serving.proxy)?;
+    if callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
+        return Err(RunError::OpenToAll(listen.host));
     }
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
@@ -127,7 +132,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let of_file = checked.as_ref().map(|checked| checked.sinks.clone()).unwrap_or_default();
     let sinks = Sinks::start(&of_file, remotes.variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
-    let listener = bind(host, port).await?;
+    let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
         accept_loss,
@@ -150,8 +155,11 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     }
     let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
     let paused = setup.paused;
-    let running = serve::start(listener, &engine, remotes, setup)?;
+    let running = serve::start(listening, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
+    if let Some(url) = running.socket_url().filter(|url| *url != running.url()) {
+        announce(&format!("also listening on {url}"));
+    }
     if let Some(stand_ins) = running.stand_ins() {
         announce(&format!("stand-ins on {}", stand_ins.url()));
     }
@@ -160,6 +168,25 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     }
     signals.next().await;
     Ok(stop(running, &engine, signals).await?)
+}
+
+/// Whoever one of these knows.
+fn callers(
+    tokens: Option<&Path>,
+    jwt: Option<JwtSettings>,
+    proxy: Option<ProxySettings>,
+) -> Result<Callers, TokensError> {
+    let mut callers = Callers::default();
+    if let Some(file) = tokens {
+        callers = callers.with_tokens(file)?;
+    }
+    if let Some(settings) = jwt {
+        callers = callers.with_issuer(settings);
+    }
+    if let Some(settings) = proxy {
+        callers = callers.with_proxy(settings);
+    }
+    Ok(callers)
 }
 
 /// Runs everything on a free port with stand-ins until `play` ends. The data is in `data`, or in a temporary directory.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -17,8 +18,8 @@ const HEADING: &str = "API options";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ApiArgs {
-    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default: that of the context,
-    /// else http://127.0.0.1:3000
+    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack, or unix:PATH for its --socket;
+    /// default: that of the context, else http://127.0.0.1:3000
     #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", value_parser = Target::parse)]
     pub api: Option<Target>,
     /// The server of this name, which `stepwarden context add` keeps. Without --api and STEPWARDEN_API. Default:
@@ -35,6 +36,9 @@ pub struct ApiArgs {
     /// AWS profile for --auth iam, as the `aws` command line tool knows it
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Certificates (PEM) of the issuers to trust for an https URL, in the place of those of the system
+    #[arg(long, global = true, value_name = "FILE", value_parser = absolute)]
+    pub ca: Option<PathBuf>,
     /// Output format: a table, or the API's JSON (lists have one document per line)
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
@@ -117,6 +121,11 @@ impl When {
 
 const ANSWER_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 60);
 const WAIT_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
+
+/// A context is used from any directory.
+fn absolute(path: &str) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
+}
 
 fn answer_time(text: &str) -> Result<Duration, String> {
     duration(text, ANSWER_TIME, "1s to 10m")

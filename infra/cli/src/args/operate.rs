@@ -57,7 +57,7 @@ current context, http://127.0.0.1:3000. The contexts are kept in stepwarden/cont
 pub enum ContextCommand {
     /// List the contexts; * marks the current one
     List,
-    /// Add a context: the URL of --api, and --auth, --region and --profile if its calls need them
+    /// Add a context: the URL of --api, and --auth, --region, --profile and --ca if its calls need them
     Add {
         /// Its name: letters, digits, `-`, `_` and `.`
         #[arg(value_name = "NAME")]

@@ -1,3 +1,6 @@
+use local::reply_channels::ReplyChannel;
+use standins::Service;
+
 use super::*;
 
 fn parse(line: &str) -> Result<Cli, String> {
@@ -109,7 +112,7 @@ fn every_command_has_its_help_in_both_ways() {
 fn a_command_that_calls_no_api_does_not_show_its_options() {
     for (name, shown) in LOCAL {
         for help in [help(&["stepwarden", name, "--help"]), help(&["stepwarden", "help", name])] {
-            for option in ["--api", "--context", "--auth", "--region", "--profile", "--timeout", "--yes"] {
+            for option in ["--api", "--context", "--auth", "--region", "--profile", "--ca", "--timeout", "--yes"] {
                 assert!(!help.contains(&format!("{option} ")), "{option} in: {help}");
             }
             assert_eq!(help.contains("--output"), shown.is_some(), "{name}");
@@ -147,4 +150,19 @@ fn help_shows_the_variables_and_the_stand_ins() {
     ] {
         assert!(help.contains(word), "{word} in: {help}");
     }
+}
+
+#[test]
+fn an_issuer_and_proxies_are_settings_of_the_server() {
+    let read = |line: &str| {
+        let Command::Serve(args) = parse(line).unwrap().command else { panic!("not serve") };
+        (args.jwt(), args.proxy())
+    };
+    assert_eq!(read("stepwarden serve"), (None, None));
+    let (jwt, _) = read("stepwarden serve --jwt-issuer https://login.example.com --jwt-audience orders");
+    let jwt = jwt.unwrap();
+    assert_eq!((&*jwt.issuer, &*jwt.audience, &*jwt.roles_claim), ("https://login.example.com", "orders", "roles"));
+    let (_, proxy) = read("stepwarden serve --trusted-proxy 10.0.0.7,unix --trusted-header X-User");
+    let proxy = proxy.unwrap();
+    assert_eq!((proxy.peers.len(), proxy.name.as_str(), proxy.roles.as_str()), (2, "x-user", "x-forwarded-roles"));
 }

@@ -41,6 +41,8 @@ pub(crate) struct Server {
     pub(crate) region: Option<String>,
     /// The AWS profile.
     pub(crate) profile: Option<String>,
+    /// The certificates of the issuers to trust.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// The contexts cannot be used.
@@ -177,7 +179,7 @@ impl Contexts {
         if let Some(current) = &self.current {
             line("current", current);
         }
-        for (name, Server { api, auth, region, profile }) in &self.contexts {
+        for (name, Server { api, auth, region, profile, ca }) in &self.contexts {
             text.push_str(&format!("\n[contexts.{}]\n", quoted(name)));
             let mut line = |name: &str, value: &str| text.push_str(&format!("{name} = {}\n", quoted(value)));
             line("api", &api.url(""));
@@ -189,6 +191,9 @@ impl Contexts {
             }
             if let Some(profile) = profile {
                 line("profile", profile);
+            }
+            if let Some(ca) = ca {
+                line("ca", &ca.display().to_string());
             }
         }
         text
@@ -221,7 +226,7 @@ mod tests {
     use super::*;
 
     fn server(url: &str) -> Server {
-        Server { api: Target::parse(url).unwrap(), auth: None, region: None, profile: None }
+        Server { api: Target::parse(url).unwrap(), auth: None, region: None, profile: None, ca: None }
     }
 
     fn at_home(folder: &Path) -> Environment {
@@ -240,6 +245,7 @@ mod tests {
             auth: Some(AuthMode::Iam),
             region: Some("eu-central-1".to_owned()),
             profile,
+            ca: Some("/etc/shop/ca.pem".into()),
             ..server("https://x.example/prod")
         };
         contexts.add("prod", prod).unwrap();

@@ -1,5 +1,7 @@
 //! Which API a command calls, and how: the one place where options, variables and contexts come together.
 
+use std::path::PathBuf;
+
 use super::contexts::{Contexts, ContextsError};
 use super::environment::Environment;
 use super::target::Target;
@@ -16,6 +18,8 @@ pub struct Endpoint {
     pub region: Option<String>,
     /// The AWS profile, if it is chosen.
     pub profile: Option<String>,
+    /// The certificates of the issuers to trust, if they are chosen.
+    pub ca: Option<PathBuf>,
     /// The context that it is from.
     pub context: Option<String>,
 }
@@ -27,8 +31,9 @@ impl Endpoint {
     /// # Errors
     /// [`ContextsError`] if the context is unknown or the contexts cannot be read.
     pub fn resolve(args: &ApiArgs, environment: &Environment) -> Result<Self, ContextsError> {
-        let ApiArgs { api, context, auth, region, profile, .. } = args;
-        let given = Self { auth: *auth, region: region.clone(), profile: profile.clone(), ..Self::default() };
+        let ApiArgs { api, context, auth, region, profile, ca, .. } = args;
+        let given =
+            Self { auth: *auth, region: region.clone(), profile: profile.clone(), ca: ca.clone(), ..Self::default() };
         if let Some(target) = api {
             return Ok(Self { target: target.clone(), ..given });
         }
@@ -42,6 +47,7 @@ impl Endpoint {
             auth: given.auth.or(server.auth),
             region: given.region.or_else(|| server.region.clone()),
             profile: given.profile.or_else(|| server.profile.clone()),
+            ca: given.ca.or_else(|| server.ca.clone()),
             context: Some(name.clone()),
         })
     }
@@ -71,7 +77,9 @@ mod tests {
         for name in ["a", "b"] {
             let api = target(&format!("https://{name}.example"));
             let (auth, profile) = (Some(AuthMode::Iam), Some(format!("{name}-night")));
-            contexts.add(name, Server { api, auth, region: Some("r".to_owned()), profile }).unwrap();
+            contexts
+                .add(name, Server { api, auth, region: Some("r".to_owned()), profile, ca: Some("/a.pem".into()) })
+                .unwrap();
         }
         contexts.current = Some("a".to_owned());
         contexts.write(&environment).unwrap();
@@ -105,7 +113,8 @@ mod tests {
         let context = resolved("--context b --auth bearer", None).unwrap();
         assert_eq!((context.auth, context.profile.as_deref()), (Some(AuthMode::Bearer), Some("b-night")));
         assert_eq!(context.region.as_deref(), Some("r"));
+        assert_eq!(context.ca, Some("/a.pem".into()));
         let other = resolved("--api http://x", None).unwrap();
-        assert_eq!((other.auth, other.region, other.profile), (None, None, None));
+        assert_eq!((other.auth, other.region, other.profile, other.ca), (None, None, None, None));
     }
 }

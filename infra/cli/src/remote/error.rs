@@ -1,10 +1,15 @@
 //! A failed call: the message, the remedy and the exit status.
 
+use std::path::PathBuf;
+
 use crate::args::AuthMode;
 use crate::exit::Exit;
 
 use super::auth::AuthError;
 use super::problem::Problem;
+
+/// How rustls begins what it says of a certificate.
+const BAD_CERTIFICATE: &str = "invalid peer certificate";
 
 /// The cause of a failed call. The message is one line.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,14 @@ pub enum RemoteError {
     /// There are no root certificates.
     #[error("the system has no root certificates for TLS: {0}")]
     Tls(#[source] std::io::Error),
+    /// The file of `--ca` cannot be used.
+    #[error("--ca {}: {error}", .file.display())]
+    Ca {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        error: std::io::Error,
+    },
 }
 
 impl RemoteError {
@@ -62,7 +75,7 @@ impl RemoteError {
         match self {
             Self::NoAnswer { .. } | Self::Unreadable { .. } | Self::Tls(_) => Exit::Away,
             Self::Problem { problem, .. } => problem.exit(),
-            Self::Request { .. } => Exit::Usage,
+            Self::Request { .. } | Self::Ca { .. } => Exit::Usage,
             Self::Auth(error) => match error {
                 AuthError::NoToken | AuthError::BadToken | AuthError::Credentials(_) | AuthError::Sign(_) => {
                     Exit::NotAllowed
@@ -76,6 +89,11 @@ impl RemoteError {
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         match self {
+            Self::NoAnswer { why, .. } if why.contains(BAD_CERTIFICATE) => Some(
+                "call it by a name that its certificate has, and give --ca FILE with the certificate of its issuer unless \
+                 the system trusts it"
+                    .to_owned(),
+            ),
             Self::NoAnswer { is_local: true, .. } => {
                 Some("is `stepwarden serve` running? Give --api URL (or STEPWARDEN_API), or --context, if it is elsewhere".to_owned())
             }
@@ -89,6 +107,7 @@ impl RemoteError {
                  signature"
                     .to_owned(),
             ),
+            Self::Ca { .. } => Some("give the certificates of the issuer in PEM".to_owned()),
             Self::Tls(_) => Some("install the package ca-certificates".to_owned()),
             Self::Request { .. } | Self::Auth(_) => None,
         }
@@ -105,7 +124,7 @@ impl RemoteError {
             }
             // The status reports a success.
             Self::Unreadable { .. } => true,
-            Self::Request { .. } | Self::Auth(_) | Self::Tls(_) => false,
+            Self::Request { .. } | Self::Auth(_) | Self::Tls(_) | Self::Ca { .. } => false,
         }
     }
 

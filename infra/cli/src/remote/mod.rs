@@ -126,9 +126,17 @@ impl Remote {
     /// # Errors
     /// [`RemoteError`] if the caller cannot authenticate, or TLS is unavailable.
     pub fn new(endpoint: Endpoint, answer_within: Duration, environment: Environment) -> Result<Self, RemoteError> {
-        let Endpoint { target, auth, region, profile, context: _ } = endpoint;
+        let Endpoint { target, auth, region, profile, ca, context: _ } = endpoint;
         let auth = Auth::choose(auth, &target, region.as_deref(), profile.as_deref(), environment)?;
-        let client = if target.is_secure() { Client::tls().map_err(RemoteError::Tls)? } else { Client::new() };
+        let client = match (target.socket(), ca) {
+            (Some(socket), _) => Client::of_socket(socket),
+            (None, _) if !target.is_secure() => Client::new(),
+            (None, None) => Client::tls().map_err(RemoteError::Tls)?,
+            (None, Some(file)) => {
+                let client = std::fs::read(&file).and_then(|issuers| Client::trusting(&issuers));
+                client.map_err(|error| RemoteError::Ca { file, error })?
+            }
+        };
         Ok(Self { target, client, auth, answer_within })
     }
 
@@ -194,7 +202,7 @@ impl Remote {
     /// # Errors
     /// [`RemoteError`] if there is no answer.
     pub async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, RemoteError> {
-        let url = self.target.url(&call.path);
+        let url = self.target.uri(&call.path);
         let request = Request::builder().method(call.method.clone()).uri(&url).body(call.body.clone());
         let mut request = request.map_err(|error| RemoteError::Request { url: url.clone(), why: error.to_string() })?;
         request.headers_mut().extend(call.headers.clone());

@@ -1,10 +1,15 @@
 //! The parsed URL of the API.
 
+use std::path::{Path, PathBuf};
+
 use http::Uri;
 use http::uri::{Authority, Scheme};
 use serde::Deserialize;
 
-/// An `http` or `https` URL, with a base path for every call.
+/// The beginning of the URL of a socket.
+const SOCKET: &str = "unix:";
+
+/// An `http` or `https` URL, with a base path for every call; or a socket in the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Target {
@@ -12,11 +17,16 @@ pub struct Target {
     authority: Authority,
     /// Without a trailing slash; often empty.
     base: String,
+    /// The socket by which the API is called.
+    socket: Option<PathBuf>,
 }
 
 /// The text is not a valid URL of an API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text} is not the URL of an API: it begins with http:// or https://, names a host and has no query")]
+#[error(
+    "{text} is not the URL of an API: it begins with http:// or https://, names a host and has no query; \
+         or it is unix: and the path of a socket"
+)]
 pub struct NotATarget {
     text: String,
 }
@@ -24,7 +34,12 @@ pub struct NotATarget {
 impl Default for Target {
     /// The default URL of `stepwarden serve`.
     fn default() -> Self {
-        Self { scheme: Scheme::HTTP, authority: Authority::from_static("127.0.0.1:3000"), base: String::new() }
+        Self {
+            scheme: Scheme::HTTP,
+            authority: Authority::from_static("127.0.0.1:3000"),
+            base: String::new(),
+            socket: None,
+        }
     }
 }
 
@@ -43,6 +58,11 @@ impl Target {
     /// [`NotATarget`]; its message shows the expected form.
     pub fn parse(text: &str) -> Result<Self, NotATarget> {
         let wrong = || NotATarget { text: text.to_owned() };
+        if let Some(path) = text.trim().strip_prefix(SOCKET) {
+            // A context is used from any directory.
+            let path = std::path::absolute(path).map_err(|_| wrong())?;
+            return Ok(Self { authority: Authority::from_static("localhost"), socket: Some(path), ..Self::default() });
+        }
         let uri: Uri = text.trim().parse().map_err(|_| wrong())?;
         let parts = uri.into_parts();
         let scheme = parts.scheme.filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
@@ -51,13 +71,28 @@ impl Target {
         if path.query().is_some() || authority.as_str().contains('@') {
             return Err(wrong());
         }
-        Ok(Self { scheme, authority, base: path.path().trim_end_matches('/').to_owned() })
+        Ok(Self { scheme, authority, base: path.path().trim_end_matches('/').to_owned(), socket: None })
     }
 
-    /// The URL of a path and query.
+    /// The URL of a path and query, for people and for [`Self::parse`].
     #[must_use]
     pub fn url(&self, path: &str) -> String {
+        match &self.socket {
+            Some(socket) => format!("{SOCKET}{}{path}", socket.display()),
+            None => self.uri(path),
+        }
+    }
+
+    /// The URL of a path and query, for a request.
+    #[must_use]
+    pub fn uri(&self, path: &str) -> String {
         format!("{}://{}{}{path}", self.scheme, self.authority, self.base)
+    }
+
+    /// The socket by which the API is called.
+    #[must_use]
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
     }
 
     /// Whether calls use TLS.
@@ -118,6 +153,18 @@ mod tests {
             let error = Target::parse(text).unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("http://"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_socket_is_called_as_this_machine_and_is_known_by_its_path() {
+        let target = Target::parse("unix:/run/stepwarden/api.sock").unwrap();
+        assert_eq!(target.uri("/orders?limit=1"), "http://localhost/orders?limit=1");
+        assert_eq!(target.url(""), "unix:/run/stepwarden/api.sock");
+        assert!(target.is_local() && !target.is_secure() && target.region().is_none());
+        assert_eq!(Target::parse(&target.url("")).as_ref(), Ok(&target));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(Target::parse("unix:api.sock").unwrap().socket(), Some(&*here.join("api.sock")));
+        assert!(Target::parse("unix:").is_err());
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Served {
         Self::spawn(small_files(512, &SERVE), tempfile::tempdir().unwrap())
     }
 
+    /// Starts `serve` with these options and no others.
+    pub(crate) fn of(args: &[&str], data: TempDir) -> Self {
+        Self::spawn(program(args), data)
+    }
+
     fn spawn(mut command: Command, data: TempDir) -> Self {
         let mut process = command.arg("--data").arg(data.path()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();

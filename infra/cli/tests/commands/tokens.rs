@@ -1,5 +1,7 @@
 //! Callers by tokens: what a server without them refuses, and what a person and an application do with them.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -52,6 +54,51 @@ fn a_server_that_other_machines_reach_has_tokens_or_says_that_it_has_none() {
     both.with_status(2).says(&["--no-auth", "cannot be used with"]);
     let missing = run(program(&["serve", "--tokens", "/nowhere/tokens.toml", "--data", "/nowhere/data"]), "");
     missing.with_status(2).says(&["/nowhere/tokens.toml"]);
+}
+
+#[test]
+fn who_is_known_by_an_issuer_or_by_a_proxy_is_said_whole_or_not_at_all() {
+    for (args, words) in [
+        (&["--jwt-issuer", "https://login.example.com"][..], "--jwt-audience"),
+        (&["--jwt-audience", "orders"], "--jwt-issuer"),
+        (&["--jwt-roles-claim", "groups"], "--jwt-issuer"),
+        (&["--jwt-issuer", "http://login.example.com", "--jwt-audience", "orders"], "https"),
+        (&["--trusted-proxy", "127.0.0.1"], "--trusted-header"),
+        (&["--trusted-header", "x-user"], "--trusted-proxy"),
+        (&["--trusted-proxy", "10.0.0.0/8", "--trusted-header", "x-user"], "the address of the proxy"),
+        (&["--trusted-proxy", "127.0.0.1", "--trusted-header", "x-user", "--no-auth"], "cannot be used with"),
+    ] {
+        let refused = run(program(&[&["serve", "--data", "/nowhere/data"], args].concat()), "");
+        refused.with_status(2).says(&[words]);
+    }
+}
+
+/// The status of a list of orders with these headers.
+fn listed(url: &str, headers: &str) -> u16 {
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://")).unwrap();
+    let head = format!("GET /orders HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer[9..12].parse().unwrap()
+}
+
+#[test]
+fn a_proxy_is_believed_by_its_address_and_another_one_is_refused() {
+    let options = ["--trusted-header", "x-user", "--trusted-proxy"];
+    let trusting = |proxy| Served::start_in(tempfile::tempdir().unwrap(), &[&options[..], &[proxy]].concat());
+    let served = trusting("10.0.0.7,127.0.0.1");
+    for (headers, status) in [
+        ("x-user: ada\r\nx-forwarded-roles: viewer\r\n", 200),
+        ("X-User: ada\r\n", 401),
+        ("", 401),
+        ("authorization: Bearer sw_x\r\n", 401),
+    ] {
+        assert_eq!(listed(&served.url, headers), status, "{headers}");
+    }
+    let other = trusting("10.0.0.7");
+    assert_eq!(listed(&other.url, "x-user: ada\r\nx-forwarded-roles: viewer\r\n"), 400);
+    assert_eq!(listed(&other.url, ""), 401);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -77,9 +77,9 @@ pub fn connections_max() -> usize {
 
 /// The network of a client: one address, or what is usually one customer's with IPv6.
 #[must_use]
-pub(super) fn network(address: SocketAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     const OF_64_BITS: u128 = u128::MAX << 64;
-    match address.ip().to_canonical() {
+    match address.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & OF_64_BITS)),
         ip @ IpAddr::V4(_) => ip,
     }
@@ -165,8 +165,7 @@ impl Connections {
     }
 
     /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
-    pub(super) fn admit(self: &Arc<Self>, client: SocketAddr) -> Option<Admitted> {
-        let network = network(client);
+    pub(super) fn admit(self: &Arc<Self>, network: IpAddr) -> Option<Admitted> {
         let mut open = self.open();
         let count = |open: &Open| open.of_network.get(&network).copied().unwrap_or(0);
         if count(&open) >= self.limits.of_network_max {
@@ -371,7 +370,7 @@ mod tests {
     }
 
     fn from(connections: &Arc<Connections>, address: &str) -> Option<Admitted> {
-        connections.admit(format!("{address}:4711").parse().unwrap())
+        connections.admit(network(address.parse().unwrap()))
     }
 
     async fn is_closed(Admitted(connection): &Admitted) -> bool {
@@ -482,9 +481,9 @@ mod tests {
     #[test]
     fn a_network_is_an_address_or_the_first_half_of_one() {
         let of = |text: &str| network(text.parse().unwrap()).to_string();
-        assert_eq!(of("192.0.2.7:80"), "192.0.2.7");
-        assert_eq!(of("[::ffff:192.0.2.7]:80"), "192.0.2.7");
-        assert_eq!(of("[2001:db8:1:2:3:4:5:6]:80"), "2001:db8:1:2::");
-        assert_eq!(of("[::1]:80"), "::");
+        assert_eq!(of("192.0.2.7"), "192.0.2.7");
+        assert_eq!(of("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(of("::1"), "::");
     }
 }

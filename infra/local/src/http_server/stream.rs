@@ -1,4 +1,5 @@
-//! The bytes of a connection, with the time-outs that hyper does not have.
+//! The bytes of a connection, with the time-outs that hyper does not have. What is received counts without TLS, and what
+//! is taken as the system takes it, so that no layer between them hides a slow client.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -7,18 +8,27 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connections::{Connection, Phase, TAKEN_BYTES_MIN};
 
-/// A stream that ends if a head comes too slowly, or an answer is taken too slowly.
-#[derive(Debug)]
-pub(super) struct Stream {
-    stream: TcpStream,
+/// A stream of bytes in both directions.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<Stream: AsyncRead + AsyncWrite + Send + Unpin> Transport for Stream {}
+
+/// A stream that ends if a head comes too slowly.
+pub(super) struct Receiving {
+    stream: Box<dyn Transport>,
     connection: Arc<Connection>,
     /// Runs while a head is incomplete.
     head: Timer,
+}
+
+/// A stream that ends if an answer is taken too slowly.
+pub(super) struct Sending {
+    stream: Box<dyn Transport>,
+    connection: Arc<Connection>,
     /// Runs while the client has to take something.
     taking: Timer,
     /// What it took since the timer began.
@@ -28,9 +38,15 @@ pub(super) struct Stream {
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
-impl Stream {
-    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
-        Self { stream, connection, head: Timer::default(), taking: Timer::default(), taken_bytes: 0 }
+impl Receiving {
+    pub(super) fn new(stream: Box<dyn Transport>, connection: Arc<Connection>) -> Self {
+        Self { stream, connection, head: Timer::default() }
+    }
+}
+
+impl Sending {
+    pub(super) fn new(stream: Box<dyn Transport>, connection: Arc<Connection>) -> Self {
+        Self { stream, connection, taking: Timer::default(), taken_bytes: 0 }
     }
 
     /// The result of a write of `bytes`.
@@ -77,7 +93,7 @@ fn too_slow(what: &str) -> io::Error {
     io::Error::new(ErrorKind::TimedOut, format!("{what} goes too slowly"))
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for Receiving {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -94,7 +110,39 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Receiving {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, data)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, data)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl AsyncRead for Sending {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Sending {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, data);
         self.written(cx, data.len(), written)

@@ -67,14 +67,15 @@ impl PublicUrl {
     }
 
     /// The URL of an API at this address.
-    pub(crate) fn of(address: SocketAddr) -> Self {
+    pub(crate) fn of(address: SocketAddr, has_tls: bool) -> Self {
         // Nobody can call the address that stands for all of them.
         let ip = match address.ip() {
             IpAddr::V4(ip) => IpAddr::V4(if ip.is_unspecified() { Ipv4Addr::LOCALHOST } else { ip }),
             IpAddr::V6(ip) => IpAddr::V6(if ip.is_unspecified() { Ipv6Addr::LOCALHOST } else { ip }),
         };
         let authority = SocketAddr::new(ip, address.port());
-        Self { text: format!("http://{authority}"), host: String::new() }
+        let scheme = if has_tls { "https" } else { "http" };
+        Self { text: format!("{scheme}://{authority}"), host: String::new() }
     }
 
     /// The URL.
@@ -199,6 +200,17 @@ mod tests {
             assert!(admitted("192.0.2.1:3000", &allowed, "/", &[host]), "{host}");
         }
         assert!(!admitted("0.0.0.0:3000", &allowed, "/", &["evil.example"]));
+    }
+
+    #[test]
+    fn services_call_an_api_by_its_address_and_with_tls_if_it_has_a_certificate() {
+        for (address, has_tls, url) in [
+            ("127.0.0.1:3000", false, "http://127.0.0.1:3000"),
+            ("0.0.0.0:3000", true, "https://127.0.0.1:3000"),
+            ("[::]:3000", true, "https://[::1]:3000"),
+        ] {
+            assert_eq!(PublicUrl::of(address.parse().unwrap(), has_tls).as_str(), url);
+        }
     }
 
     #[test]

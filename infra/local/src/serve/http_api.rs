@@ -9,13 +9,12 @@ use domain::definition::Catalogue;
 use embedded::Engine;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
-use tokio::net::TcpListener;
 
-use super::callers::Callers;
+use super::callers::{Callers, refusal};
 use super::hosts::Hosts;
 use super::reads::Reads;
 use super::waits::Waits;
-use crate::http_server::Server;
+use crate::http_server::{Listening, Server};
 
 /// The caller of what comes from this process itself.
 const OWN: &str = "local";
@@ -51,7 +50,7 @@ impl CallbackApi for InProcess {
 /// # Errors
 /// As [`Server::start`].
 pub(super) fn serve_api(
-    listener: TcpListener,
+    listening: Listening,
     engine: Engine,
     config: ApiConfig,
     hosts: Hosts,
@@ -61,7 +60,7 @@ pub(super) fn serve_api(
 ) -> std::io::Result<Server> {
     let (api, waits) = (InProcess { engine, config }, Waits::of_this_machine());
     let shared = Arc::new(Shared { api, hosts, callers, reads, waits, agents });
-    Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
+    Server::start(listening, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
         async move { Ok(answer(shared, request).await) }
     })
@@ -75,7 +74,10 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     if request.uri().path().starts_with(WEBHOOKS) {
         return agents.webhook(&api.engine, api, request).await;
     }
-    let caller = callers.of(request.headers());
+    let caller = match callers.of(request.headers(), request.extensions().get()).await {
+        Ok(caller) => caller,
+        Err(stranger) => return refusal(stranger),
+    };
     if let Some(refusal) = api::refused(&caller, &request) {
         return refusal;
     }

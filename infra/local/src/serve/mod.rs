@@ -11,7 +11,8 @@ mod reads;
 mod remotes;
 mod waits;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,14 +23,13 @@ use domain::ports::PortError;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
-use tokio::net::TcpListener;
 
-pub use bind::{BindError, bind};
-pub use callers::Callers;
+pub use bind::{BindError, Listen, bind};
+pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, TrustedPeer, issuer_url};
 pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
-use crate::http_server::Server;
+use crate::http_server::{Listening, Server};
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::Functions;
@@ -98,6 +98,9 @@ pub enum StartError {
 pub struct Running {
     engine: Engine,
     api: Server,
+    has_port: bool,
+    has_tls: bool,
+    socket: Option<PathBuf>,
     agents: Arc<Fleet<Catalogue>>,
     /// All loops but the scheduler's.
     loops: Loops,
@@ -107,12 +110,18 @@ pub struct Running {
     _reads: Arc<Reads>,
 }
 
-/// Starts the API on `listener`, the functions on the queues of `engine`, the agents of `remotes`, and the supervisors.
+/// Starts the API on what it listens on, the functions on the queues of `engine`, the agents of `remotes`, and the supervisors.
 /// Each supervisor runs at once and then every `supervise_every`.
 ///
 /// # Errors
 /// [`StartError`]; then nothing runs.
-pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
+pub fn start(
+    listening: impl Into<Listening>,
+    engine: &Engine,
+    remotes: Remotes,
+    setup: Setup,
+) -> Result<Running, StartError> {
+    let listening = listening.into();
     let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, paused, .. } = setup;
     let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
@@ -130,16 +139,20 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let of_room = engine.clone();
     let config = config.paused_if(paused).ready_if(is_ready).with_room_if(move || of_room.under_way() < orders_max);
-    let address = listener.local_addr()?;
+    // A socket is only reached from this machine.
+    let port = listening.address()?;
+    let address = port.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
+    let (has_port, has_tls) = (port.is_some(), listening.tls.is_some());
+    let socket = listening.socket.as_ref().map(|socket| socket.path().to_owned());
     // Elsewhere any name is accepted until one is given.
     let is_checked = address.ip().to_canonical().is_loopback() || !allowed_hosts.is_empty();
     allowed_hosts.extend(public_url.as_ref().filter(|_| is_checked).map(|url| url.host().to_owned()));
     let hosts = Hosts::of(address, &allowed_hosts);
-    let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address));
+    let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address, has_tls));
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let reads = Arc::new(Reads::start()?);
-    let api = http_api::serve_api(listener, engine.clone(), config, hosts, callers, reads.clone(), agents.clone())?;
+    let api = http_api::serve_api(listening, engine.clone(), config, hosts, callers, reads.clone(), agents.clone())?;
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {
@@ -153,20 +166,29 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
         }
     }
     let (stand_ins, Functions { engine, loops, scheduler, .. }) = (remotes.stand_ins, functions);
-    Ok(Running { engine, api, agents, loops, scheduler, stand_ins, _reads: reads })
+    Ok(Running { engine, api, has_port, has_tls, socket, agents, loops, scheduler, stand_ins, _reads: reads })
 }
 
 impl Running {
-    /// The address of the API.
+    /// The address of the API's port. Without a port, one that nobody can call.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.api.address()
     }
 
-    /// The base URL of the API, without a slash at its end.
+    /// The base URL of the API, without a slash at its end; that of its socket if it has no port.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address())
+        match self.socket_url() {
+            Some(url) if !self.has_port => url,
+            Some(_) | None => format!("{}://{}", if self.has_tls { "https" } else { "http" }, self.address()),
+        }
+    }
+
+    /// The URL of the API's socket, as commands take it.
+    #[must_use]
+    pub fn socket_url(&self) -> Option<String> {
+        self.socket.as_ref().map(|path| format!("unix:{}", path.display()))
     }
 
     /// The stand-ins, if a service has no URL.

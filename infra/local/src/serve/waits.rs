@@ -98,7 +98,7 @@ mod tests {
 
     fn asked(waits: &Arc<Waits>, address: &str, is_ahead: bool) -> (Option<Waiting>, String) {
         let mut request = Request::get("/orders/x").header("prefer", "wait=20").body(Bytes::new()).unwrap();
-        request.extensions_mut().insert(Peer { network: address.parse().unwrap(), is_ahead });
+        request.extensions_mut().insert(Peer { network: address.parse().unwrap(), address: None, is_ahead });
         let waiting = waits.bound(&mut request);
         (waiting, request.headers()[PREFER].to_str().unwrap().to_owned())
     }
