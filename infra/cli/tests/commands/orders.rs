@@ -73,7 +73,9 @@ fn orders_are_exported_whole_one_a_line() {
     let served = Served::start();
     let held = served.settled(HELD);
     for number in 0..101 {
-        served.accepted(&format!(r#"{{"Number": {number}, "Total": 1.10, "Cvc": "123"}}"#));
+        let id = served.accepted(&format!(r#"{{"Number": {number}, "Total": 1.10, "Cvc": "123"}}"#));
+        // It is on a queue first, and then in the list.
+        served.run(&["get", &id]).with_status(0);
     }
     let orders = served.run(&["export", "--since", "1h"]).with_status(0).lines();
     assert_eq!(orders.len(), 102, "more than a page");
