@@ -1,6 +1,7 @@
 //! Callers of each kind, with an issuer that this test plays.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use api::Role;
 use base64::Engine;
@@ -312,9 +313,12 @@ async fn keys_are_fetched_once_and_again_for_one_that_is_new() {
     // The issuer withdraws a key.
     played.has(&[&new]);
     issuer.later(issuer::KEPT_FOR).await;
-    while issuer.caller(&played.token(&old)).await.is_some() {
-        tokio::task::yield_now().await;
-    }
+    let withdrawn = async {
+        while issuer.caller(&played.token(&old)).await.is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(5), withdrawn).await.is_ok());
     assert!(issuer.caller(&played.token(&new)).await.is_some());
     assert_eq!(played.fetches(), 3);
 }
@@ -352,7 +356,7 @@ async fn rule_42_a_fetch_goes_on_when_who_caused_it_hangs_up() {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(std::time::Duration::from_secs(5), known).await.is_ok());
+    assert!(tokio::time::timeout(Duration::from_secs(5), known).await.is_ok());
     assert_eq!(played.fetches(), 1);
 }
 
