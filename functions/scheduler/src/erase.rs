@@ -1,7 +1,7 @@
-//! The records that are not about one order, and may quote one that is erased (rule 46): the text of a service's outage, the
-//! alert about it, and the reasons of bulk jobs.
+//! What is kept of an order that is erased (rule 46) beside the order and its task. Some records are not about one order,
+//! and may quote this one: the text of a service's outage, the alert about it, and the reasons of bulk jobs.
 //!
-//! They go before the order says that it is erased. Whoever is killed in between gets the command again.
+//! All that goes before the order says that it is erased. Whoever is killed in between gets the command again.
 
 use domain::alert::Alert;
 use domain::bulk::Job;
@@ -13,12 +13,13 @@ use crate::SchedulerPorts;
 
 const CONFLICT: &str = "the health of a service, an alert or a job changes again and again";
 
-/// Takes these texts out, if the command erases the order.
+/// Removes it, if the command erases the order.
 pub(crate) async fn others(ports: &impl SchedulerPorts, command: &Command) -> Result<(), PortError> {
     let Some(task) = ports.store().task(command.order_id).await? else { return Ok(()) };
     if command.refusal(&task, ports.environment().now()).is_some() {
         return Ok(());
     }
+    ports.store().erase_others(&task).await?;
     let quoted = task.quoted();
     let records = ports.records();
     for health in records.list::<ServiceHealth>(usize::MAX).await? {

@@ -1,12 +1,13 @@
 //! The personal data of an order that is erased (rule 46): all that the tables have of it, beside its task.
 //!
 //! The last write says that the order is erased: one transaction of task and order. Whoever is killed before it gets the
-//! command again, and finds less to do.
+//! command again, and finds less to do. Only the scheduler removes the rest, so no other function needs the code for it.
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::message::idempotency_key;
 use domain::ports::{Commit, Memo, PortError, Record, Records, Seen};
 use domain::task::{Direction, Task};
@@ -34,18 +35,29 @@ enum Cancelled {
 }
 
 impl Dynamo {
-    /// Replaces `before` by `after`, the version that is erased, and removes what the other tables have of the order.
-    pub(super) async fn erase(&self, before: &Task, after: &Task) -> Result<Commit, PortError> {
-        let order_id = before.order_id;
+    /// Removes what the tables have of an order beside the order and its task.
+    pub(super) async fn erase_others(&self, task: &Task) -> Result<(), PortError> {
+        let order_id = task.order_id;
         let stored = self.read(OPERATION, &self.tables().orders, order_id, Seeing::Everything).await?;
-        // It has expired.
-        let Some(stored) = stored else { return Ok(Commit::Conflict) };
+        let stored = stored.unwrap_or_default();
+        // An earlier version stored no terms with the order.
+        let correlation_id = stored.get("CorrelationID").and_then(|id| id.as_s().ok());
+        let correlation = correlation_id.map(|id| text(Term::correlation(id).text()));
+        let terms = terms_of(&stored).into_iter().chain(correlation);
         try_join3(
-            self.delete_terms(OPERATION, order_id, terms_of(&stored)),
-            self.erase_memos(before),
+            self.delete_terms(OPERATION, order_id, terms),
+            self.erase_memos(task),
             self.delete_dead_letters(order_id),
         )
-        .await?;
+        .await
+        .map(drop)
+    }
+
+    /// Replaces `before` by `after`, the version that is erased, and erases the order.
+    pub(super) async fn erase(&self, before: &Task, after: &Task) -> Result<Commit, PortError> {
+        let stored = self.read(OPERATION, &self.tables().orders, before.order_id, Seeing::Everything).await?;
+        // It has expired.
+        let Some(stored) = stored else { return Ok(Commit::Conflict) };
         let read = order(stored.clone()).map_err(|error| PortError::refused(OPERATION, error))?;
         let erased = order_item(&read.erased());
         if stored == erased {

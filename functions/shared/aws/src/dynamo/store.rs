@@ -35,6 +35,10 @@ impl Store for Dynamo {
         self.replace(before, &after).await
     }
 
+    async fn erase_others(&self, task: &Task) -> Result<(), PortError> {
+        Dynamo::erase_others(self, task).await
+    }
+
     async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
         self.query_due(watch, now, after, limit).await
     }

@@ -32,12 +32,21 @@ pub trait Store: Send + Sync {
     fn task(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 
     /// Replaces `before` by `after`, if the stored version is still that of `before`. Returns only once the change is
-    /// durable. If `after` is the first version with `erased_at`, the personal data of the order are gone from all that
-    /// this store keeps (rule 46): a store of several tables writes this version last. A repeat that meets its own nonce has succeeded (rule 3).
+    /// durable. If `after` is the first version with `erased_at`, the same write removes the personal data of the order
+    /// (rule 46). A repeat that meets its own nonce has succeeded (rule 3).
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
     fn commit(&self, before: &Task, after: Arc<Task>) -> impl Future<Output = Result<Commit, PortError>> + Send;
+
+    /// Removes what the store keeps of an order beside the order and its task (rule 46). It comes before the commit that
+    /// erases the task. A store that removes it with that write has nothing to do here.
+    ///
+    /// # Errors
+    /// [`PortError`] if it is not known whether all is removed; the caller repeats it.
+    fn erase_others(&self, _task: &Task) -> impl Future<Output = Result<(), PortError>> + Send {
+        ready(Ok(()))
+    }
 
     /// The orders with this `watch` that are due for the supervisor at `now`: the longest due first, at most `limit`. `after`
     /// is the last entry of the page before. The answer may lag behind the tasks.

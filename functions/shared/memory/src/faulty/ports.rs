@@ -79,6 +79,10 @@ impl Store for Faulty {
         self.through("store.forget_expired", || self.memory.forget_expired(now, limit)).await
     }
 
+    async fn erase_others(&self, task: &Task) -> Result<(), PortError> {
+        self.through("store.erase_others", || self.memory.erase_others(task)).await
+    }
+
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         self.silently_through("store.settled", || async {
             let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(wait_ms));
