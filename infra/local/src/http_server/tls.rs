@@ -1,41 +1,23 @@
 //! The certificate and the key of a server, read again when their files change.
 
-#![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
-
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use crate::file_version::FileVersion;
+use crate::reread::Reread;
 
-/// Changed files count after this time at the latest, from the next connection on.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 /// The longest file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A certificate and its key.
-pub struct Tls {
-    certificates: PathBuf,
-    key: PathBuf,
-    known: Mutex<Known>,
-}
-
-struct Known {
-    config: Arc<ServerConfig>,
-    /// Of the files that were read last.
-    versions: [Option<FileVersion>; 2],
-    /// Why the files cannot be used, if they cannot.
-    fault: Option<String>,
-    looked_at: Instant,
-}
+pub struct Tls(Reread<ServerConfig, 2>);
 
 /// The certificate and the key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +59,7 @@ pub enum TlsError {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("certificates", &self.certificates).field("key", &self.key).finish_non_exhaustive()
+        f.debug_tuple("Tls").finish_non_exhaustive()
     }
 }
 
@@ -87,40 +69,16 @@ impl Tls {
     /// # Errors
     /// [`TlsError`]; its message says what to do.
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
-        let versions = [certificates, key].map(FileVersion::of);
-        let config = read(certificates, key)?;
-        let known = Mutex::new(Known { config, versions, fault: None, looked_at: Instant::now() });
-        Ok(Self { certificates: certificates.to_owned(), key: key.to_owned(), known })
+        Reread::start([certificates, key], read).map(Self)
     }
 
-    /// The handshake with the files as they are now. While they cannot be used, those of before count.
+    /// The handshake with the files as they are now.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.looked_at.elapsed() >= LOOKED_AT_EVERY {
-            known.looked_at = Instant::now();
-            let versions = [&self.certificates, &self.key].map(|file| FileVersion::of(file));
-            if versions != known.versions {
-                match read(&self.certificates, &self.key) {
-                    Ok(config) => {
-                        (known.config, known.versions, known.fault) = (config, versions, None);
-                        tracing::info!("the certificate of {} counts now", self.certificates.display());
-                    }
-                    // They are read again within a second: one of the two may have been written first.
-                    Err(error) => {
-                        let fault = error.to_string();
-                        if known.fault.as_ref() != Some(&fault) {
-                            tracing::warn!("the certificate of before stays: {fault}");
-                            known.fault = Some(fault);
-                        }
-                    }
-                }
-            }
-        }
-        known.config.clone().into()
+        self.0.now(read).into()
     }
 }
 
-fn read(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+fn read([certificates, key]: [&Path; 2]) -> Result<ServerConfig, TlsError> {
     let chain = CertificateDer::pem_slice_iter(&content(certificates)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain = chain.ok_or_else(|| TlsError::NoCertificate(certificates.to_owned()))?;
@@ -134,7 +92,7 @@ fn read(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> 
         error,
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(config)
 }
 
 fn content(file: &Path) -> Result<Vec<u8>, TlsError> {
@@ -147,6 +105,8 @@ fn content(file: &Path) -> Result<Vec<u8>, TlsError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use bytes::Bytes;
     use http::{Request, Response};
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -155,7 +115,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::super::connections::Limits;
-    use super::super::{HangUp, Listening, Peer, Server};
+    use super::super::{HangUp, Listening, Peer, Server, pause, within};
     use super::*;
     use crate::client::Client;
 
@@ -216,12 +176,6 @@ mod tests {
         }
     }
 
-    impl Tls {
-        fn look_again(&self) {
-            self.known.lock().unwrap().looked_at -= LOOKED_AT_EVERY;
-        }
-    }
-
     async fn whether_ahead(request: Request<Bytes>) -> Result<Response<Bytes>, HangUp> {
         Ok(Response::new(format!("ahead: {}", request.extensions().get::<Peer>().unwrap().is_ahead).into()))
     }
@@ -254,7 +208,7 @@ mod tests {
         assert!(refused.contains("invalid peer certificate") && refused.contains("xpired"), "{refused}");
         let (certificate, key) = files.pair(4000);
         files.write(&certificate, &key);
-        tls.look_again();
+        tls.0.look_again();
         assert!(files.ask(&server).await.is_ok());
     }
 
@@ -265,18 +219,18 @@ mod tests {
         let [(other, _), (_, key)] = [files.pair(4000), files.pair(4000)];
         for (certificate, key) in [(&*other, &*key), ("nonsense", &key), (&other, ""), ("", "")] {
             files.write(certificate, key);
-            tls.look_again();
+            tls.0.look_again();
             assert!(files.ask(&server).await.is_ok());
-            assert!(tls.known.lock().unwrap().fault.is_some());
+            assert!(tls.0.has_fault());
         }
         fs::remove_file(&files.paths()[0]).unwrap();
-        tls.look_again();
+        tls.0.look_again();
         assert!(files.ask(&server).await.is_ok());
         let (certificate, key) = files.pair(2001);
         files.write(&certificate, &key);
-        tls.look_again();
+        tls.0.look_again();
         assert!(files.ask(&server).await.is_err(), "the new pair counts, as expired as it is");
-        assert!(tls.known.lock().unwrap().fault.is_none());
+        assert!(!tls.0.has_fault());
     }
 
     #[test]
@@ -310,8 +264,8 @@ mod tests {
             let mut stream = TcpStream::connect(server.address()).await.unwrap();
             stream.write_all(sent).await.unwrap();
             let mut rest = Vec::new();
-            let closed = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
-            assert!(closed.is_ok(), "it is still open");
+            let closed = within(5_000, stream.read_to_end(&mut rest)).await;
+            assert!(closed.is_some(), "it is still open");
             assert!((100..5_000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
         }
     }
@@ -335,8 +289,8 @@ mod tests {
         let (server, _) = files.serve(Limits::default()).await;
         let _half = TcpStream::connect(server.address()).await.unwrap();
         files.ask(&server).await.unwrap();
-        let stopped = tokio::time::timeout(Duration::from_secs(5), server.stop()).await;
-        assert!(stopped.is_ok(), "the handshake has 10 s, and requests 60 s");
+        let stopped = within(5_000, server.stop()).await;
+        assert!(stopped.is_some(), "the handshake has 10 s, and requests 60 s");
     }
 
     #[tokio::test]
@@ -351,7 +305,7 @@ mod tests {
         let client = Client::trusting(files.authority.as_bytes()).unwrap();
         let url = format!("https://{}/", server.address());
         let answer = client.begin(Request::get(&url).body(Bytes::new()).unwrap()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        pause(500).await;
         let read = http_body_util::BodyExt::collect(answer.into_body()).await;
         assert!(read.is_err(), "it has all of it");
         assert_eq!(client.get(&url).await.unwrap().body.len(), ANSWER_BYTES, "another one takes it");

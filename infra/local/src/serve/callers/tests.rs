@@ -1,5 +1,7 @@
 //! Callers of each kind, with an issuer that this test plays.
 
+#![expect(clippy::disallowed_methods, reason = "a test of times of the host")]
+
 use std::sync::Mutex;
 use std::time::Duration;
 
