@@ -80,7 +80,7 @@ pub(super) struct Issuer {
 
 #[derive(Debug, Default)]
 struct Fetched {
-    /// The last fetch, whether it succeeded or not.
+    /// The beginning of a fetch, or its end, whether it succeeded or not.
     tried_at: Option<Instant>,
     succeeded_at: Option<Instant>,
 }
@@ -166,7 +166,10 @@ impl Issuer {
             return keys;
         }
         fetched.tried_at = Some(Instant::now());
-        match self.fetched().await {
+        let read = self.fetched().await;
+        // A slow issuer has its pause too: else each of those that wait would fetch anew.
+        fetched.tried_at = Some(Instant::now());
+        match read {
             Ok(keys) => {
                 fetched.succeeded_at = Some(Instant::now());
                 tracing::info!("{} has {} keys", self.expected.issuer, keys.len());
