@@ -1,6 +1,7 @@
 //! A small HTTP/1.1 server for the API and the stand-ins. Heads, bodies, connections and answers that nobody takes are
 //! bounded; it stops in order.
 
+mod bodies;
 mod connections;
 mod listening;
 mod stream;
@@ -26,7 +27,8 @@ use tokio::select;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::stop::{self, Stop, Stopper};
-use connections::{Admitted, BodyBytes, Connection, Connections, Limits};
+use bodies::BodyBytes;
+use connections::{Admitted, Connection, Connections, Limits};
 use listening::Accepted;
 use stream::{Receiving, Sending, Transport};
 

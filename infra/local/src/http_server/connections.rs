@@ -7,7 +7,6 @@
 #![expect(clippy::disallowed_methods, reason = "times of the host, not of the protocol")]
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use super::bodies::{Bodies, BodyBytes};
 
 /// The bounds of one server.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +26,6 @@ pub(super) struct Limits {
     pub(super) of_network_max: usize,
     /// Bytes of answers that no client has taken yet.
     pub(super) untaken_bytes_max: usize,
-    /// Bytes of bodies that are being received or handled. One network has three quarters of them.
-    pub(super) body_bytes_max: usize,
-    /// A body of no more bytes is always taken, so that nobody keeps commands out.
-    pub(super) small_body_bytes: usize,
     /// The time-out of a request's head, from its first byte.
     pub(super) head_ms_max: u64,
     /// The time-out of a connection between two requests.
@@ -45,9 +42,6 @@ const CONNECTIONS_MAX: usize = 4_096;
 const FILES_OF_A_CONNECTION: u64 = 2;
 /// Answers that no client has taken yet, in bytes.
 const UNTAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bodies that are being received or handled, in bytes.
-const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-const SMALL_BODY_BYTES: usize = 16 * 1024;
 /// The time-out of a request's head.
 const HEAD_MS_MAX: u64 = 10_000;
 /// The time-out of an idle connection.
@@ -64,8 +58,6 @@ impl Default for Limits {
             connections_max,
             of_network_max: connections_max / 4 * 3,
             untaken_bytes_max: UNTAKEN_BYTES_MAX,
-            body_bytes_max: BODY_BYTES_MAX,
-            small_body_bytes: SMALL_BODY_BYTES,
             head_ms_max: HEAD_MS_MAX,
             idle_ms_max: IDLE_MS_MAX,
             taking_ms_max: TAKING_MS_MAX,
@@ -125,22 +117,7 @@ pub(super) struct Connections {
     started: Instant,
     open: Mutex<Open>,
     untaken_bytes: AtomicUsize,
-    bodies: Mutex<Bodies>,
-}
-
-/// Bytes of the bodies that are being received or handled.
-#[derive(Debug, Default)]
-struct Bodies {
-    all: usize,
-    of_network: HashMap<IpAddr, usize>,
-}
-
-/// The bytes of a body, which count until it is dropped.
-#[derive(Debug)]
-pub(super) struct BodyBytes<'a> {
-    all: &'a Connections,
-    network: IpAddr,
-    bytes: usize,
+    bodies: Bodies,
 }
 
 #[derive(Debug, Default)]
@@ -172,8 +149,8 @@ pub(super) struct Admitted(pub(super) Arc<Connection>);
 
 impl Connections {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
-        let (open, untaken_bytes, bodies) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
-        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, bodies })
+        let (open, untaken_bytes) = (Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, bodies: Bodies::default() })
     }
 
     /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
@@ -283,7 +260,7 @@ impl Connection {
 
     /// A body, of which no byte is here yet.
     pub(super) fn body(&self) -> BodyBytes<'_> {
-        BodyBytes { all: &self.all, network: self.network, bytes: 0 }
+        self.all.bodies.from(self.network)
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -348,37 +325,6 @@ impl Connection {
     fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Relaxed);
         self.since_ms.store(self.all.now_ms(), Relaxed);
-    }
-}
-
-impl BodyBytes<'_> {
-    /// So many more are here. Returns whether the body may go on.
-    pub(super) fn add(&mut self, bytes: usize) -> bool {
-        let Limits { body_bytes_max, small_body_bytes, .. } = self.all.limits;
-        self.bytes += bytes;
-        let mut bodies = self.bodies();
-        bodies.all += bytes;
-        let of_network = bodies.of_network.entry(self.network).or_default();
-        *of_network += bytes;
-        let fits = *of_network <= body_bytes_max / 4 * 3 && bodies.all <= body_bytes_max;
-        fits || self.bytes <= small_body_bytes
-    }
-
-    fn bodies(&self) -> MutexGuard<'_, Bodies> {
-        self.all.bodies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for BodyBytes<'_> {
-    fn drop(&mut self) {
-        let mut bodies = self.bodies();
-        bodies.all -= self.bytes;
-        if let Entry::Occupied(mut of_network) = bodies.of_network.entry(self.network) {
-            *of_network.get_mut() -= self.bytes;
-            if *of_network.get() == 0 {
-                of_network.remove();
-            }
-        }
     }
 }
 
@@ -475,21 +421,6 @@ mod tests {
         let more: Vec<_> = [1, 2, 1, 2].iter().filter_map(|last| from(&all, &format!("192.0.2.{last}"))).collect();
         assert!(!is_closed(&known).await, "it is idle, and its network has one");
         drop((more, hostile));
-    }
-
-    #[test]
-    fn bodies_have_a_bound_together() {
-        let all = Connections::new(Limits { body_bytes_max: 100, small_body_bytes: 4, ..Limits::default() });
-        let [first, second, third] = ["192.0.2.1", "192.0.2.1", "192.0.2.2"].map(|peer| from(&all, peer).unwrap());
-        let (mut one, mut other, mut foreign) = (first.0.body(), second.0.body(), third.0.body());
-        assert!(one.add(60) && other.add(15) && !other.add(1), "three quarters for one network");
-        assert!(foreign.add(24) && !foreign.add(1), "all together");
-        let mut command = third.0.body();
-        assert!(command.add(4) && !command.add(1), "a small one is always taken");
-        drop((one, foreign, command));
-        assert!(other.add(59));
-        drop(other);
-        assert!(all.bodies.lock().unwrap().of_network.is_empty());
     }
 
     #[test]
