@@ -27,6 +27,9 @@ FUNCTIONS = {
 # What stands for the stack's id in `sam local`, and so for the token of the stand-ins.
 TOKEN = "51af3dc0-da77-11e4-872e-1234567db123"
 
+# The sender of all messages in infra/events.
+SENDERS = {"System": ["AIDAEXAMPLE"], "Agents": "none"}
+
 
 class Bench:
     """A deployment whose functions stand still, so that those in containers do the work."""
@@ -39,6 +42,7 @@ class Bench:
         self.lambdas: Any = client(emulator, "lambda")
         self.sample = json.loads((ROOT / "infra" / "examples" / "order.json").read_text())
         self._feed(enabled=False)
+        self._take_any_sender()
         client(emulator, "scheduler").delete_schedule(Name=self.deployment.function("supervisor"))
         self._alerts = subscribe_to_alerts(self.deployment)
         variables = folder / "variables.json"
@@ -117,9 +121,19 @@ class Bench:
         for mapping in self.lambdas.list_event_source_mappings()["EventSourceMappings"]:
             self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
+    def _take_any_sender(self) -> None:
+        """No message has a role as its sender here: the emulator enforces none."""
+        name = self.deployment.function("scheduler")
+        variables = self.lambdas.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        for variable in ("SENDERS", "AGENT_SENDERS"):
+            variables.pop(variable, None)
+        self.lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+
     def _variables(self, function: str) -> dict[str, str]:
         """What a function is told when deployed, and where the emulator is."""
         name = self.deployment.function(FUNCTIONS[function])
         variables = self.lambdas.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
         told = {**variables, "AWS_ENDPOINT_URL": self.emulator.url}
-        return {**told, "STANDINS_TOKEN": TOKEN} if function == "StandInServices" else told
+        # What is not told comes from the template.
+        own = {"StandInServices": {"STANDINS_TOKEN": TOKEN}, "Scheduler": {"SENDERS": json.dumps(SENDERS)}}
+        return {**told, **own.get(function, {})}
