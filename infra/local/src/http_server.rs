@@ -108,7 +108,7 @@ impl Server {
         Ok(Self { address, stopper, serving })
     }
 
-    /// The address of its port. Without a port, one that nobody can call.
+    /// The address of its port. Port 0 stands for none.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))

@@ -12,6 +12,7 @@ use crate::live::{Entry, Live, Look};
 use crate::lock::lock;
 use crate::log::{Log, WriteError};
 use crate::rows;
+use crate::steady::Steady;
 
 /// The shared state. Locks are taken in this order: `state` first, then the lock of one part.
 pub(crate) struct Core {
@@ -19,6 +20,8 @@ pub(crate) struct Core {
     pub(crate) readers: Arc<Readers>,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
+    /// Whether the clock may be believed. The supervisor's runs look at it, also where nothing is written for hours.
+    pub(crate) steady: Mutex<Steady>,
 }
 
 /// The state that one decision reads and changes under one lock.

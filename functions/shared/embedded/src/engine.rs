@@ -136,12 +136,13 @@ impl Engine {
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
             counters: Counters { under_way, ..Counters::default() },
             clock: Clock(options.now.clone()),
+            steady: Mutex::new(Steady::new(options.clock_rest_ms)),
         });
         let writer =
             Writer::new(core.clone(), all_queues.clone(), kept.clone(), connection, receiver, directory, &options);
         let writer = Running::start(writer, is_simulated)?;
         Ok(Self(Arc::new(Inner {
-            store: EngineStore::new(core.clone(), Steady::new(options.clock_rest_ms)),
+            store: EngineStore::new(core.clone()),
             queues: EngineQueues::new(core.clone(), all_queues.clone()),
             records: EngineRecords::new(core.clone(), kept),
             events: EngineEvents::new(core.clone(), options),

@@ -1,6 +1,6 @@
 //! The order database and the state store.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::index::Term;
@@ -21,7 +21,6 @@ use crate::live::{Entry, Seen, Settling};
 use crate::lock::lock;
 use crate::log::{Durable, Log, Urgency};
 use crate::rows::{self, Stored};
-use crate::steady::Steady;
 use crate::tallies;
 use crate::write::Write;
 
@@ -33,12 +32,11 @@ const ARRIVAL_MS: u64 = 2_000;
 pub struct EngineStore {
     core: Arc<Core>,
     waits_ended: watch::Sender<bool>,
-    steady: Mutex<Steady>,
 }
 
 impl EngineStore {
-    pub(crate) fn new(core: Arc<Core>, steady: Steady) -> Self {
-        Self { core, waits_ended: watch::Sender::new(false), steady: Mutex::new(steady) }
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, waits_ended: watch::Sender::new(false) }
     }
 
     /// Ends every present and later wait for an order to be settled.
@@ -112,7 +110,7 @@ impl Store for EngineStore {
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
         const OPERATION: &str = "store.forget_expired";
-        if !lock(&self.steady).is_at(now) {
+        if !lock(&self.core.steady).is_at(now) {
             return Ok(0);
         }
         let expired = move |connection: &rusqlite::Connection| index::expired(connection, now, limit);

@@ -32,7 +32,6 @@ use crate::queue::Arrival;
 use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
-use crate::steady::Steady;
 use crate::tallies::Present;
 use crate::write::Write;
 use crate::{dead_letter_records, dead_letters, index, messages, priorities};
@@ -59,7 +58,6 @@ pub(crate) struct Writer {
     /// The end of the audit stream, after the last transaction.
     chain: Option<Chain>,
     audit_kept_ms: Option<u64>,
-    steady: Steady,
     /// Whether the log may have data of an order that was erased.
     has_traces: bool,
     busy: Duration,
@@ -93,7 +91,6 @@ impl Writer {
             present: None,
             chain: None,
             audit_kept_ms: options.audit_kept_ms,
-            steady: Steady::new(options.clock_rest_ms),
             has_traces: false,
             busy,
             events_max,
@@ -249,7 +246,8 @@ impl Writer {
             }
             chain.add(&transaction, now, write, &self.kept, &erased_entries)?;
         }
-        let since = self.audit_kept_ms.filter(|_| self.steady.is_at(now)).map(|kept_ms| now.minus_ms(kept_ms));
+        let since =
+            self.audit_kept_ms.filter(|_| lock(&self.core.steady).is_at(now)).map(|kept_ms| now.minus_ms(kept_ms));
         chain.forget(&transaction, since)?;
         let number = present.write(&transaction)?;
         transaction.commit()?;

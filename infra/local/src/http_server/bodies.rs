@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The bytes of all bodies. One network has three quarters of them, so that it leaves some for others.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A body of no more bytes is always taken, so that nobody keeps commands out.
+/// A body of at most this size is always accepted. Commands are small, so they still arrive under an attack.
 const SMALL_BYTES: usize = 16 * 1024;
 
 /// All bodies.

@@ -21,7 +21,7 @@ const BACKLOG: u32 = 1_024;
 /// The network of all clients of the socket. No address on a port is this one.
 const OF_THE_SOCKET: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// What a server listens on. Without a port and a socket, nobody reaches it.
+/// What a server listens on: a port, a socket, or both.
 #[derive(Debug, Default)]
 pub struct Listening {
     /// The port.
@@ -120,7 +120,7 @@ impl SocketFile {
         make_room(&path).await?;
         let socket = UnixSocket::new_stream()?;
         socket.bind(&path)?;
-        // Nobody can connect before it listens, so nobody gets in before the mode is right.
+        // The mode is set before the socket listens. Clients can connect only after that.
         let about = fs::set_permissions(&path, Permissions::from_mode(0o600)).and_then(|()| fs::metadata(&path))?;
         Ok(Self { listener: socket.listen(BACKLOG)?, file: (about.dev(), about.ino()), path })
     }

@@ -170,7 +170,7 @@ pub fn start(
 }
 
 impl Running {
-    /// The address of the API's port. Without a port, one that nobody can call.
+    /// The address of the API's port. Port 0 stands for none.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.api.address()

@@ -132,6 +132,14 @@ async fn rule_43_a_clock_that_has_just_jumped_ahead_removes_nothing() {
     assert_eq!((kept(0, 0).await, kept(1, 600_000).await), (1, 2));
     assert_eq!((kept(2, years).await, kept(3, years + 599_999).await), (3, 4));
     assert!(kept(4, years + 600_000).await < 5, "it has stayed");
+    // Nothing is written for a day. The supervisor looks at the clock meanwhile.
+    for minutes in (20..=1_500).step_by(10) {
+        let at = Timestamp::from_epoch_ms(years + minutes * 60_000);
+        assert_eq!(engine.store().forget_expired(at, 16).await.unwrap(), 0);
+    }
+    let before = stream(directory.path()).unwrap().first().unwrap().0;
+    kept(5, years + 1_501 * 60_000).await;
+    assert!(stream(directory.path()).unwrap().first().unwrap().0 > before, "a quiet server goes on");
 }
 
 #[tokio::test]
