@@ -10,7 +10,7 @@ use domain::message::{Action, CloudEvent, Outcome, Priority, Receipt, Request, S
 use domain::order::Order;
 use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
-    ListError, Listed, Page, PortError, Queues, Record, RecordKind, Records, Store, sorted,
+    ListError, Listed, Page, PortError, Queues, Record, RecordKind, Records, Store, Watched, sorted,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -194,21 +194,22 @@ impl Store for Ports {
         self.call("store.list", Kind::Read, |all| all.list(state, after, limit)).await?
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
         const LOOKS: u64 = 4;
-        for _ in 0..LOOKS {
+        let mut looks = 0;
+        loop {
             let task = self.task(order_id).await?;
-            if task.as_ref().is_some_and(|task| task.process_state.is_settled()) {
-                return Ok(task);
+            if looks == LOOKS || task.as_ref().is_some_and(|task| task.process_state.is_settled()) {
+                return Ok(task.map(|task| Watched { task, order: None }));
             }
+            looks += 1;
             self.sleep(wait_ms / LOOKS).await;
         }
-        self.task(order_id).await
     }
 }
 
 impl Queues for Ports {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
+    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
         {
             let mut state = self.shared.lock();
             let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
@@ -221,7 +222,8 @@ impl Queues for Ports {
         self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {
             state.send(SUBMISSION, &body, priority, 0, Some(order.order_id));
         })
-        .await
+        .await?;
+        Ok(Inserted::New)
     }
 
     async fn to_scheduler(

@@ -8,7 +8,7 @@ use domain::id::OrderId;
 use domain::index::{Index, Term};
 use domain::observe;
 use domain::order::Order;
-use domain::ports::{PortError, Queues, Store};
+use domain::ports::{Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
 use domain::trace;
 use http::{Response, StatusCode};
@@ -73,15 +73,48 @@ async fn queue(
 ) -> Result<Response<Bytes>, Problem> {
     let order_id = order.order_id;
     let unavailable = |error| Problem::Unavailable { advice, error };
+    // The queue tells a repeat, or the store must be asked, before and after.
+    let asks_store = is_same && !ports.queues().knows_orders();
 
-    if is_same && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
-        if !first.is_of(&order.fingerprint) {
-            return Err(Problem::KeyReused { order_id });
+    let fingerprint = order.fingerprint.clone();
+    let repeated = if asks_store { stored(ports, order_id, &fingerprint).await.map_err(unavailable)? } else { None };
+    let outcome = match repeated {
+        Some(repeated) => repeated,
+        None => match begin(ports, config, workflow.as_deref(), &mut order).await {
+            Ok(()) => ports.queues().submit(order).await.map_err(unavailable)?,
+            // A repeat is answered, whatever has changed since.
+            Err(problem) if is_same && !asks_store => {
+                stored(ports, order_id, &fingerprint).await.map_err(unavailable)?.ok_or(problem)?
+            }
+            Err(problem) => return Err(problem),
+        },
+    };
+    let task = match outcome {
+        Inserted::Different => return Err(Problem::KeyReused { order_id }),
+        Inserted::Same => present(ports, order_id, wait).await.map_err(unavailable)?,
+        Inserted::New => {
+            observe::accepted(order_id, caller);
+            follow(ports, order_id, &fingerprint, asks_store, wait).await?
         }
-        let task = present(ports, order_id, wait).await.map_err(unavailable)?;
-        return Ok(accepted(config, order_id, task.as_deref(), wait));
-    }
+    };
+    Ok(accepted(config, order_id, task.as_deref(), wait))
+}
 
+/// How the stored order of this id compares with a document. `None`: no such order is stored.
+async fn stored(ports: &impl ApiPorts, order_id: OrderId, fingerprint: &str) -> Result<Option<Inserted>, PortError> {
+    let order = ports.store().order(order_id).await?;
+    Ok(order.map(|order| if order.is_of(fingerprint) { Inserted::Same } else { Inserted::Different }))
+}
+
+/// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
+/// terms that it is found by. Refuses it if there is no room, or no such channel; a document with members that no order
+/// of the workflow may carry (rule 19); and one with a wrong time (rules 35 and 37).
+async fn begin(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    name: Option<&str>,
+    order: &mut Order,
+) -> Result<(), Problem> {
     if !config.has_room() {
         return Err(Problem::NoRoom);
     }
@@ -90,36 +123,6 @@ async fn queue(
     {
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
-    begin(ports, config, workflow.as_deref(), &mut order).await?;
-    let fingerprint = order.fingerprint.clone();
-    ports.queues().submit(order).await.map_err(unavailable)?;
-    observe::accepted(order_id, caller);
-    let task = match wait {
-        None if is_same => {
-            // Two documents may come under one key at the same time. If the first is stored by now, the second is
-            // refused here; otherwise at its next request.
-            if let Ok(Some(stored)) = ports.store().order(order_id).await
-                && !stored.is_of(&fingerprint)
-            {
-                return Err(Problem::KeyReused { order_id });
-            }
-            None
-        }
-        None => None,
-        Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
-    };
-    Ok(accepted(config, order_id, task.as_deref(), wait))
-}
-
-/// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
-/// terms that it is found by. Refuses a document with members that no order of the workflow may carry (rule 19), or with
-/// a wrong time (rules 35 and 37).
-async fn begin(
-    ports: &impl ApiPorts,
-    config: &ApiConfig,
-    name: Option<&str>,
-    order: &mut Order,
-) -> Result<(), Problem> {
     let Some(catalogue) = config.catalogue() else {
         order.terms = terms(order, &Index::default(), config);
         return Ok(());
@@ -155,26 +158,34 @@ fn terms(order: &Order, index: &Index, config: &ApiConfig) -> Vec<Term> {
 /// The present task or, if the caller waits, the task once it is settled or the wait is over.
 async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
     match wait {
-        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
+        Some(wait) => Ok(ports.store().settled(order_id, wait.ms()).await?.map(|seen| seen.task)),
         None => ports.store().task(order_id).await,
     }
 }
 
-/// The task of an order that was just queued, once it is settled or the wait is over. A failing port does not fail the
-/// request: the order was accepted, whether or not it can be watched.
-async fn watch(
+/// The task of an order that was just queued, once it is settled or the wait is over; `None` for a caller that does not
+/// wait. A failing port does not fail the request: the order was accepted, whether or not it can be watched.
+async fn follow(
     ports: &impl ApiPorts,
     order_id: OrderId,
     fingerprint: &str,
-    wait: Wait,
+    asks_store: bool,
+    wait: Option<Wait>,
 ) -> Result<Option<Arc<Task>>, Problem> {
-    let watched = async {
-        let task = ports.store().settled(order_id, wait.ms()).await?;
-        let stored = if task.is_some() { ports.store().order(order_id).await? } else { None };
-        Ok::<_, PortError>((task, stored))
+    let followed = async {
+        let seen = match wait {
+            Some(wait) => ports.store().settled(order_id, wait.ms()).await?,
+            None => None,
+        };
+        let (task, order) = seen.map(|Watched { task, order }| (task, order)).unzip();
+        Ok::<_, PortError>(match order.flatten() {
+            None if asks_store && (wait.is_none() || task.is_some()) => (task, ports.store().order(order_id).await?),
+            order => (task, order),
+        })
     };
-    match watched.await {
-        // Another document under the same key came at the same time, and was first.
+    match followed.await {
+        // Two documents may come under one key at the same time. If the first is stored by now, the second is refused
+        // here; otherwise at its next request.
         Ok((_, Some(stored))) if !stored.is_of(fingerprint) => Err(Problem::KeyReused { order_id }),
         Ok((task, _)) => Ok(task),
         Err(error) => {
@@ -206,20 +217,60 @@ mod tests {
 
     const KEY: (&str, &str) = ("Idempotency-Key", "k1");
 
+    /// The store is asked for repeats, or the queue tells them.
+    fn both() -> [Fake; 2] {
+        let knowing = Fake::default();
+        knowing.queue_knows_orders();
+        [Fake::default(), knowing]
+    }
+
     #[test]
     fn without_room_a_new_order_is_503_and_a_repeat_is_answered() {
-        let fake = Fake::default();
-        let first = fake.post("/orders", &[KEY], ORDER);
-        fake.submission_runs(ProcessState::Processing);
-        fake.config(ApiConfig::default().with_room_if(|| false));
-        assert_eq!(fake.post("/orders", &[KEY], ORDER).body["OrderID"], first.body["OrderID"]);
-        for headers in [&[][..], &[("Idempotency-Key", "k2")]] {
-            let refused = fake.post("/orders", headers, ORDER);
-            refused.is_problem(503, "unavailable");
-            assert_eq!(refused.header("retry-after"), Some("1"));
+        for fake in both() {
+            let first = fake.post("/orders", &[KEY], ORDER);
+            fake.submission_runs(ProcessState::Processing);
+            fake.config(ApiConfig::default().with_room_if(|| false));
+            assert_eq!(fake.post("/orders", &[KEY], ORDER).body["OrderID"], first.body["OrderID"]);
+            fake.post("/orders", &[KEY], r#"{"Item":"other"}"#).is_problem(422, "idempotency-key-reused");
+            for headers in [&[][..], &[("Idempotency-Key", "k2")]] {
+                let refused = fake.post("/orders", headers, ORDER);
+                refused.is_problem(503, "unavailable");
+                assert_eq!(refused.header("retry-after"), Some("1"));
+            }
+            assert_eq!(fake.submitted().len(), 1);
+            fake.config(ApiConfig::default().with_room_if(|| true));
+            assert_eq!(fake.post("/orders", &[], ORDER).status, 202);
         }
-        assert_eq!(fake.submitted().len(), 1);
-        fake.config(ApiConfig::default().with_room_if(|| true));
-        assert_eq!(fake.post("/orders", &[], ORDER).status, 202);
+    }
+
+    #[test]
+    fn a_queue_that_knows_the_orders_tells_a_repeat_and_the_store_is_not_read() {
+        let [_, fake] = both();
+        fake.post("/orders", &[KEY], ORDER);
+        fake.submission_runs(ProcessState::Processing);
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).body["ProcessState"], "Processing");
+        fake.settles_as(ProcessState::Processed);
+        let answer = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], ORDER);
+        assert_eq!((answer.status, fake.submitted().len(), fake.orders_read()), (200, 1, 0));
+        fake.post("/orders", &[KEY], r#"{"Item":"other"}"#).is_problem(422, "idempotency-key-reused");
+    }
+
+    #[test]
+    fn a_caller_without_a_key_reads_no_order() {
+        for fake in both() {
+            fake.settles_as(ProcessState::Processed);
+            assert_eq!(fake.post("/orders", &[("Prefer", "wait=5")], ORDER).status, 200);
+            assert_eq!((fake.post("/orders", &[], ORDER).status, fake.orders_read()), (202, 0));
+        }
+    }
+
+    #[test]
+    fn a_waiting_caller_whose_document_lost_its_key_does_not_get_the_task_of_the_other() {
+        for fake in both() {
+            assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
+            fake.settles_as(ProcessState::Processed);
+            let other = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], r#"{"Item":"other"}"#);
+            other.is_problem(422, "idempotency-key-reused");
+        }
     }
 }

@@ -390,15 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_caller_whose_document_lost_its_key_does_not_get_the_task_of_the_other() {
-        let fake = Fake::default();
-        assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
-        fake.settles_as(ProcessState::Processed);
-        let other = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], r#"{"Item":"other"}"#);
-        other.is_problem(422, "idempotency-key-reused");
-    }
-
-    #[test]
     fn a_caller_without_a_wait_also_learns_that_the_key_went_to_another_document() {
         let fake = Fake::default();
         fake.another_gets_the_key(r#"{"Item":"other"}"#);

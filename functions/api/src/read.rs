@@ -31,7 +31,7 @@ pub(crate) async fn order(
         task.filter(|task| caller.may_read(task)).ok_or(Problem::NoOrder)?;
     }
     let task = match wait {
-        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
+        Some(wait) => ports.store().settled(order_id, wait.ms()).await.map(|seen| seen.map(|seen| seen.task)),
         None => ports.store().task(order_id).await,
     };
     let task = task.map_err(Problem::unread)?.filter(|task| caller.may_read(task)).ok_or(Problem::NoOrder)?;

@@ -1,5 +1,6 @@
 //! Shared by the tests of this crate: ports in plain maps, and requests in one line.
 
+mod queues;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,11 @@ use domain::definition::Deployment;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
-use domain::message::{Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Priority, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
     Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, Outage,
-    OutageReason, PortError, Queues, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
+    OutageReason, PortError, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
 };
 use domain::tally::Numbers;
 use domain::task::{Pause, ProcessState, Task};
@@ -108,6 +109,7 @@ pub(crate) struct Fake {
     down: Mutex<BTreeSet<&'static str>>,
     drawn: AtomicU64,
     orders_read: AtomicU64,
+    knows_orders: AtomicBool,
     /// What the store counted.
     pub(crate) numbers: Mutex<Option<Numbers>>,
     /// The API's configuration, if it is not the usual one.
@@ -251,6 +253,11 @@ impl Fake {
         *self.rival.lock().unwrap() = Some(Json::document(document.as_bytes()).unwrap());
     }
 
+    /// The queue knows the orders from now on.
+    pub(crate) fn queue_knows_orders(&self) {
+        self.knows_orders.store(true, Ordering::Relaxed);
+    }
+
     /// During a wait, queued orders are stored, and stored tasks enter this state.
     pub(crate) fn settles_as(&self, state: ProcessState) {
         *self.settles_as.lock().unwrap() = Some(state);
@@ -375,39 +382,6 @@ impl Fake {
             true => Err(PortError::unavailable(operation, "scripted failure")),
             false => Ok(()),
         }
-    }
-}
-
-impl Queues for Fake {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
-        self.reach("queues.submit")?;
-        if let Some(document) = self.rival.lock().unwrap().take() {
-            let fingerprint = document.fingerprint().into();
-            let first = Order { document, fingerprint, ..order.clone() };
-            self.orders.lock().unwrap().insert(order.order_id, Arc::new(first));
-        }
-        self.submitted.lock().unwrap().push(order);
-        Ok(())
-    }
-
-    async fn to_scheduler(
-        &self,
-        message: SchedulerMessage,
-        priority: Priority,
-        delay_ms: u64,
-    ) -> Result<(), PortError> {
-        self.reach("queues.to_scheduler")?;
-        assert_eq!(delay_ms, 0, "an operator does not wait");
-        self.scheduled.lock().unwrap().push((message, priority));
-        Ok(())
-    }
-
-    async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
-        panic!("the API does not call agents")
-    }
-
-    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
-        panic!("the API does not call agents")
     }
 }
 

@@ -17,7 +17,7 @@ use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
-    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
+    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store, Watched,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -286,13 +286,13 @@ impl Store for Ports {
         .await
     }
 
-    async fn settled(&self, order_id: OrderId, _: u64) -> Result<Option<Arc<Task>>, PortError> {
-        self.task(order_id).await
+    async fn settled(&self, order_id: OrderId, _: u64) -> Result<Option<Watched>, PortError> {
+        Ok(self.task(order_id).await?.map(|task| Watched { task, order: None }))
     }
 }
 
 impl Queues for Ports {
-    async fn submit(&self, _: Order) -> Result<(), PortError> {
+    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
         Err(PortError::refused("queues.submit", "the supervisor submits nothing"))
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
-use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Queues, Store, Watched};
 use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -83,7 +83,7 @@ impl Store for Fake {
         Ok(self.numbers.lock().unwrap().clone())
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
         self.reach("store.settled")?;
         self.waits.lock().unwrap().push(wait_ms);
         if let Some(state) = *self.settles_as.lock().unwrap() {
@@ -92,6 +92,7 @@ impl Store for Fake {
                 Arc::make_mut(task).process_state = state;
             }
         }
-        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
+        let order = self.orders.lock().unwrap().get(&order_id).filter(|_| self.knows_orders()).cloned();
+        Ok(self.tasks.lock().unwrap().get(&order_id).map(|task| Watched { task: task.clone(), order }))
     }
 }

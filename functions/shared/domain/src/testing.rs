@@ -8,7 +8,7 @@ use crate::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use crate::order::Order;
 use crate::ports::{
     Commit, Due, Environment, Events, Inserted, ListError, Listed, Page, PortError, Queues, Record, RecordKind,
-    Records, Seen, Store,
+    Records, Seen, Store, Watched,
 };
 use crate::task::{ProcessState, Task, Watch};
 use crate::time::Timestamp;
@@ -118,7 +118,7 @@ impl Store for FakePorts {
         Ok(self.pages.lock().unwrap().pop_front().unwrap_or_default())
     }
 
-    async fn settled(&self, _: OrderId, _: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, _: OrderId, _: u64) -> Result<Option<Watched>, PortError> {
         unreachable!("only the API waits for an order")
     }
 }
@@ -145,7 +145,7 @@ impl Records for FakePorts {
 }
 
 impl Queues for FakePorts {
-    async fn submit(&self, _: Order) -> Result<(), PortError> {
+    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
         unreachable!("only the API submits")
     }
 

@@ -48,6 +48,9 @@
 //! and dead letters are on disk. A message in memory that was delivered too often stays in its queue until it is on
 //! disk as a dead letter.
 //!
+//! The transaction that would write a submission looks whether its order is stored, and then writes none. So the API need
+//! not read the database to tell a repeat from a new order.
+//!
 //! Each queue has two priorities. A submission takes the priority that its order names. The workflow's default priority
 //! is known only once the order is stored.
 //!

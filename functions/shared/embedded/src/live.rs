@@ -33,7 +33,7 @@ pub(crate) struct Entry {
     /// Callers that wait until the order is inserted.
     arrivals: Vec<oneshot::Sender<()>>,
     /// Callers that wait until the task is settled.
-    watchers: Vec<oneshot::Sender<Arc<Task>>>,
+    watchers: Vec<oneshot::Sender<Stored>>,
 }
 
 /// Whether `stored` is known.
@@ -63,9 +63,9 @@ pub(crate) enum Seen<T> {
 #[derive(Debug)]
 pub(crate) enum Settling {
     /// The task is settled and durable.
-    Now(Arc<Task>),
+    Now(Stored),
     /// The receiver gets the task. If it ends without a task, the caller looks again.
-    Later(oneshot::Receiver<Arc<Task>>),
+    Later(oneshot::Receiver<Stored>),
     /// The order does not exist.
     Absent,
 }
@@ -104,8 +104,8 @@ impl Entry {
     /// The task if it is settled, or a receiver that gets the task once it is settled.
     pub(crate) fn see_settled(&mut self, log: &Log) -> Settling {
         match &self.stored {
-            Some(Stored { task, .. }) if task.process_state.is_settled() && log.is_durable(self.written) => {
-                return Settling::Now(task.clone());
+            Some(stored) if stored.task.process_state.is_settled() && log.is_durable(self.written) => {
+                return Settling::Now(stored.clone());
             }
             None if self.submissions == 0 => return Settling::Absent,
             Some(_) | None => {}
@@ -223,10 +223,12 @@ impl Live {
         result
     }
 
-    /// A submission message of this order was queued.
-    pub(crate) fn accepted(&mut self, order_id: OrderId, log: &Log) {
+    /// A submission message of this order was queued. Returns true if no other one is.
+    pub(crate) fn accepted(&mut self, order_id: OrderId, log: &Log) -> bool {
         self.make_room(log);
-        self.entries.entry(order_id).or_default().submissions += 1;
+        let submissions = &mut self.entries.entry(order_id).or_default().submissions;
+        *submissions += 1;
+        *submissions == 1
     }
 
     /// The submission message is durable, and the disk had no such order then. The entry was here since before that. It
@@ -258,10 +260,12 @@ impl Live {
         let Some(entry) = self.entries.get_mut(&task.order_id) else {
             return;
         };
-        if task.process_state.is_settled() {
+        if task.process_state.is_settled()
+            && let Some(Stored { order, .. }) = &entry.stored
+        {
             for watcher in entry.watchers.drain(..) {
                 // A receiver that no longer waits needs no answer.
-                let _ = watcher.send(task.clone());
+                let _ = watcher.send(Stored { order: order.clone(), task: task.clone() });
             }
         }
         self.let_go(task.order_id, log);

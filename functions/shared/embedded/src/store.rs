@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
-use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store, Watched};
 use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -61,7 +61,7 @@ impl Store for EngineStore {
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        read(&self.core, "store.order", order_id, Entry::see_order, |stored| stored.order).await
+        order_of(&self.core, "store.order", order_id).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
@@ -124,27 +124,38 @@ impl Store for EngineStore {
         Ok(expired.len())
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
+        let watched = |Stored { order, task }| Watched { task, order: Some(order) };
+        let present = async || Ok(self.task(order_id).await?.map(|task| Watched { task, order: None }));
         if wait_ms == 0 {
-            return self.task(order_id).await;
+            return present().await;
         }
         let until = later(wait_ms);
         loop {
             let settling = |entry: &mut Entry, log: &mut Log| entry.see_settled(log);
             match self.core.with("store.settled", order_id, settling).await? {
-                Settling::Now(task) => return Ok(Some(task)),
+                Settling::Now(stored) => return Ok(Some(watched(stored))),
                 Settling::Absent => return Ok(None),
                 Settling::Later(settled) => select! {
                     settled = timeout_at(until, settled) => match settled {
-                        Ok(Ok(task)) => return Ok(Some(task)),
+                        Ok(Ok(stored)) => return Ok(Some(watched(stored))),
                         Ok(Err(_)) => {}
-                        Err(_) => return self.task(order_id).await,
+                        Err(_) => return present().await,
                     },
-                    () = self.waits_ended() => return self.task(order_id).await,
+                    () = self.waits_ended() => return present().await,
                 },
             }
         }
     }
+}
+
+/// The order of this id, once it is durable.
+pub(crate) async fn order_of(
+    core: &Arc<Core>,
+    operation: &'static str,
+    order_id: OrderId,
+) -> Result<Option<Arc<Order>>, PortError> {
+    read(core, operation, order_id, Entry::see_order, |stored| stored.order).await
 }
 
 /// Returns the result of `see` once it is durable. Waits briefly for an accepted order that is not stored yet. If the

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::id::OrderId;
@@ -227,9 +227,10 @@ impl Writer {
                     present.forget(task);
                     forget(&transaction, task)?;
                 }
-                Write::Accept { message_id, order, .. } => {
-                    if messages::accept(&transaction, *message_id, order)? {
-                        found.new.push(order.order_id);
+                Write::Accept { message_id, order, first, .. } => {
+                    match messages::accept(&transaction, *message_id, order)? {
+                        None => found.new.push(order.order_id),
+                        Some(is_same) => found.repeats.push((first.clone(), is_same)),
                     }
                 }
                 Write::Remove { message_id, .. } => messages::remove(&transaction, *message_id)?,
@@ -271,11 +272,18 @@ impl Writer {
             let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
             found.new.iter().for_each(|order_id| live.is_new(*order_id));
+            found.repeats.into_iter().for_each(|(first, is_same)| {
+                // Each has one write, so none is set already.
+                let _ = first.set(is_same);
+            });
             for Queued { write, .. } in batch {
                 match write {
                     Write::Task { task, .. } | Write::Erase { task, .. } => live.written(&task, log),
                     Write::Forget { task } => live.forgotten(task.order_id, log),
-                    Write::Accept { message_id, order, parent } => {
+                    Write::Accept { order, first, .. } if first.get().is_some() => {
+                        live.submission_over(order.order_id, log);
+                    }
+                    Write::Accept { message_id, order, parent, .. } => {
                         let priority = order.priority.unwrap_or_default();
                         queues.submissions.put(Arrival::stored(message_id, order, priority, None, parent));
                     }
@@ -331,6 +339,8 @@ impl Writer {
 struct Found {
     /// Orders that were accepted and are not stored.
     new: Vec<OrderId>,
+    /// Orders that are stored already, and whether they came again with the same document.
+    repeats: Vec<(Arc<OnceLock<bool>>, bool)>,
     /// Messages that are now dead letters.
     dead_letters: Vec<Arrival<DeadLetter>>,
     /// Whether an order was erased.

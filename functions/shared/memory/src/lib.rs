@@ -60,6 +60,7 @@ struct State {
     published: Vec<CloudEvent>,
     notified: Vec<(String, CloudEvent)>,
     faults: Faults,
+    knows_orders: bool,
     /// Whether a read has changed the state.
     rings: bool,
 }
@@ -93,6 +94,7 @@ impl Memory {
             published: Vec::new(),
             notified: Vec::new(),
             faults: Faults::default(),
+            knows_orders: false,
             rings: false,
         };
         Self(Arc::new(Inner { state: Mutex::new(state), bell: Notify::new() }))
@@ -101,6 +103,11 @@ impl Memory {
     /// Advances the clock and wakes the callers that wait for it.
     pub fn advance(&self, ms: u64) {
         self.change(|state| state.now = state.now.plus_ms(ms));
+    }
+
+    /// The submission queue knows the orders from now on ([`domain::ports::Queues::knows_orders`]).
+    pub fn queue_knows_orders(&self) {
+        self.state().knows_orders = true;
     }
 
     /// Registers a reply channel.

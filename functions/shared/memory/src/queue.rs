@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, PortError, Queues, Source, SourceQueue};
+use domain::ports::{DeadLetter, Inserted, PortError, Queues, Source, SourceQueue};
 use domain::time::Timestamp;
 
 use super::{Memory, State};
@@ -110,9 +110,19 @@ fn receipt<M>(id: u64, held: &Held<M>) -> Receipt {
 }
 
 impl Queues for Memory {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
+    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
         let priority = order.priority.unwrap_or_default();
-        self.work("queues.submit", |state| state.submissions.push(order, priority, state.now))
+        self.work("queues.submit", |state| {
+            if let Some((stored, _)) = state.orders.get(&order.order_id).filter(|_| state.knows_orders) {
+                return if stored.is_of(&order.fingerprint) { Inserted::Same } else { Inserted::Different };
+            }
+            state.submissions.push(order, priority, state.now);
+            Inserted::New
+        })
+    }
+
+    fn knows_orders(&self) -> bool {
+        self.state().knows_orders
     }
 
     async fn to_scheduler(

@@ -7,7 +7,7 @@ use domain::id::OrderId;
 use domain::index::Term;
 use domain::message::is_about;
 use domain::order::Order;
-use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store, Watched};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
@@ -85,7 +85,7 @@ impl Store for Memory {
         })
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
         let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut State| {
             let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
@@ -93,7 +93,7 @@ impl Store for Memory {
             let will_never_be = task.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
             (is_settled || will_never_be || state.now >= until).then_some(task)
         };
-        Ok(self.until(look).await)
+        Ok(self.until(look).await.map(|task| Watched { task, order: None }))
     }
 }
 

@@ -147,6 +147,17 @@ fn orders() -> Vec<Node> {
             let asked = Asked { answers: vec![200], ..asked.with("Prefer", "wait=5") };
             asked.scene(world).ends(order_id, End::Processed)
         }),
+        node("POST /orders with a key that the queue knows", || {
+            let (asked, order_id) = posted();
+            let world = world();
+            world.memory.queue_knows_orders();
+            assert!(asked.is_answered(&world));
+            world.submit();
+            let other = Asked { body: r#"{"Item":"another"}"#, answers: vec![422], ..asked.clone() };
+            assert!(other.is_answered(&world));
+            let asked = Asked { answers: vec![200, 202], ..asked.with("Prefer", "wait=5") };
+            asked.scene(world).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
         node("POST /orders with a key of another document", || {
             let (asked, order_id) = posted();
             let world = world();

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Commit, Environment, Listed, PortError, Queues, Record, Records, Seen};
+use domain::ports::{Commit, Environment, Inserted, Listed, PortError, Queues, Record, Records, Seen};
 use domain::time::Timestamp;
 
 use super::World;
@@ -37,7 +37,7 @@ impl Environment for World {
 }
 
 impl Queues for World {
-    async fn submit(&self, _: Order) -> Result<(), PortError> {
+    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
         unreachable!("an agent submits nothing")
     }
 

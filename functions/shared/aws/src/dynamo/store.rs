@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
-use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store, Watched};
 use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -51,8 +51,9 @@ impl Store for Dynamo {
         self.found_page(term, after, limit).await.map(Some)
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        self.poll_settled(order_id, wait_ms).await
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
+        let task = self.poll_settled(order_id, wait_ms).await?;
+        Ok(task.map(|task| Watched { task, order: None }))
     }
 
     async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use aws_sdk_sqs::Client;
 use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{PortError, Queues};
+use domain::ports::{Inserted, PortError, Queues};
 use domain::trace;
 
 use crate::batching::Batcher;
@@ -68,9 +68,10 @@ impl Sqs {
 }
 
 impl Queues for Sqs {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
+    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
         let priority = order.priority.unwrap_or_default();
-        self.send(SUBMIT, self.urls.submission.get(priority), Message::of(&order), 0).await
+        self.send(SUBMIT, self.urls.submission.get(priority), Message::of(&order), 0).await?;
+        Ok(Inserted::New)
     }
 
     async fn to_scheduler(

@@ -2,17 +2,24 @@
 
 use std::future::Future;
 
-use super::PortError;
+use super::{Inserted, PortError};
 use crate::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use crate::order::Order;
 
 /// The queues between the functions.
 pub trait Queues: Send + Sync {
-    /// Puts an accepted order on the submission queue. Returns only once it is durable.
+    /// Puts an accepted order on the submission queue. Returns only once it is durable. A queue that
+    /// [knows the orders](Queues::knows_orders) does not take an order whose id is known.
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether it was queued; the caller asks the application to post again.
-    fn submit(&self, order: Order) -> impl Future<Output = Result<(), PortError>> + Send;
+    fn submit(&self, order: Order) -> impl Future<Output = Result<Inserted, PortError>> + Send;
+
+    /// Whether [`Queues::submit`] tells an order that is stored or queued from a new one. Where it does not, each order is
+    /// [`Inserted::New`], and its caller looks into the store.
+    fn knows_orders(&self) -> bool {
+        false
+    }
 
     /// Puts a message on the scheduler queue of this priority, to be delivered after `delay_ms`, at most
     /// [`DELAY_MS_MAX`].

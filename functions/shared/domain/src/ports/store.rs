@@ -95,7 +95,7 @@ pub trait Store: Send + Sync {
         &self,
         order_id: OrderId,
         wait_ms: u64,
-    ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
+    ) -> impl Future<Output = Result<Option<Watched>, PortError>> + Send;
 
     /// Deletes orders that expired by `now` (rule 44), at most `limit`, and returns how many. A store that deletes them by
     /// itself returns 0.
@@ -128,6 +128,15 @@ pub enum Inserted {
     Same,
     /// An order of this id with another document was already stored; nothing changed.
     Different,
+}
+
+/// What a wait for an order ended with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// Its task.
+    pub task: Arc<Task>,
+    /// The order itself, if the store knows it without another read.
+    pub order: Option<Arc<Order>>,
 }
 
 /// The outcome of a conditional write.

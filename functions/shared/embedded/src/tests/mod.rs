@@ -7,6 +7,7 @@ mod erase;
 mod files;
 mod log_size;
 mod loss;
+mod repeats;
 mod retain;
 mod tallies;
 mod writes;

@@ -8,7 +8,7 @@ use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
-    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
+    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store, Watched,
 };
 use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
@@ -83,7 +83,7 @@ impl Store for Faulty {
         self.through("store.erase_others", || self.memory.erase_others(task)).await
     }
 
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
         self.silently_through("store.settled", || async {
             let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(wait_ms));
             self.memory.settled(order_id, wait_ms).await
@@ -106,8 +106,12 @@ fn callers_fault<T>(listed: Result<T, ListError>) -> Result<Result<T, ListError>
 }
 
 impl Queues for Faulty {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
+    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
         self.through("queues.submit", || self.memory.submit(order.clone())).await
+    }
+
+    fn knows_orders(&self) -> bool {
+        self.memory.knows_orders()
     }
 
     async fn to_scheduler(
