@@ -18,15 +18,6 @@ pub trait SubmissionPorts: HasStore + HasQueues + HasRecords + HasEnvironment {}
 
 impl<P: HasStore + HasQueues + HasRecords + HasEnvironment> SubmissionPorts for P {}
 
-/// The outcome of an accepted order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Submitted {
-    /// It is stored, now or before, and the scheduler was woken.
-    Stored,
-    /// Another document is stored under the same idempotency key; that order is untouched.
-    Refused,
-}
-
 /// Handles a batch of the submission queue.
 pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
     let span = |record: &Record<Order>| trace::handled("submission", record.message.order_id, record);
@@ -37,7 +28,8 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
     .await
 }
 
-/// Stores one accepted order with its task, then wakes the scheduler.
+/// Stores one accepted order with its task, then wakes the scheduler. If another document is stored under the same
+/// idempotency key, that order is untouched.
 ///
 /// A redelivered message finds its order stored and wakes the scheduler again, which is harmless (rule 2).
 ///
@@ -47,7 +39,7 @@ pub async fn submit(
     ports: &impl SubmissionPorts,
     instance: &Instance,
     mut order: Order,
-) -> Result<Submitted, PortError> {
+) -> Result<Inserted, PortError> {
     let order_id = order.order_id;
     if order.terms.is_empty() {
         // An API of an earlier version gave it none.
@@ -58,13 +50,10 @@ pub async fn submit(
     let priority = task.priority;
     let inserted = ports.store().insert(order, task).await?;
     report(order_id, inserted);
-    match inserted {
-        Inserted::New | Inserted::Same => {
-            ports.queues().to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
-            Ok(Submitted::Stored)
-        }
-        Inserted::Different => Ok(Submitted::Refused),
+    if inserted != Inserted::Different {
+        ports.queues().to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
     }
+    Ok(inserted)
 }
 
 /// Counts and logs the outcome.

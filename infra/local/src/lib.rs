@@ -11,6 +11,7 @@ pub mod backup;
 mod channel_pause;
 pub mod client;
 pub mod demo;
+pub mod direct;
 mod ending;
 pub mod event_source;
 pub mod folder;

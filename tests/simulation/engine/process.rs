@@ -17,6 +17,7 @@ use embedded::{
     Simulated,
 };
 use futures_util::FutureExt;
+use local::direct::Direct;
 use local::event_source::{self, Drain};
 use local::stop::Loops;
 use local::ticker;
@@ -252,8 +253,11 @@ impl Running {
     fn start(world: &Arc<World>, ports: &Ports) -> Self {
         let mut running = Self { loops: Loops::new(), scheduler: Loops::new(), stopping: Arc::default() };
         running.functions(world, ports);
+        // Without an instance orders wait on the queue, as they do while the program is paused.
+        let is_direct = world.outside.lock().rng.pick(&[true, true, true, false]);
+        let direct = Direct::new(ports.clone(), is_direct.then(|| instance(world, "submission")));
         for number in 0..world.setup.orders {
-            let (outside, ports) = (world.outside.clone(), ports.clone());
+            let (outside, ports) = (world.outside.clone(), direct.clone());
             running.loops.spawn(|stop| async move {
                 select! {
                     biased;
@@ -277,17 +281,12 @@ impl Running {
 
     fn functions(&mut self, world: &Arc<World>, ports: &Ports) {
         let setup = &world.setup;
-        let catalogue = setup.catalogue(&setup.shape.first);
-        let instance = |name: &str| {
-            let name = format!("{name}-{}", world.outside.lock().rng.bits()).into();
-            Arc::new(Instance { name, catalogue: catalogue.clone(), shards: setup.shards })
-        };
-        let (engine, at) = (&ports.engine, instance("submission"));
+        let (engine, at) = (&ports.engine, instance(world, "submission"));
         feed(&mut self.loops, engine.submissions(), ports, move |ports, batch| {
             let at = at.clone();
             async move { submission::handle(&ports, &at, batch).await }
         });
-        let at = instance("scheduler");
+        let at = instance(world, "scheduler");
         let scheduled = ports.clone();
         let handle = move |batch| {
             let (at, ports) = (at.clone(), scheduled.clone());
@@ -295,7 +294,7 @@ impl Running {
         };
         let source = engine.scheduler();
         self.scheduler.spawn(|stop| event_source::run_until_empty(DRAIN, source, handle, stop));
-        let at = instance("dead-letters");
+        let at = instance(world, "dead-letters");
         feed(&mut self.loops, engine.dead_letters(), ports, move |ports, batch| {
             let at = at.clone();
             async move { supervisor::dead_letters(&ports, &at, batch).await }
@@ -312,7 +311,7 @@ impl Running {
             });
         }
         let settings = Settings { tick_ms: setup.tick_ms, ..Settings::default() };
-        let (at, supervised) = (instance("supervisor"), ports.clone());
+        let (at, supervised) = (instance(world, "supervisor"), ports.clone());
         let tick = move || {
             let (at, ports) = (at.clone(), supervised.clone());
             async move {
@@ -332,6 +331,11 @@ impl Running {
     }
 }
 
+fn instance(world: &World, name: &str) -> Arc<Instance> {
+    let (setup, name) = (&world.setup, format!("{name}-{}", world.outside.lock().rng.bits()).into());
+    Arc::new(Instance { name, catalogue: setup.catalogue(&setup.shape.first), shards: setup.shards })
+}
+
 /// Feeds a handler from a queue.
 fn feed<M, S, Handle, Handling>(loops: &mut Loops, source: S, ports: &Ports, handle: Handle)
 where
@@ -345,7 +349,7 @@ where
 }
 
 /// A customer posts until its order is accepted, then looks at it now and then. An operator may act on it.
-async fn customer(outside: &Shared, ports: &Ports, number: usize) {
+async fn customer(outside: &Shared, ports: &Direct<Ports>, number: usize) {
     let config = ApiConfig::new([CHANNEL]);
     loop {
         let Some(order) = post(outside, ports, &config, number).await else { continue };

@@ -23,5 +23,5 @@ pub async fn who_waits_for_an_accepted_order_is_told_when_it_is_settled(world: &
         committed(store, &first, next_in(&first, ProcessState::Processed)).await
     };
     let (told, last) = join(store.settled(accepted.order_id, LONG_MS), work).await;
-    assert_eq!(told.unwrap().unwrap(), last);
+    assert_eq!(told.unwrap().unwrap().task, last);
 }

@@ -340,7 +340,7 @@ pub async fn a_settled_task_is_given_at_once(world: &impl StoreWorld) {
     for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated), (3, ProcessState::Error)] {
         let first = stored(store, n).await;
         let settled = committed(store, &first, next_in(&first, state)).await;
-        assert_eq!(store.settled(first.order_id, LONG_MS).await.unwrap().unwrap(), settled);
+        assert_eq!(store.settled(first.order_id, LONG_MS).await.unwrap().unwrap().task, settled);
     }
 }
 
@@ -352,15 +352,15 @@ pub async fn who_waits_is_told_when_the_task_is_settled(world: &impl StoreWorld)
         committed(store, &second, next_in(&second, ProcessState::Processed)).await
     };
     let (told, last) = join(store.settled(first.order_id, LONG_MS), work).await;
-    assert_eq!(told.unwrap().unwrap(), last);
+    assert_eq!(told.unwrap().unwrap().task, last);
 }
 
 pub async fn who_waits_too_long_gets_the_task_as_it_is(world: &impl StoreWorld) {
     let store = world.ports().store();
     let first = stored(store, 1).await;
     let (told, ()) = join(store.settled(first.order_id, 20), world.pass(20)).await;
-    assert_eq!(told.unwrap().unwrap(), first);
-    assert_eq!(store.settled(first.order_id, 0).await.unwrap().unwrap(), first);
+    assert_eq!(told.unwrap().unwrap().task, first);
+    assert_eq!(store.settled(first.order_id, 0).await.unwrap().unwrap().task, first);
 }
 
 /// An ended order that expires, and the term by which it is found.

@@ -54,18 +54,12 @@ pub struct Order {
 /// Stands for what was erased (rule 46): a name, or the fingerprint of a document.
 pub const ERASED: &str = "erased";
 
-/// Whether a document repeats that of a stored order, by their fingerprints: see [`Order::is_of`].
-#[must_use]
-pub fn is_repeat(stored: &str, fingerprint: &str) -> bool {
-    stored == ERASED || stored == fingerprint
-}
-
 impl Order {
     /// Whether it is an order with a document of this fingerprint. One that was erased can be compared with none: each
     /// post under its key counts as a repeat.
     #[must_use]
     pub fn is_of(&self, fingerprint: &str) -> bool {
-        is_repeat(&self.fingerprint, fingerprint)
+        matches!(&*self.fingerprint, ERASED) || *self.fingerprint == *fingerprint
     }
 
     /// The same without personal data.

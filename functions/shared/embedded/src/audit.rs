@@ -55,6 +55,8 @@ impl Chain {
             Write::Task { before, task, .. } => {
                 self.append(connection, now, &Entry::transition(now, before.as_deref(), task))
             }
+            Write::Insert { is_known, .. } if is_known.load(Relaxed) => Ok(()),
+            Write::Insert { task, .. } => self.append(connection, now, &Entry::transition(now, None, task)),
             Write::Erase { before, task, .. } => {
                 self.append(connection, now, &Entry::erased(now, before, task, erased))
             }

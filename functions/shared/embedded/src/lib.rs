@@ -27,6 +27,9 @@
 //! delay. So an order of three steps costs five syncs: its submission, the first claim (with the insert), two results
 //! (each with the next claim), and the end.
 //!
+//! An order may also be stored without a submission message. Its insert is awaited then, in place of the submission. If
+//! the order is not in memory, the disk is not read for it: the writer inserts it unless one of its id is there.
+//!
 //! # When the disk fails
 //!
 //! A failed transaction is rolled back. All writes that are queued behind it fail too. The state in memory is then
@@ -38,8 +41,9 @@
 //! # The data directory
 //!
 //! Each transaction has a number, in the database and in a file beside it: a start can tell that a log lost some
-//! (`generation.rs`). A writer with nothing to write empties the log (`checkpoints.rs`). Before a transaction, and again before anybody learns of it, the writer looks whether the database
-//! and its log are still the files at their names (`identity.rs`).
+//! (`generation.rs`). A writer with nothing to write empties the log (`checkpoints.rs`). Before a transaction, and again
+//! before anybody learns of it, the writer looks whether the database and its log are still the files at their names
+//! (`identity.rs`).
 //!
 //! # Queues
 //!
@@ -47,9 +51,6 @@
 //! for each order in flight. The wake sends the requests again, and replies follow. Submissions, operators' commands
 //! and dead letters are on disk. A message in memory that was delivered too often stays in its queue until it is on
 //! disk as a dead letter.
-//!
-//! The transaction that would write a submission looks whether its order is stored, and then writes none. So the API need
-//! not read the database to tell a repeat from a new order.
 //!
 //! Each queue has two priorities. A submission takes the priority that its order names. The workflow's default priority
 //! is known only once the order is stored.

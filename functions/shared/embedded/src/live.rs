@@ -185,7 +185,7 @@ impl Live {
         }
     }
 
-    /// Assigns the disk read to the caller, unless another caller reads already or the entry is loaded.
+    /// Assigns the disk read, or an insert that the disk decides, to the caller, unless another caller reads already or the entry is loaded.
     pub(crate) fn begin_load(&mut self, order_id: OrderId, log: &Log) -> bool {
         self.make_room(log);
         let entry = self.entries.entry(order_id).or_default();
@@ -203,7 +203,14 @@ impl Live {
         entry.knowledge = Knowledge::Known;
     }
 
-    /// The disk could not be read. The waiting callers look again, and one of them reads.
+    /// The order was unknown, and its insert is durable. Wakes the waiting callers.
+    pub(crate) fn inserted(&mut self, order: Arc<Order>, task: Arc<Task>, log: &Log) {
+        let order_id = order.order_id;
+        self.loaded(order_id, Some(Stored { order, task }));
+        self.let_go(order_id, log);
+    }
+
+    /// The disk could not be read, or must be read. The waiting callers look again, and one of them reads.
     pub(crate) fn not_loaded(&mut self, order_id: OrderId, log: &Log) {
         if let Some(entry) = self.entries.get_mut(&order_id) {
             entry.knowledge = Knowledge::Unknown;
@@ -223,12 +230,10 @@ impl Live {
         result
     }
 
-    /// A submission message of this order was queued. Returns true if no other one is.
-    pub(crate) fn accepted(&mut self, order_id: OrderId, log: &Log) -> bool {
+    /// A submission message of this order was queued.
+    pub(crate) fn accepted(&mut self, order_id: OrderId, log: &Log) {
         self.make_room(log);
-        let submissions = &mut self.entries.entry(order_id).or_default().submissions;
-        *submissions += 1;
-        *submissions == 1
+        self.entries.entry(order_id).or_default().submissions += 1;
     }
 
     /// The submission message is durable, and the disk had no such order then. The entry was here since before that. It

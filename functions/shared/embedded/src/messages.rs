@@ -1,24 +1,20 @@
 //! The SQL of the messages on disk: submissions and operators' commands.
 
 use domain::message::{Command, Priority, SchedulerMessage};
-use domain::order::{Order, is_repeat};
+use domain::order::Order;
 use domain::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::priorities;
 use crate::rows::json;
 
-/// Writes a submission message, unless its order is stored. Returns whether the stored order has the same document.
-pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<Option<bool>> {
-    const STORED: &str = "SELECT fingerprint FROM orders WHERE order_id = ?1";
+/// Writes a submission message. Returns true if its order is not stored yet.
+pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
     const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
+    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
     let order_id = order.order_id.to_string();
-    let is_same = |row: &Row<'_>| Ok(is_repeat(&row.get::<_, String>(0)?, &order.fingerprint));
-    let stored = connection.prepare_cached(STORED)?.query_row([&order_id], is_same).optional()?;
-    if stored.is_none() {
-        connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
-    }
-    Ok(stored)
+    connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
+    connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))
 }
 
 pub(crate) fn remove(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {

@@ -1,7 +1,7 @@
 //! The sending ends of the queues between the functions.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Priority, Receipt, Request, SchedulerMessage};
@@ -16,7 +16,6 @@ use crate::lock::lock;
 use crate::log::Urgency;
 use crate::options::{Options, QueueOptions};
 use crate::queue::{Queue, delayed};
-use crate::store::order_of;
 use crate::write::Write;
 
 /// All queues.
@@ -102,35 +101,22 @@ impl EngineQueues {
 
 impl Queues for EngineQueues {
     async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
-        const OPERATION: &str = "queues.submit";
-        let (order_id, fingerprint) = (order.order_id, order.fingerprint.clone());
-        let first = Arc::new(OnceLock::new());
-        let (is_alone, durable) = {
+        let order_id = order.order_id;
+        let durable = {
             let State { live, log, .. } = &mut *lock(&self.core.state);
             let message_id = self.all.submissions.reserve();
             // The writer enqueues it once it is durable: a handler must not handle a message that can still be lost.
-            let accept = Write::Accept { message_id, order, parent: trace::current(), first: first.clone() };
-            match log.append(accept, Urgency::Awaited) {
-                Ok(seq) => (live.accepted(order_id, log), log.wait(seq)),
-                Err(closed) => return Err(PortError::unavailable(OPERATION, closed)),
+            let parent = trace::current();
+            match log.append(Write::Accept { message_id, order, parent }, Urgency::Awaited) {
+                Ok(seq) => {
+                    live.accepted(order_id, log);
+                    log.wait(seq)
+                }
+                Err(closed) => return Err(PortError::unavailable("queues.submit", closed)),
             }
         };
-        durable.reached(OPERATION).await?;
-        let is_same = match first.get() {
-            Some(is_same) => Some(*is_same),
-            None if is_alone => None,
-            // Another message of this id was queued before. Its order decides, once it is stored.
-            None => order_of(&self.core, OPERATION, order_id).await?.map(|stored| stored.is_of(&fingerprint)),
-        };
-        Ok(match is_same {
-            None => Inserted::New,
-            Some(true) => Inserted::Same,
-            Some(false) => Inserted::Different,
-        })
-    }
-
-    fn knows_orders(&self) -> bool {
-        true
+        durable.reached("queues.submit").await?;
+        Ok(Inserted::New)
     }
 
     async fn to_scheduler(

@@ -1,6 +1,7 @@
 //! The order database and the state store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::id::OrderId;
 use domain::index::Term;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use crate::clock::later;
-use crate::core::Core;
+use crate::core::{Core, State};
 use crate::erase::Traces;
 use crate::index;
 use crate::live::{Entry, Seen, Settling};
@@ -53,15 +54,35 @@ impl EngineStore {
 
 impl Store for EngineStore {
     async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
-        let order_id = order.order_id;
-        let insert = move |entry: &mut Entry, log: &mut Log| insert(entry, log, order.into(), task.into());
-        let (inserted, durable) = self.core.with("store.insert", order_id, insert).await?;
-        durable.reached("store.insert").await?;
+        const OPERATION: &str = "store.insert";
+        let (order_id, order, task) = (order.order_id, Arc::new(order), Arc::new(task));
+        let is_known = Arc::<AtomicBool>::default();
+        let written = {
+            let State { live, log } = &mut *lock(&self.core.state);
+            // Of an unknown order the disk need not be read: its writer decides.
+            live.begin_load(order_id, log).then(|| {
+                let write = Write::Insert { order: order.clone(), task: task.clone(), is_known: is_known.clone() };
+                let appended = log.append(write, Urgency::Awaited);
+                if appended.is_err() {
+                    live.not_loaded(order_id, log);
+                }
+                appended.map_or_else(Durable::never, |seq| log.wait(seq))
+            })
+        };
+        if let Some(durable) = written {
+            durable.reached(OPERATION).await?;
+            if !is_known.load(Ordering::Relaxed) {
+                return Ok(Inserted::New);
+            }
+        }
+        let insert = move |entry: &mut Entry, log: &mut Log| insert(entry, log, order, task);
+        let (inserted, durable) = self.core.with(OPERATION, order_id, insert).await?;
+        durable.reached(OPERATION).await?;
         Ok(inserted)
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        order_of(&self.core, "store.order", order_id).await
+        read(&self.core, "store.order", order_id, Entry::see_order, |stored| stored.order).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
@@ -147,15 +168,6 @@ impl Store for EngineStore {
             }
         }
     }
-}
-
-/// The order of this id, once it is durable.
-pub(crate) async fn order_of(
-    core: &Arc<Core>,
-    operation: &'static str,
-    order_id: OrderId,
-) -> Result<Option<Arc<Order>>, PortError> {
-    read(core, operation, order_id, Entry::see_order, |stored| stored.order).await
 }
 
 /// Returns the result of `see` once it is durable. Waits briefly for an accepted order that is not stored yet. If the

@@ -1,7 +1,7 @@
 //! The writes, as plain data. The parts of the engine queue writes, and each part has its own SQL.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Command, Priority};
@@ -21,13 +21,14 @@ pub(crate) enum Write {
     /// A version of a task, and the version before it. The first version includes the order. `indexed`: a column of an
     /// index has changed.
     Task { before: Option<Arc<Task>>, task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
+    /// A new order with the first version of its task. If an order of this id is on disk, nothing is written.
+    Insert { order: Arc<Order>, task: Arc<Task>, is_known: Arc<AtomicBool> },
     /// The personal data of an order that was erased, and its task: this is the last version.
     Erase { before: Arc<Task>, task: Arc<Task>, order: Arc<Order>, traces: Traces },
     /// An order that expired: this is the last version of its task.
     Forget { task: Arc<Task> },
-    /// A submission message, and the span that sent it. The span is not on disk. If an order of this id is stored, the
-    /// message is not written, and `first` says whether that order has the same document.
-    Accept { message_id: i64, order: Order, parent: Option<TraceParent>, first: Arc<OnceLock<bool>> },
+    /// A submission message, and the span that sent it. The span is not on disk.
+    Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
     /// A command on the scheduler queue. `not_before` is `visible_at` as wall-clock time, which survives a restart.

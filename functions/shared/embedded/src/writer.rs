@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::id::OrderId;
@@ -213,6 +213,15 @@ impl Writer {
                         last.write(&transaction)?;
                     }
                 }
+                Write::Insert { order, task, is_known } => {
+                    if is_stored(&transaction, order.order_id)? {
+                        is_known.store(true, Relaxed);
+                    } else {
+                        present.count(None, task);
+                        insert_order(&transaction, order)?;
+                        Last { task, order: Some(order), indexed: true }.write(&transaction)?;
+                    }
+                }
                 Write::Erase { before, task, order, traces } => {
                     present.count(Some(before), task);
                     if let Some(last) = tasks.remove(&task.order_id) {
@@ -227,10 +236,9 @@ impl Writer {
                     present.forget(task);
                     forget(&transaction, task)?;
                 }
-                Write::Accept { message_id, order, first, .. } => {
-                    match messages::accept(&transaction, *message_id, order)? {
-                        None => found.new.push(order.order_id),
-                        Some(is_same) => found.repeats.push((first.clone(), is_same)),
+                Write::Accept { message_id, order, .. } => {
+                    if messages::accept(&transaction, *message_id, order)? {
+                        found.new.push(order.order_id);
                     }
                 }
                 Write::Remove { message_id, .. } => messages::remove(&transaction, *message_id)?,
@@ -272,18 +280,15 @@ impl Writer {
             let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
             found.new.iter().for_each(|order_id| live.is_new(*order_id));
-            found.repeats.into_iter().for_each(|(first, is_same)| {
-                // Each has one write, so none is set already.
-                let _ = first.set(is_same);
-            });
             for Queued { write, .. } in batch {
                 match write {
                     Write::Task { task, .. } | Write::Erase { task, .. } => live.written(&task, log),
-                    Write::Forget { task } => live.forgotten(task.order_id, log),
-                    Write::Accept { order, first, .. } if first.get().is_some() => {
-                        live.submission_over(order.order_id, log);
+                    Write::Insert { order, is_known, .. } if is_known.load(Relaxed) => {
+                        live.not_loaded(order.order_id, log);
                     }
-                    Write::Accept { message_id, order, parent, .. } => {
+                    Write::Insert { order, task, .. } => live.inserted(order, task, log),
+                    Write::Forget { task } => live.forgotten(task.order_id, log),
+                    Write::Accept { message_id, order, parent } => {
                         let priority = order.priority.unwrap_or_default();
                         queues.submissions.put(Arrival::stored(message_id, order, priority, None, parent));
                     }
@@ -325,6 +330,8 @@ impl Writer {
             for Queued { write, .. } in batch {
                 if let Write::Accept { order, .. } = write {
                     live.submission_over(order.order_id, log);
+                } else if let Write::Insert { order, .. } = write {
+                    live.not_loaded(order.order_id, log);
                 }
             }
             self.queues.not_written(REDELIVERY_MS);
@@ -339,8 +346,6 @@ impl Writer {
 struct Found {
     /// Orders that were accepted and are not stored.
     new: Vec<OrderId>,
-    /// Orders that are stored already, and whether they came again with the same document.
-    repeats: Vec<(Arc<OnceLock<bool>>, bool)>,
     /// Messages that are now dead letters.
     dead_letters: Vec<Arrival<DeadLetter>>,
     /// Whether an order was erased.
@@ -396,6 +401,10 @@ impl Last<'_> {
         one(connection.prepare_cached(INSERT)?.execute(values)?)?;
         index::keep(connection, connection.last_insert_rowid(), &order.terms)
     }
+}
+
+fn is_stored(connection: &Connection, order_id: OrderId) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM orders WHERE order_id = ?1")?.exists([order_id.to_string()])
 }
 
 fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {

@@ -52,6 +52,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
+    /// Orders that were accepted while it was paused, or by an earlier version, wait on the queue.
     pub(super) fn submission(&mut self) {
         let (engine, instance) = (self.engine.clone(), self.instance("submission"));
         let handle = move |batch| {
@@ -130,7 +131,7 @@ impl Functions {
     }
 
     /// The process ID distinguishes the claims of this run from those of the previous one.
-    fn instance(&self, function: &str) -> Arc<Instance> {
+    pub(super) fn instance(&self, function: &str) -> Arc<Instance> {
         let name = format!("{function}-{}", std::process::id()).into();
         Arc::new(Instance { name, catalogue: self.catalogue.clone(), shards: SHARDS })
     }

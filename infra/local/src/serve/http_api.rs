@@ -14,6 +14,7 @@ use super::callers::{Callers, refusal};
 use super::hosts::Hosts;
 use super::reads::Reads;
 use super::waits::Waits;
+use crate::direct::Direct;
 use crate::http_server::{Listening, Server};
 
 /// The caller of what comes from this process itself.
@@ -33,7 +34,7 @@ struct Shared {
 
 /// The API of this process.
 struct InProcess {
-    engine: Engine,
+    ports: Direct<Engine>,
     config: ApiConfig,
 }
 
@@ -41,7 +42,7 @@ impl CallbackApi for InProcess {
     async fn post(&self, path: String, body: Bytes) -> Result<Response<Bytes>, Unanswered> {
         let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(body);
         let request = request.map_err(|_| Unanswered::because("its path is malformed"))?;
-        Ok(api::handle(&self.engine, &self.config, &Caller::unrestricted(OWN), request).await)
+        Ok(api::handle(&self.ports, &self.config, &Caller::unrestricted(OWN), request).await)
     }
 }
 
@@ -51,14 +52,14 @@ impl CallbackApi for InProcess {
 /// As [`Server::start`].
 pub(super) fn serve_api(
     listening: Listening,
-    engine: Engine,
+    ports: Direct<Engine>,
     config: ApiConfig,
     hosts: Hosts,
     callers: Callers,
     reads: Arc<Reads>,
     agents: Arc<Fleet<Catalogue>>,
 ) -> std::io::Result<Server> {
-    let (api, waits) = (InProcess { engine, config }, Waits::of_this_machine());
+    let (api, waits) = (InProcess { ports, config }, Waits::of_this_machine());
     let shared = Arc::new(Shared { api, hosts, callers, reads, waits, agents });
     Server::start(listening, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
@@ -72,7 +73,7 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
         return refusal;
     }
     if request.uri().path().starts_with(WEBHOOKS) {
-        return agents.webhook(&api.engine, api, request).await;
+        return agents.webhook(api.ports.ports(), api, request).await;
     }
     let caller = match callers.of(request.headers(), request.extensions().get()).await {
         Ok(caller) => caller,
@@ -85,8 +86,8 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     let name = (!callers.are_all_trusted()).then(|| caller.name().clone());
     let of_read = shared.clone();
     let answering = move |request| async move {
-        let InProcess { engine, config } = &of_read.api;
-        api::handle(engine, config, &caller, request).await
+        let InProcess { ports, config } = &of_read.api;
+        api::handle(ports, config, &caller, request).await
     };
     reads.answer(name, request, answering).await
 }

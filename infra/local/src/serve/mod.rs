@@ -29,6 +29,7 @@ pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, T
 pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
+use crate::direct::Direct;
 use crate::http_server::{Listening, Server};
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
@@ -152,9 +153,10 @@ pub fn start(
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let reads = Arc::new(Reads::start()?);
-    let api = http_api::serve_api(listening, engine.clone(), config, hosts, callers, reads.clone(), agents.clone())?;
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
+    let ports = Direct::new(engine.clone(), (!paused).then(|| functions.instance("submission")));
+    let api = http_api::serve_api(listening, ports, config, hosts, callers, reads.clone(), agents.clone())?;
     if !paused {
         functions.submission();
         functions.scheduler();

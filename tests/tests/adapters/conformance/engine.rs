@@ -220,7 +220,8 @@ async fn a_state_is_not_shown_before_it_is_durable() {
     assert_eq!(commit.await.unwrap(), Commit::Committed);
     assert_eq!(repeated.await.unwrap(), Commit::Committed);
     assert_eq!(read.await.unwrap().unwrap(), second);
-    assert_eq!(settled.await.unwrap().unwrap(), second);
+    let settled = settled.await.unwrap().unwrap();
+    assert_eq!((settled.task, settled.order.map(|order| order.order_id)), (second, Some(first.order_id)));
 }
 
 #[tokio::test]
@@ -231,9 +232,9 @@ async fn at_a_stop_a_wait_ends_with_the_order_as_it_is() {
     let mut settled = Box::pin(engine.store().settled(first.order_id, PATIENT));
     assert!((&mut settled).now_or_never().is_none());
     engine.end_waits();
-    assert_eq!(settled.await.unwrap().unwrap(), first);
+    assert_eq!(settled.await.unwrap().unwrap().task, first);
     assert_eq!(
-        engine.store().settled(first.order_id, PATIENT).await.unwrap().unwrap(),
+        engine.store().settled(first.order_id, PATIENT).await.unwrap().unwrap().task,
         first,
         "a later wait ends as well"
     );

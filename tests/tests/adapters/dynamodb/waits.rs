@@ -19,7 +19,7 @@ async fn who_waits_for_an_order_that_is_stored_later_is_told_when_it_is_settled(
         committed(&world.store, &first, next_in(&first, ProcessState::Processed)).await
     };
     let (told, last) = join(world.store.settled(order(1).order_id, 60_000), work).await;
-    assert_eq!(told.unwrap().unwrap(), last);
+    assert_eq!(told.unwrap().unwrap().task, last);
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl Machine {
                 }
             });
         }
-        let task = engine.store().settled(order_id, PATIENCE_MS).await.unwrap().expect("the task");
+        let task = engine.store().settled(order_id, PATIENCE_MS).await.unwrap().expect("the task").task;
         functions.shutdown().await;
         assert_eq!(task.process_state, ProcessState::Processed, "{task:#?}");
         assert!(task.steps.iter().all(|step| (step.attempt, step.failure_count) == (1, 0)), "{task:#?}");

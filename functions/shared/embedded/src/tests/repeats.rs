@@ -1,10 +1,11 @@
-//! Orders that are submitted again.
+//! Inserts of orders that are not in memory: the writer decides them.
 
 use domain::json::Json;
 use domain::order::Order;
-use domain::ports::{HasQueues, HasStore, Inserted, Queues, Source, Store};
+use domain::ports::{Commit, HasStore, Inserted, PortErrorKind, Store};
+use domain::task::Task;
 
-use super::{count, open, order, other_program, submit, task};
+use super::{count, open, order, other_program, task};
 use crate::Engine;
 
 /// The same id with another document.
@@ -13,46 +14,62 @@ fn another() -> Order {
     Order { fingerprint: document.fingerprint().into(), document, ..order(0) }
 }
 
-/// Stores what was submitted.
-async fn handle(engine: &Engine) {
-    for delivery in engine.submissions().receive(10).await {
-        let order = delivery.body.unwrap();
-        let task = task(&order, 16);
-        engine.store().insert(order, task).await.unwrap();
-        engine.submissions().delete(vec![delivery.receipt]).await.unwrap();
-    }
+async fn insert(engine: &Engine, order: Order) -> Inserted {
+    let task = task(&order, 16);
+    engine.store().insert(order, task).await.unwrap()
 }
 
 #[tokio::test]
-async fn an_order_that_is_stored_is_not_queued_again() {
+async fn an_order_on_disk_is_not_written_again() {
     let directory = tempfile::tempdir().unwrap();
-    let mut engine = open(directory.path());
-    assert_eq!(engine.queues().submit(order(0)).await.unwrap(), Inserted::New);
-    handle(&engine).await;
-    for _ in 0..2 {
-        assert_eq!(engine.queues().submit(order(0)).await.unwrap(), Inserted::Same);
-        assert_eq!(engine.queues().submit(another()).await.unwrap(), Inserted::Different);
-        assert_eq!(engine.stats().submissions, 0);
+    let engine = open(directory.path());
+    assert_eq!(insert(&engine, order(0)).await, Inserted::New);
+    engine.close().await.unwrap();
+    drop(engine);
+    for orders in [[order(0), another()], [another(), order(0)]] {
+        let engine = open(directory.path());
+        for order in orders {
+            let is_same = order.fingerprint != another().fingerprint;
+            let expected = if is_same { Inserted::Same } else { Inserted::Different };
+            assert_eq!(insert(&engine, order).await, expected);
+        }
+        assert_eq!(engine.store().order(order(0).order_id).await.unwrap().unwrap().fingerprint, order(0).fingerprint);
         engine.close().await.unwrap();
-        drop(engine);
-        engine = open(directory.path());
     }
-    assert_eq!(count(&other_program(directory.path()), "SELECT count(*) FROM messages"), 0);
-    assert_eq!(engine.queues().submit(order(1)).await.unwrap(), Inserted::New);
+    let database = other_program(directory.path());
+    let counts = ["orders", "tasks", "audit"].map(|table| count(&database, &format!("SELECT count(*) FROM {table}")));
+    assert_eq!(counts, [1, 1, 1]);
 }
 
 #[tokio::test]
-async fn of_two_that_are_queued_the_one_that_is_stored_decides() {
+async fn of_two_inserts_at_once_one_is_written_and_the_other_learns_of_it() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    submit(&engine, 0..1).await;
-    let (same, ()) = tokio::join!(engine.queues().submit(order(0)), handle(&engine));
-    assert_eq!(same.unwrap(), Inserted::Same);
-    handle(&engine).await;
+    assert_eq!(
+        tokio::join!(insert(&engine, order(0)), insert(&engine, another()), insert(&engine, order(0))),
+        (Inserted::New, Inserted::Different, Inserted::Same)
+    );
+    let task = engine.store().task(order(0).order_id).await.unwrap().unwrap();
+    let next = Task { version: task.version + 1, nonce: 7, ..(*task).clone() };
+    assert_eq!(engine.store().commit(&task, next.into()).await.unwrap(), Commit::Committed);
+}
 
+#[tokio::test]
+async fn an_insert_that_fails_leaves_the_order_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    submit(&engine, 0..1).await;
-    let (other, ()) = tokio::join!(engine.queues().submit(another()), handle(&engine));
-    assert_eq!(other.unwrap(), Inserted::Different);
+    let other = other_program(directory.path());
+    other
+        .execute_batch("CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END")
+        .unwrap();
+    let failed = engine.store().insert(order(0), task(&order(0), 16)).await.unwrap_err();
+    assert_eq!(failed.kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.store().task(order(0).order_id).await.unwrap(), None);
+    other.execute_batch("DROP TRIGGER no_room").unwrap();
+    assert_eq!(insert(&engine, order(0)).await, Inserted::New);
+    engine.close().await.unwrap();
+    assert_eq!(
+        engine.store().insert(order(1), task(&order(1), 16)).await.unwrap_err().kind,
+        PortErrorKind::Unavailable
+    );
 }
