@@ -69,16 +69,21 @@ fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
 
 /// The steps, the slowest first.
 fn steps(numbers: &Numbers<'_>) -> Table {
-    let titles =
-        ["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
+    let mut titles =
+        vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
+    // Most workflows skip no step.
+    let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);
+    if has_skipped {
+        titles.push("SKIPPED");
+    }
     let mut table = Table::new(&titles);
     let mut steps: Vec<_> = numbers.steps.iter().collect();
     steps.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
     for step in steps {
-        let AttemptNumbers { begun, done, expired, rejected, took } = step.attempts;
+        let AttemptNumbers { begun, done, expired, rejected, skipped, took } = step.attempts;
         let undo = if step.direction == domain::task::Direction::Undo { "undo of " } else { "" };
         let [p50, p95, p99] = percentiles(took);
-        table.row([
+        let mut row = vec![
             Cell::from(format!("{undo}{}", step.step)),
             Cell::from(&*step.workflow),
             Cell::from(&*step.service),
@@ -90,7 +95,11 @@ fn steps(numbers: &Numbers<'_>) -> Table {
             p50,
             p95,
             p99,
-        ]);
+        ];
+        if has_skipped {
+            row.push(skipped.to_string().into());
+        }
+        table.row(row);
     }
     table
 }
