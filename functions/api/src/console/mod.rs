@@ -63,6 +63,7 @@ const FILES: &[File] = &[
     script!("dom.js"),
     script!("drawing.js"),
     script!("exporting.js"),
+    script!("find.js"),
     script!("ids.js"),
     script!("jobs.js"),
     script!("letters.js"),
