@@ -13,6 +13,7 @@ from world import held, stuck
 
 VIEWS = [
     "overview",
+    "alerts",
     "numbers",
     "step",
     "service",
@@ -48,6 +49,7 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
     )
     yield {
         "overview": "#/",
+        "alerts": "#/alerts",
         "numbers": "#/numbers",
         "step": "#/numbers?last=30m&step=reserve-inventory",
         "service": "#/service/payment?last=30m",

@@ -1,6 +1,7 @@
 // Chooses the view and keeps it up to date. It polls every two seconds, and less often while the page is hidden. It
 // reports an API that does not answer. The view changes in place, so focus, scroll and typed text stay.
 
+import { alerts } from "./alerts.js";
 import { Problem, withQuery } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
 import { endOf, find } from "./find.js";
@@ -25,6 +26,7 @@ const RETRY_MS_MAX = 10_000;
 const ROUTES = [
   [/^$/, overview],
   [/^numbers$/, numbers],
+  [/^alerts$/, alerts],
   [/^find$/, find],
   [/^orders$/, orders],
   [/^order\/([^/]+)$/, order],
@@ -48,6 +50,7 @@ const BACK = {
 };
 // The entry of the navigation for a view without one of its own.
 const WITHIN = {
+  alerts: "overview",
   find: "orders",
   order: "orders",
   plan: "jobs",

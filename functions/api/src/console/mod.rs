@@ -56,6 +56,7 @@ const FILES: &[File] = &[
     File { path: "/", content_type: "text/html; charset=utf-8", text: include_str!("index.html") },
     File { path: "/console.css", content_type: "text/css; charset=utf-8", text: include_str!("console.css") },
     script!("actions.js"),
+    script!("alerts.js"),
     script!("api.js"),
     script!("charts.js"),
     script!("columns.js"),
