@@ -97,13 +97,15 @@ impl Page {
                 })
             })
         };
-        self.begin("stepwarden_attempts_total", "counter", "What happened to the attempts of steps.");
+        let help = "What happened to the attempts of steps; skipped: the order went on without the step.";
+        self.begin("stepwarden_attempts_total", "counter", help);
         for ([workflow, step, service, direction], attempts) in all() {
             for (event, count) in [
                 ("begun", attempts.begun),
                 ("done", attempts.done),
                 ("expired", attempts.expired),
                 ("rejected", attempts.rejected),
+                ("skipped", attempts.skipped),
             ] {
                 self.line(&[workflow, step, service, direction, ("event", event)], count);
             }

@@ -236,8 +236,15 @@ pub(crate) fn directions(service: &Service) -> impl Iterator<Item = (Direction, 
 }
 
 fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
-    let Attempts { begun, done, expired, rejected, took: times } = attempts;
-    AttemptNumbers { begun: *begun, done: *done, expired: *expired, rejected: *rejected, took: took(times) }
+    let Attempts { begun, done, expired, rejected, skipped, took: times } = attempts;
+    AttemptNumbers {
+        begun: *begun,
+        done: *done,
+        expired: *expired,
+        rejected: *rejected,
+        skipped: *skipped,
+        took: took(times),
+    }
 }
 
 fn took(times: &Histogram) -> Option<Took> {

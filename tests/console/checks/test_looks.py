@@ -13,11 +13,13 @@ from world import held, stuck
 
 VIEWS = [
     "overview",
+    "alerts",
     "numbers",
     "step",
     "service",
     "orders",
     "found",
+    "unfound",
     "letters",
     "jobs",
     "plan",
@@ -47,11 +49,13 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
     )
     yield {
         "overview": "#/",
+        "alerts": "#/alerts",
         "numbers": "#/numbers",
         "step": "#/numbers?last=30m&step=reserve-inventory",
         "service": "#/service/payment?last=30m",
         "orders": "#/orders",
         "found": "#/orders?state=Error&field=%2FItem&value=tea",
+        "unfound": "#/find?text=0123456789abcdef",
         "letters": "#/dead-letters",
         "jobs": "#/jobs",
         "plan": "#/jobs/new?reason=compensation-failed",

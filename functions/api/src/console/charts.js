@@ -159,6 +159,7 @@ export function columns(of) {
   ];
   return [
     ...counted.map(([name, part]) => ({ name, kind: "num", cell: (one) => count(of(one)[part]) })),
+    { name: "Skipped", kind: "num", cell: (one) => (of(one).Skipped ? count(of(one).Skipped) : "–") },
     { name: "Failed", kind: "num", cell: (one) => failedShare(of(one)) },
     ...percentiles((one) => of(one).Took),
   ];

@@ -1,8 +1,10 @@
 // Chooses the view and keeps it up to date. It polls every two seconds, and less often while the page is hidden. It
 // reports an API that does not answer. The view changes in place, so focus, scroll and typed text stay.
 
-import { Problem } from "./api.js";
+import { alerts } from "./alerts.js";
+import { Problem, withQuery } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
+import { endOf, find } from "./find.js";
 import { job, jobs } from "./jobs.js";
 import { letters } from "./letters.js";
 import { numbers } from "./numbers.js";
@@ -24,6 +26,8 @@ const RETRY_MS_MAX = 10_000;
 const ROUTES = [
   [/^$/, overview],
   [/^numbers$/, numbers],
+  [/^alerts$/, alerts],
+  [/^find$/, find],
   [/^orders$/, orders],
   [/^order\/([^/]+)$/, order],
   [/^dead-letters$/, letters],
@@ -36,6 +40,7 @@ const ROUTES = [
 ];
 // The list to which a view belongs.
 const BACK = {
+  find: "#/orders",
   orders: "#/orders",
   order: "#/orders",
   letters: "#/dead-letters",
@@ -44,7 +49,14 @@ const BACK = {
   workflow: "#/workflows",
 };
 // The entry of the navigation for a view without one of its own.
-const WITHIN = { plan: "jobs", order: "orders", service: "overview", workflow: "workflows" };
+const WITHIN = {
+  alerts: "overview",
+  find: "orders",
+  order: "orders",
+  plan: "jobs",
+  service: "overview",
+  workflow: "workflows",
+};
 const ORDER_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 let route = null;
@@ -275,11 +287,9 @@ byId("find").addEventListener("submit", (event) => {
   const text = byId("find-text").value.trim();
   if (!text) return;
   byId("find-text").value = "";
-  go(
-    ORDER_ID.test(text.toLowerCase())
-      ? `#/order/${text.toLowerCase()}`
-      : `#/orders?${new URLSearchParams({ correlation: text })}`,
-  );
+  if (ORDER_ID.test(text.toLowerCase())) go(`#/order/${text.toLowerCase()}`);
+  else if (endOf(text)) go(withQuery("#/find", { text }));
+  else go(`#/orders?${new URLSearchParams({ correlation: text })}`);
 });
 
 document.querySelector(".skip").addEventListener("click", (event) => {

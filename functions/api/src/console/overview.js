@@ -25,7 +25,12 @@ export const overview = {
       heading("Overview"),
       verdict(all),
       panel("counts", "Orders by state", counts(all.Counts)),
-      panel("failures", "What waits for you", failures(all.Failures)),
+      panel(
+        "failures",
+        "What waits for you",
+        failures(all.Failures),
+        h("p", {}, h("a", { href: "#/alerts" }, "All alerts, also those that ended")),
+      ),
       h(
         "div",
         { class: "pair" },

@@ -100,6 +100,9 @@ pub struct Attempts {
     /// Were rejected for good.
     #[serde(skip_serializing_if = "is_zero")]
     pub rejected: u64,
+    /// Steps that were skipped (rule 33). The order went on without them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// From the first claim in the direction to its success.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub took: Histogram,
@@ -225,12 +228,17 @@ impl Tally {
         orders.count(before, after);
         for (index, step) in after.steps.iter().enumerate() {
             let earlier = before.and_then(|task| task.steps.get(index));
-            if earlier.is_some_and(|earlier| is_same(earlier, step)) || (earlier.is_none() && !step.was_claimed()) {
+            let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
+            let is_untouched = earlier.is_none() && !step.was_claimed() && !is_skipped(step);
+            if is_untouched || earlier.is_some_and(|earlier| is_same(earlier, step)) {
                 continue;
             }
             let services = steps.entry(step.name.clone()).or_default();
             if step.attempt > earlier.map_or(0, |earlier| earlier.attempt) {
                 attempts(services, &step.agent, step.direction).begun += 1;
+            }
+            if is_skipped(step) && !earlier.is_some_and(is_skipped) {
+                attempts(services, &step.agent, step.direction).skipped += 1;
             }
             let Some(earlier) = earlier else { continue };
             let is_new = |error: &&StepError| earlier.last_error.as_ref() != Some(error);
@@ -367,6 +375,7 @@ impl Attempts {
         self.done += other.done;
         self.expired += other.expired;
         self.rejected += other.rejected;
+        self.skipped += other.skipped;
         self.took.merge(&other.took);
     }
 }

@@ -106,6 +106,9 @@ pub struct AttemptNumbers {
     pub expired: u64,
     /// Were rejected for good.
     pub rejected: u64,
+    /// Steps that were skipped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// From the first claim to the success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
@@ -137,4 +140,9 @@ pub struct ServiceNumbers<'a> {
     pub direction: OpenEnum<Direction>,
     /// What happened to them.
     pub attempts: AttemptNumbers,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

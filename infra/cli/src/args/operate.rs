@@ -201,4 +201,14 @@ pub struct NumbersArgs {
     /// The span: 30m, 24h, 7d or 30d
     #[arg(long, default_value = "24h", value_parser = ["30m", "24h", "7d", "30d"])]
     pub last: String,
+    /// Only this workflow. A name without numbers in the span is refused with the names that have some, as in the
+    /// next two
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only this step, of any workflow or of the one that is given
+    #[arg(long, value_name = "NAME")]
+    pub step: Option<String>,
+    /// Only the steps that ask this service
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
 }

@@ -46,6 +46,18 @@ pub(super) enum CommandError {
         /// The end.
         end: String,
     },
+    /// Nothing of this name happened in the span.
+    #[error("there are no numbers of the {what} {name} in the last {last}, {}", but(.known))]
+    NoNumbers {
+        /// Workflow, step or service.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The span.
+        last: String,
+        /// The names that have numbers.
+        known: Vec<String>,
+    },
     /// The order may have been accepted.
     #[error("it is not known whether the order was accepted: {source}")]
     Unknown {
@@ -73,7 +85,7 @@ impl CommandError {
             Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
                 error.exit()
             }
-            Self::NoSuchEnd { .. } => Exit::NotFound,
+            Self::NoSuchEnd { .. } | Self::NoNumbers { .. } => Exit::NotFound,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
             Self::Output(_) => Exit::Unwritten,
             Self::Contexts(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
@@ -110,7 +122,17 @@ impl CommandError {
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
             Self::NoSuchEnd { .. } => Some("give the whole ID; `stepwarden list -q` prints whole IDs".to_owned()),
-            Self::Contexts(_) | Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
+            Self::Contexts(_)
+            | Self::Output(_)
+            | Self::Usage(_)
+            | Self::File { .. }
+            | Self::Document { .. }
+            | Self::NoNumbers { .. } => None,
         }
     }
+}
+
+/// The end of the sentence about a name that is not known.
+fn but(known: &[String]) -> String {
+    if known.is_empty() { "nor of any other".to_owned() } else { format!("but of {}", known.join(", ")) }
 }

@@ -1,11 +1,13 @@
 //! `stepwarden numbers`: what happened in the last minutes, hours or days, and how long it took.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use wire::{AttemptNumbers, Count, Numbers, OrderNumbers, Took};
 
 use super::context::Context;
 use super::error::CommandError;
+use super::query;
 use crate::args::NumbersArgs;
 use crate::exit::Exit;
 use crate::paint::Paint;
@@ -17,7 +19,14 @@ const TIMES: &str = "Slowest steps first. A time runs from the first attempt to 
                      is at most an eighth too high.";
 
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
-    let answered = context.remote.call(&Call::get(format!("/numbers?last={}", args.last))).await;
+    let asked = [
+        ("last", Some(&args.last)),
+        ("workflow", args.workflow.as_ref()),
+        ("step", args.step.as_ref()),
+        ("service", args.service.as_ref()),
+    ];
+    let asked: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?.clone()))).collect();
+    let answered = context.remote.call(&Call::get(query::path("/numbers", &asked))).await;
     let answer = answered.map_err(|mut error| {
         if let RemoteError::Problem { problem, .. } = &mut error
             && problem.status == 404
@@ -26,15 +35,45 @@ pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, C
         }
         error
     })?;
+    let mut numbers: Numbers<'static> = answer.read()?;
+    narrow(&mut numbers, args)?;
     if context.is_json() {
         return context.line(&answer.line()).map(|()| Exit::Fine);
     }
-    let numbers: Numbers<'static> = answer.read()?;
-    context.print(&text(context.paint, &args.last, &numbers))?;
+    context.print(&text(context.paint, args, &numbers))?;
     Ok(Exit::Fine)
 }
 
-fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
+/// Leaves the workflows and steps that are asked for. The API narrows its points alone.
+fn narrow(numbers: &mut Numbers<'_>, args: &NumbersArgs) -> Result<(), CommandError> {
+    let Numbers { workflows, steps, .. } = numbers;
+    let last = &*args.last;
+    keep("workflow", &args.workflow, last, workflows, |one| &one.workflow)?;
+    steps.retain(|step| args.workflow.as_ref().is_none_or(|asked| step.workflow == *asked));
+    keep("step", &args.step, last, steps, |one| &one.step)?;
+    keep("service", &args.service, last, steps, |one| &one.service)
+}
+
+/// Leaves those with the name that is asked for.
+fn keep<T>(
+    what: &'static str,
+    asked: &Option<String>,
+    last: &str,
+    all: &mut Vec<T>,
+    name: impl Fn(&T) -> &str,
+) -> Result<(), CommandError> {
+    let Some(asked) = asked else { return Ok(()) };
+    if !all.iter().any(|one| name(one) == *asked) {
+        let known: BTreeSet<_> = all.iter().map(|one| name(one).to_owned()).collect();
+        let known = known.into_iter().collect();
+        return Err(CommandError::NoNumbers { what, name: asked.clone(), last: last.to_owned(), known });
+    }
+    all.retain(|one| name(one) == *asked);
+    Ok(())
+}
+
+fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
+    let NumbersArgs { last, workflow, step, service } = args;
     let since = match numbers.since {
         Some(since) if since > numbers.from => format!(", counted since {}", clock(since)),
         Some(_) => String::new(),
@@ -57,28 +96,40 @@ fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
     if numbers.workflows.len() != 1 {
         orders.row(of_orders("all", &numbers.orders));
     }
-    let mut parts = vec![format!("Last {last}{since}\n"), orders.text(paint)];
+    let mut parts = vec![format!("Last {last}{since}\n")];
+    // An order is of no single step, and the counts are of all workflows.
+    let is_of_steps = step.is_some() || service.is_some();
+    if !is_of_steps {
+        parts.push(orders.text(paint));
+    }
     if !numbers.steps.is_empty() {
         parts.push(steps(numbers).text(paint));
         parts.push(format!("{TIMES}\n"));
     }
-    let count = |Count { state, count, .. }: &Count| format!("{count} {state}");
-    parts.push(format!("Now: {}\n", numbers.counts.iter().map(count).collect::<Vec<_>>().join(", ")));
+    if workflow.is_none() && !is_of_steps {
+        let count = |Count { state, count, .. }: &Count| format!("{count} {state}");
+        parts.push(format!("Now: {}\n", numbers.counts.iter().map(count).collect::<Vec<_>>().join(", ")));
+    }
     parts.join("\n")
 }
 
 /// The steps, the slowest first.
 fn steps(numbers: &Numbers<'_>) -> Table {
-    let titles =
-        ["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
+    let mut titles =
+        vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
+    // Most workflows skip no step.
+    let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);
+    if has_skipped {
+        titles.push("SKIPPED");
+    }
     let mut table = Table::new(&titles);
     let mut steps: Vec<_> = numbers.steps.iter().collect();
     steps.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
     for step in steps {
-        let AttemptNumbers { begun, done, expired, rejected, took } = step.attempts;
+        let AttemptNumbers { begun, done, expired, rejected, skipped, took } = step.attempts;
         let undo = if step.direction == domain::task::Direction::Undo { "undo of " } else { "" };
         let [p50, p95, p99] = percentiles(took);
-        table.row([
+        let mut row = vec![
             Cell::from(format!("{undo}{}", step.step)),
             Cell::from(&*step.workflow),
             Cell::from(&*step.service),
@@ -90,7 +141,11 @@ fn steps(numbers: &Numbers<'_>) -> Table {
             p50,
             p95,
             p99,
-        ]);
+        ];
+        if has_skipped {
+            row.push(skipped.to_string().into());
+        }
+        table.row(row);
     }
     table
 }
@@ -122,27 +177,85 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn numbers_tell_the_slowest_step_first_and_how_much_failed() {
+    fn numbers() -> Numbers<'static> {
         let took = |ms: u64| json!({"P50Ms": ms, "P95Ms": 2 * ms, "P99Ms": 3 * ms});
-        let step = |name: &str, ms| {
-            json!({"Workflow": "order", "Step": name, "Service": "bank", "Direction": "Forward",
+        let step = |workflow: &str, name: &str, service: &str, ms| {
+            json!({"Workflow": workflow, "Step": name, "Service": service, "Direction": "Forward",
                    "Attempts": {"Begun": 5, "Done": 2, "Expired": 1, "Rejected": 0, "Took": took(ms)}})
         };
+        let skipped = json!({"Workflow": "return", "Step": "gift", "Service": "post", "Direction": "Forward",
+                             "Attempts": {"Begun": 0, "Done": 0, "Expired": 0, "Rejected": 0, "Skipped": 7}});
         let orders = json!({"Accepted": 9, "Processed": 8, "Compensated": 0, "Failed": 1, "Took": took(700)});
-        let numbers = serde_json::from_value(json!({
+        let workflow = |name: &str| json!({"Workflow": name, "Orders": orders});
+        serde_json::from_value(json!({
             "From": "2026-11-19T17:30:00.000Z", "Since": "2026-11-20T09:00:00.000Z",
             "Counts": [{"State": "Error", "Count": 1, "AtLeast": false}],
-            "Orders": orders, "Workflows": [{"Workflow": "order", "Orders": orders}],
-            "Steps": [step("quick", 10), step("slow", 400)],
+            "Orders": orders, "Workflows": [workflow("order"), workflow("return")],
+            "Steps": [step("order", "quick", "bank", 10), step("order", "slow", "bank", 400), step("return", "slow", "post", 20), skipped],
         }))
-        .unwrap();
-        let text = text(Paint { colours: false }, "24h", &numbers);
-        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0].join(" "), "Last 24h, counted since 2026-11-20 09:00:00Z");
-        assert_eq!(lines[3].join(" "), "order 9 8 0 0 1 700 ms 1.4 s 2.1 s");
-        assert_eq!(lines[6].join(" "), "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s");
-        assert_eq!(lines[7][0], "quick");
-        assert!(text.ends_with("Now: 1 Error\n"), "{text}");
+        .unwrap()
+    }
+
+    fn asked(workflow: Option<&str>, step: Option<&str>, service: Option<&str>) -> NumbersArgs {
+        let [workflow, step, service] = [workflow, step, service].map(|name| name.map(str::to_owned));
+        NumbersArgs { last: "24h".to_owned(), workflow, step, service }
+    }
+
+    /// The lines, without the blanks that align them.
+    fn lines(args: &NumbersArgs) -> Vec<String> {
+        let mut numbers = numbers();
+        narrow(&mut numbers, args).unwrap();
+        let text = text(Paint { colours: false }, args, &numbers);
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn numbers_tell_the_slowest_step_first_and_how_much_failed() {
+        let lines = lines(&asked(None, None, None));
+        assert_eq!(lines[0], "Last 24h, counted since 2026-11-20 09:00:00Z");
+        assert_eq!(lines[3], "order 9 8 0 0 1 700 ms 1.4 s 2.1 s");
+        assert!(lines[4].starts_with("return 9") && lines[5].starts_with("all 9"));
+        assert_eq!(lines[8], "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s 0");
+        assert!(lines[9].starts_with("slow return") && lines[10].starts_with("quick order"));
+        assert_eq!(lines[11], "gift return post 0 0 0 0 7");
+        assert_eq!(lines.last().unwrap(), "Now: 1 Error");
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_told() {
+        let of_return = lines(&asked(Some("return"), None, None));
+        assert!(of_return[3].starts_with("return 9") && of_return[4].is_empty(), "{of_return:?}");
+        assert!(of_return[6].starts_with("slow return post") && of_return[8].is_empty(), "{of_return:?}");
+        assert!(!of_return.iter().any(|line| line.starts_with("Now")), "the counts are of all workflows");
+        for (args, expected) in [
+            (asked(None, Some("slow"), None), ["slow order", "slow return"].as_slice()),
+            (asked(None, None, Some("bank")), &["slow order", "quick order"]),
+            (asked(Some("order"), Some("slow"), Some("bank")), &["slow order"]),
+        ] {
+            let lines = lines(&args);
+            assert!(
+                lines[2].starts_with("STEP") && !lines[2].contains("SKIPPED"),
+                "an order is of no single step: {lines:?}"
+            );
+            let steps = lines[3..].iter().take_while(|line| !line.is_empty());
+            let steps: Vec<_> = steps.map(|line| line.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")).collect();
+            assert_eq!(steps, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_without_numbers_is_refused_with_those_that_have_some() {
+        for (args, expected) in [
+            (asked(Some("shop"), None, None), "the workflow shop in the last 24h, but of order, return"),
+            (asked(None, Some("pay"), None), "the step pay in the last 24h, but of gift, quick, slow"),
+            (asked(Some("return"), Some("quick"), None), "the step quick in the last 24h, but of gift, slow"),
+            (asked(None, Some("quick"), Some("post")), "the service post in the last 24h, but of bank"),
+        ] {
+            let error = narrow(&mut numbers(), &args).unwrap_err();
+            assert_eq!(error.to_string(), format!("there are no numbers of {expected}"));
+            assert_eq!(error.exit(), Exit::NotFound);
+        }
+        let nothing = narrow(&mut Numbers::default(), &asked(Some("shop"), None, None)).unwrap_err();
+        assert!(nothing.to_string().ends_with("the workflow shop in the last 24h, nor of any other"), "{nothing}");
     }
 }

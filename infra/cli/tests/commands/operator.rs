@@ -151,6 +151,15 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
         served.run(&[command]).with_status(0).shows(words);
         assert!(served.run(&[command, "-o", "json"]).with_status(0).json()[member].is_array(), "{command}");
     }
+    let of_payment = ["numbers", "--workflow", "order", "--step", "charge-payment", "--service", "payment"];
+    served.run(&of_payment).with_status(0).shows(&["charge-payment"]);
+    let of_payment = served.run(&[&of_payment[..], &["-o", "json"]].concat()).with_status(0).json();
+    let points = of_payment["Points"].as_array().unwrap();
+    assert!(points.iter().any(|point| point["Forward"].is_object()), "{of_payment}");
+    served
+        .run(&["numbers", "--service", "bank"])
+        .with_status(3)
+        .says(&["service bank", "inventory, payment, shipping"]);
     let ids = served.run(&["list", "-q"]).with_status(0).stdout.lines().count();
     assert_eq!(ids, 2);
     served.run(&["list", "--columns", "workflow,error"]).with_status(0).shows(&["WORKFLOW  LAST ERROR\norder/1"]);

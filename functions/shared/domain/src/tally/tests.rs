@@ -110,6 +110,36 @@ fn rule_37_a_late_order_is_counted_once() {
 }
 
 #[test]
+fn rule_33_a_skipped_step_is_counted_once_however_it_came_to_that() {
+    // By the document: it is skipped before the first write.
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], "when = \"/Order/Total > 1\"")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    let skipped = Attempts { skipped: 1, ..Attempts::default() };
+    assert_eq!(counted.step("b").forward, skipped, "no attempt was made");
+    // By the output of a step before it.
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "when = \"/Outputs/a/Ok == true\"")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.done("a");
+    counted.take(&case);
+    assert_eq!((case.states().as_str(), &counted.step("b").forward), ("+-", &skipped));
+    // By its rejection.
+    let mut case = Case::new(&[("a", &[], "optional = true"), ("b", &[], "")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.rejected("a");
+    counted.take(&case);
+    case.done("b");
+    counted.take(&case);
+    let forward = &counted.step("a").forward;
+    assert_eq!((numbers(forward), forward.skipped, counted.step("b").forward.skipped), ([1, 0, 0, 1], 1, 0));
+}
+
+#[test]
 fn a_failed_call_of_an_attempt_that_goes_on_is_not_counted() {
     let mut case = Case::chain();
     let mut counted = Counted::of(&case);
