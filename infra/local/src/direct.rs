@@ -135,6 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a test that fails instead of waiting for ever")]
     async fn an_order_whose_client_hangs_up_is_woken() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
