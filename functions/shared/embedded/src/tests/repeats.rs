@@ -1,9 +1,12 @@
 //! Inserts of orders that are not in memory: the writer decides them.
 
+use std::time::Duration;
+
 use domain::json::Json;
 use domain::order::Order;
 use domain::ports::{Commit, HasStore, Inserted, PortErrorKind, Store};
 use domain::task::Task;
+use tokio::time::timeout;
 
 use super::{count, open, order, other_program, task};
 use crate::Engine;
@@ -55,6 +58,7 @@ async fn of_two_inserts_at_once_one_is_written_and_the_other_learns_of_it() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a test that fails instead of waiting for ever")]
 async fn an_insert_that_fails_leaves_the_order_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
@@ -64,7 +68,8 @@ async fn an_insert_that_fails_leaves_the_order_unknown() {
         .unwrap();
     let failed = engine.store().insert(order(0), task(&order(0), 16)).await.unwrap_err();
     assert_eq!(failed.kind, PortErrorKind::Unavailable);
-    assert_eq!(engine.store().task(order(0).order_id).await.unwrap(), None);
+    let read = timeout(Duration::from_secs(60), engine.store().task(order(0).order_id)).await;
+    assert_eq!(read.expect("an answer").unwrap(), None);
     other.execute_batch("DROP TRIGGER no_room").unwrap();
     assert_eq!(insert(&engine, order(0)).await, Inserted::New);
     engine.close().await.unwrap();
