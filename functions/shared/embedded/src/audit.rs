@@ -22,8 +22,14 @@ use crate::write::{RecordWrite, Write};
 const SINCE: i64 = 9;
 /// Entries that are read at once. Between two pages the writer may empty its log.
 const PAGE: i64 = 1_000;
-/// Entries of the past that a transaction removes for each one that it adds.
+/// Entries of the past that a transaction removes, at most: for each one that it adds, and beside.
 const REMOVED_PER_ADDED: i64 = 2;
+const REMOVED_BESIDE: i64 = 64;
+/// Looks only at what may go now, so a backlog costs nothing. What stays ends it: else there were a hole where a clock was
+/// set back.
+pub(crate) const FORGET: &str = "DELETE FROM audit WHERE seq < (SELECT min(seq) FROM audit) + ?2 \
+                                 AND seq < (SELECT coalesce(min(seq), ?3) FROM \
+                                 (SELECT seq, at FROM audit ORDER BY seq LIMIT ?2) WHERE at >= ?1)";
 
 /// The end of the stream. The writer owns it, and reads it again after a transaction that failed.
 #[derive(Debug)]
@@ -93,15 +99,13 @@ impl Chain {
 
     /// Removes entries of before `since`, a few at a time. The stream then begins later.
     pub(crate) fn forget(&mut self, connection: &Connection, since: Option<Timestamp>) -> Result<()> {
-        // Only up to the first one that stays: a clock may have been set back.
-        const SQL: &str = "DELETE FROM audit WHERE seq < (SELECT min(seq) FROM audit) + ?2 \
-                           AND seq < (SELECT coalesce(min(seq), ?3) FROM audit WHERE at >= ?1)";
         let added = std::mem::take(&mut self.added);
         if let Some(since) = since
             && added > 0
         {
-            let values = params![since.epoch_ms(), added * REMOVED_PER_ADDED, self.seq];
-            connection.prepare_cached(SQL)?.execute(values)?;
+            let removed_max = added * REMOVED_PER_ADDED + REMOVED_BESIDE;
+            let values = params![since.epoch_ms(), removed_max, self.seq];
+            connection.prepare_cached(FORGET)?.execute(values)?;
         }
         Ok(())
     }

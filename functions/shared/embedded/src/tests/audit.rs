@@ -11,10 +11,13 @@ use domain::message::{Action, Command, Priority, SchedulerMessage};
 use domain::ports::{
     Acceptance, Breaker, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth, Store,
 };
+use rusqlite::StatementStatus;
 use serde_json::Value;
 
 use super::*;
-use crate::audit::audit;
+use crate::audit::{Chain, FORGET, audit};
+use crate::records::Kept;
+use crate::write::Write;
 
 fn cancel(n: u64, reason: &str) -> SchedulerMessage {
     SchedulerMessage::Command(Command {
@@ -28,6 +31,11 @@ fn cancel(n: u64, reason: &str) -> SchedulerMessage {
         take: None,
         step: None,
     })
+}
+
+/// The deletion of an order after its time.
+fn delete(n: u64) -> Write {
+    Write::Forget { task: task(&order(n), 1).into() }
 }
 
 /// What the stream says, if it is as it was written: the number, and the version or the reason.
@@ -95,6 +103,32 @@ async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_w
     assert_eq!(since.map(|entry| entry.unwrap().seq).collect::<Vec<_>>(), [16, 17, 18]);
     let future = audit(directory.path(), Some(Timestamp::from_epoch_ms(9 * DAY_MS))).unwrap();
     assert_eq!(future.count(), 0);
+}
+
+#[tokio::test]
+async fn rule_43_a_transaction_looks_only_at_the_entries_that_it_removes() {
+    let cost_and_rest = async |backlog: i64| {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(directory.path());
+        engine.store().insert(order(0), task(&order(0), 1)).await.unwrap();
+        engine.close().await.unwrap();
+        let file = other_program(directory.path());
+        let sql = format!(
+            "DELETE FROM audit; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {backlog}) \
+             INSERT INTO audit (seq, at, hash, body) SELECT i, 0, zeroblob(32), 'x' FROM n"
+        );
+        file.execute_batch(&sql).unwrap();
+        let mut chain = Chain::load(&file).unwrap();
+        let at = Timestamp::from_epoch_ms(1_000);
+        chain.add(&file, at, &delete(0), &Kept::load(&file).unwrap(), &[]).unwrap();
+        chain.forget(&file, Some(at)).unwrap();
+        let steps = file.prepare_cached(FORGET).unwrap().get_status(StatementStatus::VmStep);
+        chain.forget(&file, Some(at)).unwrap();
+        (steps, count(&file, "SELECT count(*) FROM audit"))
+    };
+    let (few, many) = (cost_and_rest(200).await, cost_and_rest(20_000).await);
+    assert_eq!((few.1, many.1), (200 + 1 - 66, 20_000 + 1 - 66), "64, and two for the one that was added");
+    assert!(few.0 > 66 && many.0 < few.0 + 100, "a hundred times the backlog costs no more: {few:?} {many:?}");
 }
 
 #[tokio::test]
