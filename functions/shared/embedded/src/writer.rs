@@ -257,7 +257,7 @@ impl Writer {
         }
         let since =
             self.audit_kept_ms.filter(|_| lock(&self.core.steady).is_at(now)).map(|kept_ms| now.minus_ms(kept_ms));
-        chain.forget(&transaction, since)?;
+        chain.forget(&transaction, since, now)?;
         let number = present.write(&transaction)?;
         transaction.commit()?;
         (self.present, self.chain) = (Some(present), Some(chain));
