@@ -36,11 +36,15 @@ pub(crate) async fn post(
     let wait = Wait::asked(headers)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let (state, refused) = (task.process_state, Refused::NotCompensated);
     if !task.may_be_posted_again() {
-        let (state, refused) = (task.process_state, Refused::NotCompensated);
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     let order = ports.store().order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    // Since the task was read.
+    if order.is_erased() {
+        return Err(Problem::StateForbids { order_id, state, refused });
+    }
     tracing::info!(caller, %order_id, by = &*by, "operator posts an order again");
     let again = Order {
         order_id: order_id.again(),
@@ -105,6 +109,15 @@ mod tests {
                 fake.queued_nothing();
             }
         }
+    }
+
+    #[test]
+    fn rule_46_an_order_that_is_erased_meanwhile_is_not_posted_again() {
+        let fake = Fake::default();
+        let task = task_in("a", ProcessState::Compensated);
+        let order_id = fake.stores_with(task, |order| *order = order.erased());
+        fake.post(&format!("/orders/{order_id}/again"), &[], COMMAND).is_problem(409, "state-conflict");
+        fake.queued_nothing();
     }
 
     #[test]

@@ -88,8 +88,8 @@ pub struct Kept<'a> {
     body: Option<&'a str>,
 }
 
-/// The member in which the entry of an erase names others.
-const ERASED_ENTRIES: &str = r#""ErasedEntries":["#;
+/// The member in which the entry of an erase names others. A text within an entry cannot have it: its quotes are escaped.
+pub const ERASED_ENTRIES: &str = r#""ErasedEntries":["#;
 
 /// A longer record has only its digest in the stream.
 const RECORD_BYTES_MAX: usize = 4_096;

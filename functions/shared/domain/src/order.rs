@@ -55,11 +55,17 @@ pub struct Order {
 pub const ERASED: &str = "erased";
 
 impl Order {
+    /// Whether its personal data are gone.
+    #[must_use]
+    pub fn is_erased(&self) -> bool {
+        matches!(&*self.fingerprint, ERASED)
+    }
+
     /// Whether it is an order with a document of this fingerprint. One that was erased can be compared with none: each
     /// post under its key counts as a repeat.
     #[must_use]
     pub fn is_of(&self, fingerprint: &str) -> bool {
-        matches!(&*self.fingerprint, ERASED) || *self.fingerprint == *fingerprint
+        self.is_erased() || *self.fingerprint == *fingerprint
     }
 
     /// The same without personal data.

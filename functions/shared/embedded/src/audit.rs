@@ -22,8 +22,12 @@ use crate::write::{RecordWrite, Write};
 const SINCE: i64 = 9;
 /// Entries that are read at once. Between two pages the writer may empty its log.
 const PAGE: i64 = 1_000;
-/// Entries of the past that a transaction removes for each one that it adds.
+/// Entries of the past that a transaction removes, at most: for each one that it adds, and beside.
 const REMOVED_PER_ADDED: i64 = 2;
+const REMOVED_BESIDE: i64 = 64;
+/// Looks only at what may go now, so a backlog costs nothing.
+pub(crate) const LOOK: &str = "SELECT seq, at FROM audit WHERE seq > ?1 AND seq < ?2 ORDER BY seq LIMIT ?3";
+pub(crate) const REMOVE: &str = "DELETE FROM audit WHERE seq <= ?1 AND seq < (SELECT min(seq) FROM audit) + ?2";
 
 /// The end of the stream. The writer owns it, and reads it again after a transaction that failed.
 #[derive(Debug)]
@@ -31,6 +35,9 @@ pub(crate) struct Chain {
     seq: i64,
     hash: Hash,
     added: i64,
+    /// The last entry that was looked at, and the last one that is old enough to go with all before it.
+    looked_up_to: i64,
+    old_up_to: i64,
 }
 
 impl Chain {
@@ -39,7 +46,7 @@ impl Chain {
         const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = connection.prepare_cached(SQL)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let (seq, hash) = last.map_or((0, Hash::START), |(seq, hash): (_, [u8; 32])| (seq, hash.into()));
-        Ok(Self { seq, hash, added: 0 })
+        Ok(Self { seq, hash, added: 0, looked_up_to: 0, old_up_to: 0 })
     }
 
     /// Records a write that was applied. `kept` has the records of before, and `erased` the entries that became digests.
@@ -92,16 +99,34 @@ impl Chain {
     }
 
     /// Removes entries of before `since`, a few at a time. The stream then begins later.
-    pub(crate) fn forget(&mut self, connection: &Connection, since: Option<Timestamp>) -> Result<()> {
-        // Only up to the first one that stays: a clock may have been set back.
-        const SQL: &str = "DELETE FROM audit WHERE seq < (SELECT min(seq) FROM audit) + ?2 \
-                           AND seq < (SELECT coalesce(min(seq), ?3) FROM audit WHERE at >= ?1)";
+    pub(crate) fn forget(&mut self, connection: &Connection, since: Option<Timestamp>, now: Timestamp) -> Result<()> {
         let added = std::mem::take(&mut self.added);
-        if let Some(since) = since
-            && added > 0
-        {
-            let values = params![since.epoch_ms(), added * REMOVED_PER_ADDED, self.seq];
-            connection.prepare_cached(SQL)?.execute(values)?;
+        let Some(since) = since else {
+            // The clock of before may have been wrong.
+            (self.looked_up_to, self.old_up_to) = (0, 0);
+            return Ok(());
+        };
+        if added > 0 {
+            let removed_max = added * REMOVED_PER_ADDED + REMOVED_BESIDE;
+            self.look(connection, since, now, removed_max)?;
+            connection.prepare_cached(REMOVE)?.execute([self.old_up_to, removed_max])?;
+        }
+        Ok(())
+    }
+
+    /// Looks for old entries, up to the first one that stays: else there were a hole where a clock was set back.
+    fn look(&mut self, connection: &Connection, since: Timestamp, now: Timestamp, looked_max: i64) -> Result<()> {
+        let mut statement = connection.prepare_cached(LOOK)?;
+        let mut rows = statement.query([self.looked_up_to, self.seq, looked_max])?;
+        while let Some(row) = rows.next()? {
+            let (seq, at) = (row.get(0)?, Timestamp::from_epoch_ms(row.get(1)?));
+            if at < since {
+                self.old_up_to = seq;
+            } else if at <= now {
+                break;
+            }
+            // One of a fast clock says nothing. It goes with an old one after it.
+            self.looked_up_to = seq;
         }
         Ok(())
     }

@@ -44,7 +44,12 @@ impl Environment for Clock {
     }
 }
 
+/// A time that goes on while the machine runs, and that nobody sets.
+pub(crate) fn since_any_time() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// The time `ms` from now, on the clock of the queues and waits.
 pub(crate) fn later(ms: u64) -> tokio::time::Instant {
-    tokio::time::Instant::now() + Duration::from_millis(ms)
+    since_any_time() + Duration::from_millis(ms)
 }

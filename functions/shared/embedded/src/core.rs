@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use domain::id::OrderId;
 use domain::ports::PortError;
+use domain::time::Timestamp;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, since_any_time};
 use crate::connections::Readers;
 use crate::live::{Entry, Live, Look};
 use crate::lock::lock;
@@ -20,7 +21,7 @@ pub(crate) struct Core {
     pub(crate) readers: Arc<Readers>,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
-    /// Whether the clock may be believed. The supervisor's runs look at it, also where nothing is written for hours.
+    /// Whether the clock may be believed.
     pub(crate) steady: Mutex<Steady>,
 }
 
@@ -48,6 +49,11 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
+    /// Whether the clock, which says `now`, may be believed.
+    pub(crate) fn is_steady(&self, now: Timestamp) -> bool {
+        lock(&self.steady).is_at(now, since_any_time())
+    }
+
     /// Calls `act` on the entry of an order, once the entry is loaded. If the disk must be read first, `act` runs right
     /// after the read, so that no other change comes between. `act` also runs if the caller is gone by then.
     pub(crate) async fn with<R, Act>(

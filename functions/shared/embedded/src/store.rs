@@ -131,7 +131,7 @@ impl Store for EngineStore {
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
         const OPERATION: &str = "store.forget_expired";
-        if !lock(&self.core.steady).is_at(now) {
+        if !self.core.is_steady(now) {
             return Ok(0);
         }
         let expired = move |connection: &rusqlite::Connection| index::expired(connection, now, limit);

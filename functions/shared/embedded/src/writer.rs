@@ -255,9 +255,8 @@ impl Writer {
             }
             chain.add(&transaction, now, write, &self.kept, &erased_entries)?;
         }
-        let since =
-            self.audit_kept_ms.filter(|_| lock(&self.core.steady).is_at(now)).map(|kept_ms| now.minus_ms(kept_ms));
-        chain.forget(&transaction, since)?;
+        let since = self.audit_kept_ms.filter(|_| self.core.is_steady(now)).map(|kept_ms| now.minus_ms(kept_ms));
+        chain.forget(&transaction, since, now)?;
         let number = present.write(&transaction)?;
         transaction.commit()?;
         (self.present, self.chain) = (Some(present), Some(chain));

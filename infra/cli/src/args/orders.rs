@@ -202,7 +202,8 @@ pub struct ActArgs {
 pub(super) const ERASE_HELP: &str = "\
 Only an administrator erases, and only an order that is Processed, Compensated or Closed: close one in Error first. Ids,
 states, times, codes and the name of the account that submitted it stay. The reason stays, too: do not name the person
-there. Backups of before keep what they have.
+there. Backups of before keep what they have. An order that was posted again (its AgainOf names this one) keeps the words
+of this one: erase it too.
 
 Example:
   stepwarden erase ID --by ada --reason 'request 4711'";

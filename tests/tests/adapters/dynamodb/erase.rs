@@ -166,9 +166,13 @@ async fn rule_46_a_submission_that_comes_again_leaves_no_terms_and_nothing_that_
     let update = world.local.client().update_item().table_name(&world.local.tables.orders).key("OrderID", key);
     let update = update.update_expression("SET Newer = :person");
     update.expression_attribute_values(":person", AttributeValue::S(PERSON.into())).send().await.unwrap();
-    assert_eq!(erase(&world, &before, erased(&before, 1)).await.unwrap(), Commit::Committed);
     let again = order_of_a_person();
     let delivered_again = Task { nonce: 7, ..task(&again) };
+    world.store.erase_others(&before).await.unwrap();
+    assert_eq!(world.store.insert(again.clone(), delivered_again.clone()).await.unwrap(), Inserted::Same);
+    assert_eq!(left(&world).await.1, 2, "between the two");
+    assert_eq!(world.store.commit(&before, erased(&before, 1)).await.unwrap(), Commit::Committed);
+    assert_eq!(left(&world).await, (Vec::new(), 0));
     assert_eq!(world.store.insert(again, delivered_again).await.unwrap(), Inserted::Same);
     assert_eq!(left(&world).await, (Vec::new(), 0));
     assert_eq!(&*world.store.order(before.order_id).await.unwrap().unwrap().fingerprint, ERASED);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use domain::index::Term;
 use domain::json::Json;
 use domain::order::Order;
@@ -76,6 +77,35 @@ async fn f04_a_retry_after_the_token_is_forgotten_finds_its_own_order() {
     world.way.let_happen(INSERT, cancelled(&failed(json!({ "Fingerprint": { "S": &*order(1).fingerprint } }))));
     assert_eq!(world.store.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
     assert_eq!(world.store.task(order(1).order_id).await.unwrap().unwrap(), second);
+}
+
+#[tokio::test]
+async fn rule_28_an_order_that_is_not_stored_leaves_no_terms_and_takes_none_of_the_stored_one() {
+    let found = async |world: &World, name| {
+        world.store.found(&Term::correlation(name), None, 10).await.unwrap().unwrap().tasks.len()
+    };
+    let with = |order: Order, names: [&str; 2]| Order { terms: names.map(Term::correlation).into(), ..order };
+    let refused = || with(order_with(1, r#"{"Total":13}"#), ["both", "other"]);
+    for (shown, is_of_an_earlier_version) in [(true, false), (false, false), (true, true)] {
+        let world = World::new().await;
+        let stored = with(order(1), ["own", "both"]);
+        assert_eq!(world.store.insert(stored.clone(), task(&stored)).await.unwrap(), Inserted::New);
+        if is_of_an_earlier_version {
+            let key = AttributeValue::S(stored.order_id.to_string());
+            let update = world.local.client().update_item().table_name(&world.local.tables.orders);
+            update.key("OrderID", key).update_expression("REMOVE Terms").send().await.unwrap();
+        }
+        if !shown {
+            let failed = json!([{ "Code": "ConditionalCheckFailed" }, { "Code": "ConditionalCheckFailed" }]);
+            world.way.let_happen(INSERT, cancelled(&failed));
+        }
+        assert_eq!(world.store.insert(refused(), task(&refused())).await.unwrap(), Inserted::Different);
+        // The same document, by an API whose workflow declares another member.
+        let same = with(order(1), ["own", "other"]);
+        assert_eq!(world.store.insert(same.clone(), task(&same)).await.unwrap(), Inserted::Same);
+        let left = [found(&world, "own").await, found(&world, "both").await, found(&world, "other").await];
+        assert_eq!(left, [1, 1, usize::from(is_of_an_earlier_version)], "{shown}");
+    }
 }
 
 #[tokio::test]

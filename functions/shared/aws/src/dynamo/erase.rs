@@ -5,7 +5,9 @@
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::message::idempotency_key;
@@ -40,12 +42,8 @@ impl Dynamo {
         let order_id = task.order_id;
         let stored = self.read(OPERATION, &self.tables().orders, order_id, Seeing::Everything).await?;
         let stored = stored.unwrap_or_default();
-        // An earlier version stored no terms with the order.
-        let correlation_id = stored.get("CorrelationID").and_then(|id| id.as_s().ok());
-        let correlation = correlation_id.map(|id| text(Term::correlation(id).text()));
-        let terms = terms_of(&stored).into_iter().chain(correlation);
         try_join3(
-            self.delete_terms(OPERATION, order_id, terms),
+            self.delete_terms(OPERATION, order_id, found_by(&stored)),
             self.erase_memos(task),
             self.delete_dead_letters(order_id),
         )
@@ -63,7 +61,14 @@ impl Dynamo {
         if stored == erased {
             return self.replace(before, after).await;
         }
-        self.replace_both(before, after, &stored, &erased).await
+        let commit = self.replace_both(before, after, &stored, &erased).await?;
+        // A submission that was delivered again meanwhile may have met the order as it was, and put its terms anew.
+        if commit == Commit::Committed
+            && let Err(error) = self.delete_terms(OPERATION, before.order_id, found_by(&stored)).await
+        {
+            tracing::warn!(order_id = %before.order_id, "an erased order may have terms left: {error}");
+        }
+        Ok(commit)
     }
 
     /// What the services answered goes, and that they were called stays: a repeat must make no call.
@@ -143,6 +148,13 @@ impl Dynamo {
             }
         }
     }
+}
+
+/// The terms that an order is found by. An earlier version stored none with the order.
+fn found_by(stored: &Item) -> impl Iterator<Item = AttributeValue> + use<> {
+    let correlation_id = stored.get("CorrelationID").and_then(|id| id.as_s().ok());
+    let correlation = correlation_id.map(|id| text(Term::correlation(id).text()));
+    terms_of(stored).into_iter().chain(correlation)
 }
 
 fn update(table: &str, order_id: OrderId, change: Change) -> Result<TransactWriteItem, PortError> {

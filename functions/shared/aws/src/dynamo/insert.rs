@@ -12,7 +12,8 @@ use domain::task::Task;
 use sha2::{Digest, Sha256};
 
 use super::Dynamo;
-use super::record::{Item, order_item, task_item, text};
+use super::forget::terms_of;
+use super::record::{Item, TERMS, order_item, task_item, text};
 use crate::sdk_error::{chain, port_error};
 
 const OPERATION: &str = "store.insert";
@@ -98,34 +99,46 @@ impl Dynamo {
 
     /// Compares the stored order with this one.
     async fn compare(&self, order: &Order, stored: Option<&Item>) -> Result<Inserted, PortError> {
-        let fingerprint = match stored.and_then(|item| item.get("Fingerprint")?.as_s().ok()) {
-            Some(shown) => Some(shown.clone()),
-            None => self.fingerprint(order).await?,
+        let read;
+        let stored = match stored.filter(|item| item.contains_key("Fingerprint")) {
+            Some(shown) => Some(shown),
+            None => {
+                read = self.compared(order).await?;
+                read.as_ref()
+            }
         };
-        match fingerprint {
-            // The document was written into the index before.
-            Some(fingerprint) if fingerprint == ERASED => {
-                let terms = order.terms.iter().map(|term| text(term.text()));
+        let terms = order.terms.iter().map(|term| text(term.text()));
+        // This order's terms were written into the index before.
+        match stored.and_then(|item| Some((item, item.get("Fingerprint")?.as_s().ok()?))) {
+            Some((_, fingerprint)) if fingerprint == ERASED => {
                 self.delete_terms(OPERATION, order.order_id, terms).await?;
                 Ok(Inserted::Same)
             }
-            Some(fingerprint) if *fingerprint == *order.fingerprint => Ok(Inserted::Same),
-            Some(_) => Ok(Inserted::Different),
+            Some((item, fingerprint)) => {
+                // An earlier version stored no terms with the order: any may be its own.
+                if item.contains_key(TERMS) {
+                    let of_stored = terms_of(item);
+                    let others = terms.filter(|term| !of_stored.contains(term));
+                    self.delete_terms(OPERATION, order.order_id, others).await?;
+                }
+                Ok(if **fingerprint == *order.fingerprint { Inserted::Same } else { Inserted::Different })
+            }
             // Either the order was deleted just now, or a task exists without its order.
             None => Err(PortError::unavailable(OPERATION, format!("{}: a task without its order", order.order_id))),
         }
     }
 
-    async fn fingerprint(&self, order: &Order) -> Result<Option<String>, PortError> {
+    /// What the stored order is compared by.
+    async fn compared(&self, order: &Order) -> Result<Option<Item>, PortError> {
         let request = self
             .client()
             .get_item()
             .table_name(&self.tables().orders)
             .key("OrderID", text(order.order_id.to_string()))
-            .projection_expression("Fingerprint")
+            .projection_expression("Fingerprint, Terms")
             .consistent_read(true);
         let found = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
-        Ok(found.item.and_then(|item| item.get("Fingerprint")?.as_s().ok().cloned()))
+        Ok(found.item)
     }
 }
 

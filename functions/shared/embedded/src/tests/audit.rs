@@ -11,10 +11,13 @@ use domain::message::{Action, Command, Priority, SchedulerMessage};
 use domain::ports::{
     Acceptance, Breaker, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth, Store,
 };
+use rusqlite::StatementStatus;
 use serde_json::Value;
 
 use super::*;
-use crate::audit::audit;
+use crate::audit::{Chain, LOOK, REMOVE, audit};
+use crate::records::Kept;
+use crate::write::Write;
 
 fn cancel(n: u64, reason: &str) -> SchedulerMessage {
     SchedulerMessage::Command(Command {
@@ -28,6 +31,22 @@ fn cancel(n: u64, reason: &str) -> SchedulerMessage {
         take: None,
         step: None,
     })
+}
+
+/// The deletion of an order after its time.
+fn delete(n: u64) -> Write {
+    Write::Forget { task: task(&order(n), 1).into() }
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+/// An engine that keeps entries for two days, and its clock.
+fn kept_for_two_days(directory: &Path) -> (Engine, Arc<AtomicI64>) {
+    let ms = Arc::new(AtomicI64::new(0));
+    let clock = ms.clone();
+    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
+    let options = Options { now, audit_kept_ms: Some(2 * 86_400_000), ..options() };
+    (Engine::open(directory, options).unwrap(), ms)
 }
 
 /// What the stream says, if it is as it was written: the number, and the version or the reason.
@@ -74,13 +93,8 @@ async fn rule_43_each_version_and_command_is_in_the_stream_once_and_in_order_aft
 
 #[tokio::test]
 async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_whole() {
-    const DAY_MS: i64 = 86_400_000;
     let directory = tempfile::tempdir().unwrap();
-    let ms = Arc::new(AtomicI64::new(0));
-    let clock = ms.clone();
-    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
-    let engine =
-        Engine::open(directory.path(), Options { now, audit_kept_ms: Some(2 * 86_400_000), ..options() }).unwrap();
+    let (engine, ms) = kept_for_two_days(directory.path());
     for day in 0..6 {
         ms.store(day * DAY_MS, Ordering::Relaxed);
         for n in 0..3 {
@@ -98,21 +112,65 @@ async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_w
 }
 
 #[tokio::test]
-async fn rule_43_a_clock_that_was_set_back_leaves_no_gap_in_the_stream() {
-    const DAY_MS: i64 = 86_400_000;
+async fn rule_43_a_transaction_looks_only_at_the_entries_that_it_removes() {
+    let cost_and_rest = async |backlog: i64| {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = open(directory.path());
+        engine.store().insert(order(0), task(&order(0), 1)).await.unwrap();
+        engine.close().await.unwrap();
+        let file = other_program(directory.path());
+        let sql = format!(
+            "DELETE FROM audit; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {backlog}) \
+             INSERT INTO audit (seq, at, hash, body) SELECT i, 0, zeroblob(32), 'x' FROM n"
+        );
+        file.execute_batch(&sql).unwrap();
+        let mut chain = Chain::load(&file).unwrap();
+        let at = Timestamp::from_epoch_ms(1_000);
+        chain.add(&file, at, &delete(0), &Kept::load(&file).unwrap(), &[]).unwrap();
+        chain.forget(&file, Some(at), at).unwrap();
+        let steps = |sql| file.prepare_cached(sql).unwrap().get_status(StatementStatus::VmStep);
+        let steps = steps(LOOK) + steps(REMOVE);
+        chain.forget(&file, Some(at), at).unwrap();
+        (steps, count(&file, "SELECT count(*) FROM audit"))
+    };
+    let (few, many) = (cost_and_rest(200).await, cost_and_rest(20_000).await);
+    assert_eq!((few.1, many.1), (200 + 1 - 66, 20_000 + 1 - 66), "64, and two for the one that was added");
+    assert!(few.0 > 66 && many.0 < few.0 + 100, "a hundred times the backlog costs no more: {few:?} {many:?}");
+}
+
+#[tokio::test]
+async fn rule_43_an_entry_that_stays_keeps_older_ones_after_it_so_there_is_no_gap() {
     let directory = tempfile::tempdir().unwrap();
-    let ms = Arc::new(AtomicI64::new(20 * DAY_MS));
-    let clock = ms.clone();
-    let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
-    let options = Options { now, audit_kept_ms: Some(86_400_000), ..options() };
-    let engine = Engine::open(directory.path(), options).unwrap();
-    let insert = async |n: u64| engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
-    insert(0).await;
-    for (n, day) in (1..5).zip([10, 10, 12, 12]) {
+    let (engine, ms) = kept_for_two_days(directory.path());
+    let begins_at = async |n: u64, day: i64| {
         ms.store(day * DAY_MS, Ordering::Relaxed);
-        insert(n).await;
+        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        stream(directory.path()).unwrap().first().unwrap().0
+    };
+    assert_eq!((begins_at(0, 10).await, begins_at(1, 10).await), (1, 1));
+    let slow = format!("UPDATE audit SET at = {} WHERE seq = 2", 7 * DAY_MS);
+    other_program(directory.path()).execute_batch(&slow).unwrap();
+    assert_eq!((begins_at(2, 11).await, begins_at(3, 13).await), (1, 3));
+}
+
+#[tokio::test]
+async fn rule_43_entries_of_a_fast_clock_hold_no_others_back_and_go_with_old_ones_after_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let (engine, ms) = kept_for_two_days(directory.path());
+    let begins_at = async |n: u64, day: i64| {
+        ms.store(day * DAY_MS, Ordering::Relaxed);
+        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        stream(directory.path()).unwrap().first().unwrap().0
+    };
+    for n in 0..101 {
+        begins_at(n, 1).await;
     }
-    assert_eq!(stream(directory.path()).unwrap().len(), 5, "the first one was written in the future");
+    let fast = format!("UPDATE audit SET at = {} WHERE seq > 1", 9_000 * DAY_MS);
+    other_program(directory.path()).execute_batch(&fast).unwrap();
+    let first = [begins_at(101, 8).await, begins_at(102, 8).await, begins_at(103, 8).await];
+    assert_eq!(first, [2, 2, 2], "nothing after them is old");
+    let first = [begins_at(104, 11).await, begins_at(105, 11).await];
+    assert_eq!(first, [2 + 66, 105], "all of them, and the three of day 8");
 }
 
 #[tokio::test]

@@ -297,6 +297,25 @@ async fn rule_46_what_may_quote_an_erased_order_goes_from_the_audit_stream_and_t
     assert_eq!(count(&file, "SELECT count(*) FROM audit WHERE instr(body, 'another')"), 1);
 }
 
+#[tokio::test]
+async fn rule_46_an_order_of_the_id_of_one_that_was_erased_and_expired_is_erased_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    for round in 0..3 {
+        ended(&engine, 1).await;
+        next(&engine, 1, |task| task.expires_at = Some(now())).await;
+        erase(&engine, 1).await;
+        let mut verifier = Verifier::default();
+        for entry in audit(directory.path(), None).unwrap() {
+            let entry = entry.unwrap();
+            assert!(entry.text().is_err() || !entry.text().unwrap().contains(&person(1)), "{round}: {entry:?}");
+            verifier.next(entry.seq, entry.hash, entry.text()).unwrap();
+        }
+        verifier.end().unwrap();
+        assert_eq!(engine.store().forget_expired(now().plus_ms(1), 16).await.unwrap(), 1);
+    }
+}
+
 fn json_of_a_backoff() -> String {
     let policy = BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true };
     serde_json::to_string(&Backoff::new(policy)).unwrap()

@@ -9,23 +9,26 @@ use api::Caller;
 use bytes::Bytes;
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Limited};
-use jsonwebtoken::decode_header;
 use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Header, decode_header};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::verify::{Expected, KEYS_MAX, Key, key_of, verified};
 use crate::client::Client;
 
-/// Keys that are older are fetched again, so that one that its issuer withdrew ends.
+/// Keys that are older are fetched again before a token is judged, so that one that its issuer withdrew ends.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// The pause between two fetches, whatever tokens come.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
+/// For so long after a fetch that failed, nobody waits for the next one: the keys of before serve while their issuer is away.
+pub(super) const AWAY_FOR: Duration = Duration::from_secs(60);
 /// The time-out of each of the two documents of a fetch.
 const FETCHED_WITHIN: Duration = Duration::from_secs(5);
-/// Requests that wait for a fetch at the same time. Further ones are refused.
+/// Requests with unknown keys that wait for a fetch at the same time. Further ones are refused.
 pub(super) const WAITING_MAX: usize = 64;
 /// The longest document of an issuer.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
@@ -71,18 +74,20 @@ fn is_safe(url: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Issuer {
     expected: Expected,
-    keys: Mutex<Arc<[Key]>>,
+    kept: Mutex<Kept>,
     /// Requests that wait for a fetch. Strangers can have a request wait, and its connection is not closed for others.
     waiting: Arc<Semaphore>,
-    /// One fetch at a time.
-    fetched: tokio::sync::Mutex<Fetched>,
+    /// One fetch at a time. The beginning of the last one, or its end, whether it succeeded or not.
+    tried_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
-#[derive(Debug, Default)]
-struct Fetched {
-    /// The beginning of a fetch, or its end, whether it succeeded or not.
-    tried_at: Option<Instant>,
+/// The keys of the last fetch that succeeded.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    keys: Arc<[Key]>,
     succeeded_at: Option<Instant>,
+    /// Of the last fetch, if it failed.
+    failed_at: Option<Instant>,
 }
 
 #[derive(Deserialize)]
@@ -96,13 +101,13 @@ struct Keys {
     keys: Vec<Value>,
 }
 
-impl Fetched {
+impl Kept {
     fn is_fresh(&self) -> bool {
         self.succeeded_at.is_some_and(|at| at.elapsed() < KEPT_FOR)
     }
 
-    fn may_try(&self) -> bool {
-        self.tried_at.is_none_or(|at| at.elapsed() >= PAUSE)
+    fn is_issuer_away(&self) -> bool {
+        self.failed_at.is_some_and(|at| at.elapsed() < AWAY_FOR)
     }
 }
 
@@ -112,30 +117,45 @@ impl Issuer {
         let expected = Expected { issuer, audience, roles_claim };
         Self {
             expected,
-            keys: Mutex::default(),
+            kept: Mutex::default(),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            fetched: tokio::sync::Mutex::default(),
+            tried_at: tokio::sync::Mutex::default(),
         }
     }
 
     /// The caller of a token.
     pub(super) async fn caller(self: &Arc<Self>, token: &str) -> Option<Caller> {
         let header = decode_header(token).ok()?;
-        let mut keys = self.keys();
-        if key_of(&header, &keys).is_none() {
+        let kept = self.kept();
+        if key_of(&header, &kept.keys).is_none() {
             let waiting = self.waiting.clone().try_acquire_owned().ok()?;
-            let (issuer, header) = (self.clone(), header.clone());
-            // It goes on when its client hangs up: else strangers could end each fetch.
-            let fetching = tokio::spawn(async move {
-                let _waiting = waiting;
-                issuer.fetch(|keys| key_of(&header, keys).is_some()).await
-            });
-            keys = fetching.await.ok()?;
-        } else if self.is_stale() {
-            let issuer = self.clone();
-            tokio::spawn(async move { issuer.fetch(|_| true).await });
+            let keys = self.fetching(header.clone(), Some(waiting)).await.ok()?;
+            return self.judged(token, &header, &keys);
         }
-        let Some(key) = key_of(&header, &keys) else {
+        let caller = self.judged(token, &header, &kept.keys)?;
+        if kept.is_fresh() {
+            return Some(caller);
+        }
+        // No stranger waits here: the token was good by the old keys.
+        let fetching = self.fetching(header.clone(), None);
+        if kept.is_issuer_away() {
+            return Some(caller);
+        }
+        let keys = fetching.await.ok()?;
+        self.judged(token, &header, &keys)
+    }
+
+    /// Fetches the keys. It goes on when its client hangs up: else strangers could end each fetch.
+    fn fetching(self: &Arc<Self>, header: Header, waiting: Option<OwnedSemaphorePermit>) -> JoinHandle<Arc<[Key]>> {
+        let issuer = self.clone();
+        tokio::spawn(async move {
+            let _waiting = waiting;
+            issuer.fetch(|keys| key_of(&header, keys).is_some()).await
+        })
+    }
+
+    fn judged(&self, token: &str, header: &Header, keys: &[Key]) -> Option<Caller> {
+        let Some(key) = key_of(header, keys) else {
             tracing::debug!("a token was refused: its issuer has no such key");
             return None;
         };
@@ -148,36 +168,36 @@ impl Issuer {
         }
     }
 
-    fn keys(&self) -> Arc<[Key]> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Whether the keys are old, and nobody fetches them or did so a moment ago.
-    fn is_stale(&self) -> bool {
-        self.fetched.try_lock().is_ok_and(|fetched| !fetched.is_fresh() && fetched.may_try())
+    fn kept(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The keys as they are now, unless they were fetched a moment ago. Those of before stay while there are no others.
     async fn fetch(&self, are_enough: impl Fn(&[Key]) -> bool) -> Arc<[Key]> {
-        let mut fetched = self.fetched.lock().await;
-        let keys = self.keys();
+        let mut tried_at = self.tried_at.lock().await;
+        let kept = self.kept();
+        let may_try = tried_at.is_none_or(|at| at.elapsed() >= PAUSE);
         // Another request may have fetched them while this one waited.
-        if (fetched.is_fresh() && are_enough(&keys)) || !fetched.may_try() {
-            return keys;
+        if (kept.is_fresh() && are_enough(&kept.keys)) || !may_try {
+            return kept.keys;
         }
-        fetched.tried_at = Some(Instant::now());
+        *tried_at = Some(Instant::now());
         let read = self.fetched().await;
         // A slow issuer has its pause too: else each of those that wait would fetch anew.
-        fetched.tried_at = Some(Instant::now());
+        let at = Some(Instant::now());
+        *tried_at = at;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(keys) => {
-                fetched.succeeded_at = Some(Instant::now());
                 tracing::info!("{} has {} keys", self.expected.issuer, keys.len());
-                *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys.into();
+                *kept = Kept { keys: keys.into(), succeeded_at: at, failed_at: None };
             }
-            Err(why) => tracing::warn!("the keys of {} stay as they were: {why}", self.expected.issuer),
+            Err(why) => {
+                tracing::warn!("the keys of {} stay as they were: {why}", self.expected.issuer);
+                kept.failed_at = at;
+            }
         }
-        self.keys()
+        kept.keys.clone()
     }
 
     async fn fetched(&self) -> Result<Vec<Key>, String> {
@@ -218,9 +238,10 @@ async fn document<T: for<'de> Deserialize<'de>>(url: &str) -> Result<T, String> 
 impl Issuer {
     /// The last fetch was so much earlier.
     pub(super) async fn later(&self, by: Duration) {
-        let mut fetched = self.fetched.lock().await;
-        let Fetched { tried_at, succeeded_at } = &mut *fetched;
-        for at in [tried_at, succeeded_at].into_iter().flatten() {
+        let mut tried_at = self.tried_at.lock().await;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { succeeded_at, failed_at, .. } = &mut *kept;
+        for at in [&mut *tried_at, succeeded_at, failed_at].into_iter().flatten() {
             *at -= by;
         }
     }

@@ -312,17 +312,21 @@ async fn keys_are_fetched_once_and_again_for_one_that_is_new() {
     issuer.later(issuer::PAUSE).await;
     assert!(issuer.caller(&played.token(&new)).await.is_some());
     assert_eq!(played.fetches(), 2);
-    // The issuer withdraws a key.
+}
+
+#[tokio::test]
+async fn rule_42_a_key_that_was_withdrawn_while_nobody_called_names_nobody() {
+    let (played, [old, new]) = (Played::start().await, ["old", "new"].map(Signer::ed));
+    let issuer = played.issuer();
+    played.has(&[&old]);
+    assert!(issuer.caller(&played.token(&old)).await.is_some());
     played.has(&[&new]);
     issuer.later(issuer::KEPT_FOR).await;
-    let withdrawn = async {
-        while issuer.caller(&played.token(&old)).await.is_some() {
-            tokio::task::yield_now().await;
-        }
-    };
-    assert!(tokio::time::timeout(Duration::from_secs(5), withdrawn).await.is_ok());
-    assert!(issuer.caller(&played.token(&new)).await.is_some());
-    assert_eq!(played.fetches(), 3);
+    let [by_old, by_new] = [&old, &new].map(|signer| played.token(signer));
+    let asked = (0..100).map(|number| issuer.caller(if number % 2 == 0 { &by_old } else { &by_new }));
+    let named = futures_util::future::join_all(asked).await;
+    assert!(named.iter().enumerate().all(|(number, caller)| caller.is_some() == (number % 2 == 1)), "{named:?}");
+    assert_eq!(played.fetches(), 2, "all waited for one");
 }
 
 #[tokio::test]
@@ -393,6 +397,11 @@ async fn keys_stay_while_their_issuer_is_away_or_says_nonsense() {
         assert!(issuer.caller(&played.token(&Signer::ed("other"))).await.is_none());
         assert!(issuer.caller(&played.token(&known)).await.is_some());
     }
+    issuer.later(issuer::KEPT_FOR).await;
+    assert!(issuer.caller(&played.token(&known)).await.is_some(), "old keys are better than none");
+    played.has(&[&Signer::ed("other")]);
+    issuer.later(issuer::AWAY_FOR).await;
+    assert!(issuer.caller(&played.token(&known)).await.is_none(), "it is back");
 }
 
 #[tokio::test]

@@ -30,8 +30,9 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
     put_if(&mut item, "Workflow", order.workflow.as_ref().map(|pin| text(pin.to_string())));
     put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
-    let terms = order.terms.iter().map(|term| text(term.text())).collect::<Vec<_>>();
-    put_if(&mut item, TERMS, (!terms.is_empty()).then_some(AttributeValue::L(terms)));
+    let terms = order.terms.iter().map(|term| text(term.text())).collect();
+    // Also where there are none: an order without the attribute is of an earlier version.
+    put(&mut item, TERMS, AttributeValue::L(terms));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
     item

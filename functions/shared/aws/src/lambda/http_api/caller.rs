@@ -30,7 +30,8 @@ struct Jwt {
 pub struct Identity {
     /// A stable name of the caller.
     pub name: String,
-    /// The scopes of its token. `None` without a token: it signs its requests, or the route is open to all.
+    /// The scopes of its token, none if that names nobody. `None` without a token: it signs its requests, or the route is
+    /// open to all.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -48,7 +49,9 @@ fn anonymous() -> String {
 impl Authorizer {
     /// The caller, with the scopes of its token.
     pub(super) fn identity(&self) -> Identity {
-        Identity { name: self.caller(), scopes: self.jwt.as_ref().map(Jwt::scopes) }
+        // What nobody did would be in the records of an order.
+        let scopes = |jwt: &Jwt| if self.subject().is_some() { jwt.scopes() } else { Vec::new() };
+        Identity { name: self.caller(), scopes: self.jwt.as_ref().map(scopes) }
     }
 
     /// A stable name for the application, because its idempotency keys are stored under it. It is the ARN of a user or
@@ -128,9 +131,14 @@ mod tests {
             json!({"scp": ["s/viewer", "openid"]}),
             json!({"scope": "s/viewer  openid", "scp": "s/administrator"}),
         ] {
+            let mut claims = claims;
+            assert_eq!(of(json!({"jwt": {"claims": claims}})), Some(Vec::new()), "a token without a name");
+            claims["client_id"] = json!("c1");
             assert_eq!(of(json!({"jwt": {"claims": claims, "scopes": ["s/administrator"]}})), two(), "{claims}");
         }
-        for claims in [json!(null), json!({}), json!({"scope": ""}), json!({"scope": 7}), json!({"scp": "[]"})] {
+        for claims in
+            [json!(null), json!({}), json!({"scope": ""}), json!({"sub": "u1", "scope": 7}), json!({"sub": "u1"})]
+        {
             assert_eq!(of(json!({"jwt": {"claims": claims, "scopes": ["s/administrator"]}})), Some(Vec::new()));
         }
         assert_eq!(of(json!({"iam": {"userArn": "arn:aws:iam::1:user/shop"}})), None);
