@@ -17,7 +17,7 @@ use crate::socket::{self, Answer};
 /// The pause between two runs of the supervisor.
 const SUPERVISE_EVERY: Duration = Duration::from_millis(50);
 /// The number of polls and their period in milliseconds: 20 s in all.
-const LOOKS_MAX: u32 = 2_000;
+const LOOKS_MAX: u32 = 6_000;
 const LOOK_AGAIN_MS: u64 = 10;
 
 /// A running machine. Without a call of [`Machine::stop`] it ends with the test.
@@ -124,7 +124,7 @@ impl Machine {
     /// Waits until the order meets a condition.
     ///
     /// # Panics
-    /// If the condition does not hold within 20 s.
+    /// If the condition does not hold within a minute.
     pub async fn until(&self, order_id: &str, is: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let mut last = serde_json::Value::Null;
         for _ in 0..LOOKS_MAX {

@@ -101,7 +101,7 @@ const SENSITIVE: &str = r#"
 breaker = { failures = 2, first_wait = "1s", longest_wait = "1s" }
 "#;
 
-/// The clock of the machine jumps while the breaker is open. All orders end within 20 s, the patience of `until`.
+/// The clock of the machine jumps while the breaker is open. All orders end within the patience of `until`.
 async fn all_end_after_a_jump_of(jump_ms: i64) {
     let jumped_ms = Arc::new(AtomicI64::new(0));
     let clock = jumped_ms.clone();
