@@ -41,7 +41,7 @@ Exit status:
   4  refused: the state, the version or the idempotency key forbids it
   5  the API is unreachable or fails; a backup or restore was given up, and nothing is left of it
   6  not authorised
-  7  time-out
+  7  the order was not settled in time (--wait)
   8  done, but the output could not be written
   141 the reader of the output is gone; 130 Ctrl-C and 143 SIGTERM, but 0 for serve and console";
 

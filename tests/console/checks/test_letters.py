@@ -11,7 +11,7 @@ def test_each_letter_says_what_became_of_it(console: Console) -> None:
     console.open("#/dead-letters")
     rows = console.page.locator("tbody tr")
     expect(rows).to_have_count(25)
-    expect(rows.filter(has_text="nobody can read it").first).to_contain_text("5 times")
+    expect(rows.filter(has_text="it is unreadable").first).to_contain_text("5 times")
     unknown = rows.filter(has_text="there is no such order").first
     expect(unknown).to_contain_text("Scheduler")
     unknown.get_by_role("link", name="order 00000000").click()

@@ -135,5 +135,5 @@ def test_where_nothing_waits_the_page_says_so(console: Console, server: Server) 
     well["Services"] = [{"Service": "payment", "State": "Closed"}]
     console.page.route("**/overview", lambda route: route.fulfill(json=well))
     console.open()
-    expect(console.page.locator("#verdict")).to_have_text("All is well. Nothing waits for you.")
-    expect(console.page.locator("#failures")).to_contain_text("Nothing. No order is in Error.")
+    expect(console.page.locator("#verdict")).to_have_text("No order is in Error, and no service fails.")
+    expect(console.page.locator("#failures")).to_contain_text("None.")

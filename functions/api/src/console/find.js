@@ -53,7 +53,7 @@ export const find = {
         hideCaption: true,
         rows,
         key: ({ task }) => task.OrderID,
-        empty: "Give the whole id, or another end.",
+        empty: "Give the whole id, or another end. “stepwarden list --all -q” prints all ids.",
         columns: [
           {
             name: "Order",

@@ -35,7 +35,7 @@ export const numbers = {
     if (!all)
       return fragment(
         heading("Numbers"),
-        h("p", { class: "empty" }, "This API keeps no numbers. A deployment on AWS sends them to CloudWatch."),
+        h("p", { class: "empty" }, "This API keeps no numbers: it is older, or you may not see them."),
       );
     return fragment(
       heading("Numbers", choice(chosen, "#/numbers", asked)),
@@ -43,7 +43,7 @@ export const numbers = {
       panel("workflows", "By workflow", workflows(all)),
       panel("steps", "By step, the slowest first", steps(all.Steps, chosen)),
       panel("services", "By service", services(all.Services, chosen)),
-      h("p", { class: "quiet" }, "A time runs from a step's first attempt to its success, with all waits. A percentile is at most an eighth too high."),
+      h("p", { class: "quiet" }, "An order's time runs from its submission to Processed, a step's from its first attempt to its success, with all waits. A percentile is at most an eighth too high."),
     );
   },
 };

@@ -27,7 +27,7 @@ export const overview = {
       panel("counts", "Orders by state", counts(all.Counts)),
       panel(
         "failures",
-        "What waits for you",
+        "Orders in Error",
         failures(all.Failures),
         h("p", {}, h("a", { href: "#/alerts" }, "All alerts, also those that ended")),
       ),
@@ -91,7 +91,7 @@ function verdict(all) {
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },
-    lines.length ? lines.join(" ") : "All is well. Nothing waits for you.",
+    lines.length ? lines.join(" ") : "No order is in Error, and no service fails.",
     approvals ? [" ", h("a", { href: "#/orders?approval=true" }, "Decide on them")] : null,
   );
 }
@@ -138,7 +138,7 @@ function failures(all) {
     hideCaption: true,
     rows: all,
     key: (one) => `${one.Code} ${one.Step ?? ""}`,
-    empty: "Nothing. No order is in Error.",
+    empty: "None.",
     columns: [
       {
         name: "Cause",

@@ -10,7 +10,7 @@ export const STATES = [
   ["Processed", "✓", "carried out whole"],
   ["Error", "!", "waits for an operator"],
   ["Compensating", "↶", "being undone"],
-  ["Compensated", "↺", "undone whole"],
+  ["Compensated", "↺", "compensated"],
   ["Closed", "✕", "ended by an operator as it was"],
 ];
 
@@ -31,8 +31,8 @@ export const FATES = {
   Held: "its order needs it, and is in Error",
   Stale: "its order does not need it any more",
   NoOrder: "there is no such order",
-  LostWish: "an operator's wish was not carried out: make it again",
-  Unreadable: "nobody can read it",
+  LostWish: "an operator's command was not carried out: give it again",
+  Unreadable: "it is unreadable",
   Refused: "its sender may not send it, so nothing changed",
 };
 

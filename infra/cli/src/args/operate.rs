@@ -198,7 +198,7 @@ fn canary_time(text: &str) -> Result<Duration, String> {
 /// `stepwarden numbers`
 #[derive(Debug, Args)]
 pub struct NumbersArgs {
-    /// The span: 30m, 24h, 7d or 30d
+    /// The span that ends now: 30m, 24h, 7d or 30d. For an hour of yesterday see the Points of `--last 7d -o json`
     #[arg(long, default_value = "24h", value_parser = ["30m", "24h", "7d", "30d"])]
     pub last: String,
     /// Only this workflow. A name without numbers in the span is refused with the names that have some, as in the

@@ -89,7 +89,7 @@ pub struct FilterArgs {
     /// Only orders whose document has this field, such as /Customer/Email; with --value, this field with that value
     #[arg(long, value_name = "FIELD")]
     pub field: Option<String>,
-    /// Only orders whose document has this value, in --field or in any field
+    /// Only orders whose document has this value, such as ann@example.org, in --field or in any field
     #[arg(long, value_name = "TEXT")]
     pub value: Option<String>,
     /// Only orders of this workflow, or of one version of it: shop, shop/2

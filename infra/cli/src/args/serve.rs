@@ -22,7 +22,8 @@ Alerts:
 
 Reply channels:
   An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages
-  OrderReceived, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are posted to the URL of the channel.
+  OrderReceived, OrderWaiting, OrderLate, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are posted to
+  the URL of the channel.
   Each is a CloudEvent (application/cloudevents+json). A 2xx within 2 s acknowledges it; otherwise it is sent again.
   Duplicates are possible: the highest data.Version is the latest.
 
@@ -33,11 +34,12 @@ Supervisors:
 /// `stepwarden serve`
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Address to listen on. 0.0.0.0 lets other machines in, and needs --tokens, or --no-auth
+    /// Address to listen on. 0.0.0.0 lets other machines in, and needs callers (--tokens, --jwt-issuer or
+    /// --trusted-proxy), or --no-auth
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
     /// The callers, each with a token and roles: a file of `stepwarden token add`. It is read again when it changes.
-    /// Without it, anybody who reaches the API may do everything
+    /// Without it, --jwt-issuer or --trusted-proxy, anybody who reaches the API may do everything
     #[arg(long, value_name = "FILE")]
     pub tokens: Option<PathBuf>,
     /// Callers have tokens (JWT) of this issuer: https, or http on this machine. Its keys are found by its
@@ -94,7 +96,7 @@ pub struct ServeArgs {
     /// Start although committed transactions are missing, for example after a disk lost them: go on without them
     #[arg(long)]
     pub accept_loss: bool,
-    /// Show the data, and keep new orders and commands, but carry no order on and call no service: for a restored copy
+    /// Show the data, keep new orders (GET is 404) and commands for the next start, and call no service: for a restored copy
     #[arg(long)]
     pub paused: bool,
     /// The most orders under way; while there are as many, a new one is answered 503 and not accepted

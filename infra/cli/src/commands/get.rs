@@ -57,7 +57,7 @@ pub(super) fn end(
         Followed::TimedOut(sight) => {
             let waited = humantime::format_duration(at_most);
             let Some(sight) = sight else {
-                context.note(&format!("there is no order {id}, and none came within {waited}"));
+                context.note(&format!("{id} is not stored after {waited}; if it was accepted, it is not lost"));
                 return Ok(Exit::NotFound);
             };
             show(context, &sight)?;

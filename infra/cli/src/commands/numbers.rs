@@ -15,8 +15,8 @@ use crate::remote::{Call, NO_NUMBERS, RemoteError};
 use crate::show::table::{Cell, Table};
 use crate::show::time::{clock, percentile};
 
-const TIMES: &str = "Slowest steps first. A time runs from the first attempt to the success, with all waits. A percentile \
-                     is at most an eighth too high.";
+const TIMES: &str = "Slowest steps first. The time of an order runs from its submission to Processed, that of a step from its \
+                     first attempt to its success, with all waits. A percentile is at most an eighth too high.";
 
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
     let asked = [

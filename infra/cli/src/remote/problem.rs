@@ -109,7 +109,11 @@ impl Problem {
             }
             (403, _) => not_allowed(auth),
             (404, "order-not-found") => {
-                format!("was it accepted just now? It is stored in a moment: `stepwarden get {} --wait`", self.order())
+                format!(
+                    "was it accepted just now? It is stored in a moment, by a paused server at its next start: \
+                     `stepwarden get {} --wait`",
+                    self.order()
+                )
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),

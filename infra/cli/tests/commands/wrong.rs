@@ -112,6 +112,6 @@ fn completions_are_made_for_every_shell_and_know_the_commands() {
 #[test]
 fn the_help_shows_every_exit_status() {
     for args in [&["--help"][..], &["submit", "--help"], &["doctor", "--help"]] {
-        run(program(args), "").with_status(0).shows(&["Exit status", "not authorised", "time-out"]);
+        run(program(args), "").with_status(0).shows(&["Exit status", "not authorised", "settled in time"]);
     }
 }
