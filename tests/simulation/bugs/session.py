@@ -43,7 +43,7 @@ incremental = true
 """
 DEPENDENCIES = (
     "agent api aws aws-smithy-runtime-api bytes clap cloud config disk domain embedded fastrand futures-util http local"
-    " scheduler serde serde_json submission supervisor thiserror"
+    " rusqlite scheduler serde serde_json submission supervisor thiserror"
 ).split()
 TOKIO = 'tokio = { workspace = true, features = ["macros", "rt", "sync", "test-util", "time"] }\n'
 MANIFEST = """[package]

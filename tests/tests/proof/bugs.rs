@@ -82,3 +82,32 @@ fn each_still_fits_the_code_that_ships() {
     }
     assert!(misfits.is_empty(), "{}", misfits.join("\n\n"));
 }
+
+/// The runner builds the simulation with the dependencies that it names.
+#[test]
+fn the_simulation_is_built_with_all_that_it_uses() {
+    let text = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let runner = text("tests/simulation/bugs/session.py");
+    let named = runner.split("DEPENDENCIES = (").nth(1).unwrap().split(')').next().unwrap();
+    let named: Vec<&str> = named.split(|c: char| c.is_whitespace() || c == '"').collect();
+    let sources = sources(&root().join("tests/simulation"));
+    let manifest = text("tests/Cargo.toml");
+    let known = manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true"));
+    let missing: Vec<&str> = known
+        .filter(|name| {
+            let module = format!("{}::", name.replace('-', "_"));
+            !named.contains(name) && sources.split([' ', '(', '<', '&']).any(|word| word.starts_with(&module))
+        })
+        .collect();
+    assert!(missing.is_empty(), "session.py does not name {missing:?}");
+}
+
+fn sources(folder: &Path) -> String {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: PathBuf| match path.extension() {
+        _ if path.is_dir() => sources(&path),
+        Some(extension) if extension == "rs" => fs::read_to_string(path).unwrap(),
+        _ => String::new(),
+    };
+    paths.map(read).collect()
+}

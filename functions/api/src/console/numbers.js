@@ -35,7 +35,7 @@ export const numbers = {
     if (!all)
       return fragment(
         heading("Numbers"),
-        h("p", { class: "empty" }, "This API keeps no numbers: it is older, or you may not see them."),
+        h("p", { class: "empty" }, "This API keeps no numbers. It is older, or you may not see them."),
       );
     return fragment(
       heading("Numbers", choice(chosen, "#/numbers", asked)),

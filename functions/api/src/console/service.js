@@ -45,7 +45,7 @@ export const service = {
         `Attempts of the last ${words}`,
         numbers
           ? [choice(last, `#/service/${encodeURIComponent(id)}`), charts(numbers, params)]
-          : h("p", { class: "empty" }, "This API keeps no numbers: it is older, or you may not see them."),
+          : h("p", { class: "empty" }, "This API keeps no numbers. It is older, or you may not see them."),
       ),
       numbers
         ? panel("steps", "By step, the slowest first", steps(numbers.Steps.filter(({ Service }) => Service === id), last))

@@ -10,7 +10,7 @@ export const STATES = [
   ["Processed", "✓", "carried out whole"],
   ["Error", "!", "waits for an operator"],
   ["Compensating", "↶", "being undone"],
-  ["Compensated", "↺", "compensated"],
+  ["Compensated", "↺", "its steps are undone"],
   ["Closed", "✕", "ended by an operator as it was"],
 ];
 

@@ -121,7 +121,9 @@ impl CommandError {
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
-            Self::NoSuchEnd { .. } => Some("give the whole ID; `stepwarden list --all -q` prints all of them".to_owned()),
+            Self::NoSuchEnd { .. } => {
+                Some("give the whole ID; `stepwarden list --all -q` prints all of them".to_owned())
+            }
             Self::Contexts(_)
             | Self::Output(_)
             | Self::Usage(_)
