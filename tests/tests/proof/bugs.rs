@@ -95,8 +95,10 @@ fn the_simulation_is_built_with_all_that_it_uses() {
     let known = manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true"));
     let missing: Vec<&str> = known
         .filter(|name| {
-            let module = format!("{}::", name.replace('-', "_"));
-            !named.contains(name) && sources.split([' ', '(', '<', '&']).any(|word| word.starts_with(&module))
+            let name_in_code = name.replace('-', "_");
+            let (path, own) = (format!("{name_in_code}::"), format!("mod {name_in_code};"));
+            let is_used = sources.split([' ', '(', '<', '&']).any(|word| word.starts_with(&path));
+            is_used && !sources.contains(&own) && !named.contains(name)
         })
         .collect();
     assert!(missing.is_empty(), "session.py does not name {missing:?}");
