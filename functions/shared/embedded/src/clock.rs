@@ -44,7 +44,7 @@ impl Environment for Clock {
     }
 }
 
-/// A time that goes on while the machine runs, and that nobody sets.
+/// The monotonic time: it goes on while the machine runs, and cannot be set.
 pub(crate) fn since_any_time() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }

@@ -24,7 +24,7 @@ use crate::client::Client;
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// The pause between two fetches, whatever tokens come.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
-/// For so long after a fetch that failed, nobody waits for the next one: the keys of before serve while their issuer is away.
+/// The time after a failed fetch in which no token waits for the next one. The old keys are used meanwhile.
 pub(super) const AWAY_FOR: Duration = Duration::from_secs(60);
 /// The time-out of each of the two documents of a fetch.
 const FETCHED_WITHIN: Duration = Duration::from_secs(5);

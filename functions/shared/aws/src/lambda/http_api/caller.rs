@@ -30,8 +30,8 @@ struct Jwt {
 pub struct Identity {
     /// A stable name of the caller.
     pub name: String,
-    /// The scopes of its token, none if that names nobody. `None` without a token: it signs its requests, or the route is
-    /// open to all.
+    /// The scopes of its token, empty if the token has no name in it. `None` without a token: the caller signs its
+    /// requests, or the route is open to all.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -49,7 +49,7 @@ fn anonymous() -> String {
 impl Authorizer {
     /// The caller, with the scopes of its token.
     pub(super) fn identity(&self) -> Identity {
-        // What nobody did would be in the records of an order.
+        // A record of an order needs a name of who acted.
         let scopes = |jwt: &Jwt| if self.subject().is_some() { jwt.scopes() } else { Vec::new() };
         Identity { name: self.caller(), scopes: self.jwt.as_ref().map(scopes) }
     }
