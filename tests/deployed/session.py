@@ -41,6 +41,7 @@ BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("a caller waits for the end with Prefer: wait", callers.a_caller_may_wait_for_the_end),
     ("an order of high priority has lanes of its own", ways.high_priority_goes_its_own_lane),
     ("a submission delivered too often: held, alert, resubmitted", letters.an_order_that_could_not_be_stored_is_held),
+    ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("a submission that comes three times is one order", repeats.a_submission_comes_again),
     ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
     ("requests in the queues of an earlier version are handled", earlier.their_queues_are_served),
@@ -67,7 +68,6 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("requests that come three times: one effect", repeats.requests_come_again),
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
     ("a command of an agent, a reply of a stranger: refused, alert", repeats.what_a_sender_may_not_send_is_refused),
-    ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
     (
         "no answer with two supervisors at once: each attempt counted once, held, resubmitted",

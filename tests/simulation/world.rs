@@ -172,7 +172,7 @@ impl World {
         match (self.jobs.remove(&invocation), done) {
             (Some(Job::Batch { slot, queue, given }), Done::Batch(failures)) => {
                 let (failed, done): (Vec<Given>, Vec<Given>) =
-                    given.into_iter().partition(|given| failures.0.contains(&given.receipt));
+                    given.into_iter().partition(|given| failures.has(&given.receipt));
                 self.settle(invocation, slot, queue, &failed, &done);
                 self.free(slot);
             }

@@ -35,5 +35,5 @@ async fn run() -> Result<(), Error> {
     let fleet = Fleet::new(catalogue, host, clients);
     let of_batch = async |batch| fleet.handle(&ports, queues::named(&config.queues, batch)).await;
     let of_request = async |_, request| fleet.webhook(&ports, &fleet.api(), request).await;
-    lambda::queue_and_http_api(of_batch, of_request).await
+    lambda::queue_and_http_api(&ports, of_batch, of_request).await
 }

@@ -21,5 +21,5 @@ async fn run() -> Result<(), Error> {
         Some(senders) => scheduler::handle_from(&ports, &instance, senders, &sender, batch).await,
         None => scheduler::handle(&ports, &instance, batch).await,
     };
-    lambda::queue_with_senders(handle).await
+    lambda::queue_with_senders(&ports, handle).await
 }

@@ -16,5 +16,5 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Submission)?;
     let ports = Ports::new(&config)?;
     let instance = ports.instance(&config, Function::Submission)?;
-    lambda::queue(async |batch| submission::handle(&ports, &instance, batch).await).await
+    lambda::queue(&ports, async |batch| submission::handle(&ports, &instance, batch).await).await
 }

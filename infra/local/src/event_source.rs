@@ -130,10 +130,10 @@ async fn free(permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
 }
 
 /// Deletes the receipts of a batch that are not among its failures.
-async fn delete_done<M>(queue: &str, source: &impl Source<M>, receipts: Vec<Receipt>, Failures(failed): &Failures) {
-    let done: Vec<Receipt> = match failed.as_slice() {
+async fn delete_done<M>(queue: &str, source: &impl Source<M>, receipts: Vec<Receipt>, failures: &Failures) {
+    let done: Vec<Receipt> = match failures.0.as_slice() {
         [] => receipts,
-        failed => receipts.into_iter().filter(|receipt| !failed.contains(receipt)).collect(),
+        _ => receipts.into_iter().filter(|receipt| !failures.has(receipt)).collect(),
     };
     if done.is_empty() {
         return;
@@ -209,7 +209,8 @@ mod tests {
         let (stopper, stop) = stop::pair();
         let handle = |batch: Vec<Delivery<u32>>| async move {
             let even = batch.into_iter().map(|delivery| delivery.receipt);
-            Failures(even.filter(|receipt| receipt.handle.parse::<u32>().unwrap() % 2 == 0).collect())
+            let even = even.filter(|receipt| receipt.handle.parse::<u32>().unwrap() % 2 == 0);
+            Failures(even.map(Failure::lasting).collect())
         };
         let looping = tokio::spawn(run(DRAIN, source, handle, stop));
         assert_eq!(deleted.recv().await.unwrap(), [1, 3]);

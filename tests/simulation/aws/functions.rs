@@ -22,7 +22,7 @@ use tokio::select;
 use tokio::task::JoinSet;
 
 use super::World;
-use super::region::{DEAD, DELETION, KILLED, Reach, SKEWED, TWICE};
+use super::region::{DEAD, DELETION, KILLED, Reach, SKEWED, TWICE, URL};
 use super::sqs::{Batch, queue};
 use super::stream;
 use crate::simulation::outside::{CHANNEL, Client, may_act, post, sleep};
@@ -61,6 +61,15 @@ impl Role {
             Self::Scheduler => &["scheduler-high", "scheduler"],
             Self::Agents => &["agents-high", "agents"],
             Self::Supervisor => &["submission-dead", "scheduler-dead", "agents-dead"],
+        }
+    }
+
+    const fn dead_letters(self) -> Option<&'static str> {
+        match self {
+            Self::Submission => Some("submission-dead"),
+            Self::Scheduler => Some("scheduler-dead"),
+            Self::Agents => Some("agents-dead"),
+            Self::Api | Self::Supervisor => None,
         }
     }
 }
@@ -105,7 +114,9 @@ impl Instance {
             shards: setup.shards,
         };
         let agents = if role == Role::Agents { agents(world) } else { BTreeMap::new() };
-        let ports = Ports::with(&world.config, clients, system);
+        let mut config = world.config.clone();
+        config.queues.dead_letters = role.dead_letters().map(|name| format!("{URL}{name}").into());
+        let ports = Ports::with(&config, clients, system);
         Self { ports, role, identity, agents, lives, world: world.clone() }
     }
 
@@ -122,13 +133,13 @@ impl Instance {
             Role::Api => return Err("the API has no event source here".into()),
             Role::Submission => {
                 let handle = |batch| submission::handle(ports, identity, batch);
-                lambda::batch(event, &invocation, &handle).await?
+                lambda::batch(event, &invocation, Some(ports), &handle).await?
             }
             Role::Scheduler => {
                 let handle = |batch| scheduler::handle(ports, identity, batch);
-                lambda::batch(event, &invocation, &handle).await?
+                lambda::batch(event, &invocation, Some(ports), &handle).await?
             }
-            Role::Agents => lambda::batch(event, &invocation, &|batch| self.call(batch)).await?,
+            Role::Agents => lambda::batch(event, &invocation, Some(ports), &|batch| self.call(batch)).await?,
             Role::Supervisor => {
                 let run = async |run_ms_max| {
                     let settings = Settings { run_ms_max, tick_ms: self.world.setup.tick_ms, ..Settings::default() };
@@ -155,7 +166,7 @@ impl Instance {
         let name = batch.first().and_then(|delivery| Some(delivery.body.as_ref().ok()?.agent.clone()));
         match name.and_then(|name| self.agents.get(&name)) {
             Some(agent) => agent::handle(&self.ports, agent, batch).await,
-            None => Failures(batch.into_iter().map(|delivery| delivery.receipt).collect()),
+            None => agent::refuse(batch),
         }
     }
 

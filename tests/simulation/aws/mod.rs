@@ -32,6 +32,9 @@ pub use region::FAULTS;
 
 /// The default number of orders in a world.
 pub const ORDERS: usize = 2;
+/// The queues of the template.
+const VISIBILITY_MS: u64 = 180_000;
+const RECEIVES_MAX: u32 = 1_000;
 /// The longest pause between two looks at the orders, in milliseconds.
 const LOOK_MS: u64 = 30_000;
 
@@ -60,11 +63,34 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     // The SDK's jitter.
     fastrand::seed(seed);
     let mut rng = Rng::new(seed);
+    let setup = Setup::draw(&mut rng, orders);
+    let tick_ms = rng.pick(&[5_000, 20_000, 60_000]);
+    run_as(seed, Setup { tick_ms, ..setup }, rng, keeps_lines, Plan::draw)
+}
+
+/// Runs the world of a seed whose only fault is that DynamoDB carries nothing out for this time. Its queues deliver as
+/// those of the template.
+#[must_use]
+pub fn run_through_outage(seed: u64, orders: usize, outage_ms: u64) -> Outcome {
+    fastrand::seed(seed);
+    let mut rng = Rng::new(seed);
     let mut setup = Setup::draw(&mut rng, orders);
+    (setup.visibility_ms, setup.receives_max) = (VISIBILITY_MS, RECEIVES_MAX);
+    (setup.instances, setup.supervisors) = (1, 1);
+    let from_ms = rng.between(100, 5_000);
+    run_as(seed, Setup { tick_ms: 600_000, ..setup }, rng, false, |_, _| Plan::of_outage(from_ms, from_ms + outage_ms))
+}
+
+fn run_as(
+    seed: u64,
+    mut setup: Setup,
+    mut rng: Rng,
+    keeps_lines: bool,
+    plan: impl FnOnce(&mut Rng, &Setup) -> Plan,
+) -> Outcome {
     // Each service here has books of its own, and its client asks no other.
     setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
-    setup.tick_ms = rng.pick(&[5_000, 20_000, 60_000]);
-    let plan = Plan::draw(&mut rng, &setup);
+    let plan = plan(&mut rng, &setup);
     let config = Config::read(Function::Supervisor, |name| region::variable(name, setup.shards));
     let config = config.unwrap_or_else(|error| panic!("the configuration of a world: {error}"));
     let shared = Arc::new(setup.clone());

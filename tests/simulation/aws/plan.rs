@@ -29,6 +29,8 @@ pub struct Plan {
     pub skew_ms: u64,
     /// The end of the faults, in milliseconds since the start of the world.
     pub calm_at_ms: u64,
+    /// DynamoDB carries nothing out from this time until the faults end.
+    pub down_from_ms: Option<u64>,
 }
 
 impl Plan {
@@ -45,6 +47,24 @@ impl Plan {
             index: rng.pick(&[0, 2_000]),
             skew_ms: setup.skew_ms,
             calm_at_ms: rng.pick(&[20_000, 60_000, 180_000]),
+            down_from_ms: None,
+        }
+    }
+
+    /// Only an outage of DynamoDB.
+    pub(super) const fn of_outage(from_ms: u64, until_ms: u64) -> Self {
+        Self {
+            requests: 0,
+            usual: 0,
+            entries: 0,
+            kills: 0,
+            twice: 0,
+            late: 0,
+            deletions: 0,
+            index: 0,
+            skew_ms: 0,
+            calm_at_ms: until_ms,
+            down_from_ms: Some(from_ms),
         }
     }
 }

@@ -55,8 +55,10 @@ pub(super) const REPEATED: &str = "changes delivered again";
 pub(super) const DEAD: &str = "dead letter";
 pub(super) const KILLED: &str = "instance killed";
 pub(super) const SKEWED: &str = "wrong clock";
+/// What only [`run_through_outage`](super::run_through_outage) has.
+pub(super) const DOWN: &str = "store down";
 /// The URL of each queue before its name.
-const URL: &str = "https://sqs.eu-central-1.amazonaws.com/1/";
+pub(super) const URL: &str = "https://sqs.eu-central-1.amazonaws.com/1/";
 
 /// A variable of the functions' configuration.
 pub(super) fn variable(name: &str, shards: u8) -> Option<String> {
@@ -192,6 +194,10 @@ impl Region {
             let text = entry["MessageBody"].as_str().unwrap_or_default();
             match to {
                 Some(queue) => {
+                    // A function gives it up.
+                    if url.ends_with("-dead") {
+                        outside.counts.add(DEAD);
+                    }
                     let late = outside.strikes(LATE, self.plan.late);
                     let late_ms = if late { outside.rng.below(60_000) } else { 0 };
                     let delay_ms = 1_000 * entry["DelaySeconds"].as_i64().unwrap_or(0);
@@ -251,7 +257,7 @@ pub(super) struct Reach {
 }
 
 impl Cloud for Reach {
-    fn course(&mut self, _: &str) -> Course {
+    fn course(&mut self, operation: &str) -> Course {
         if !self.meets_faults {
             return Course::default();
         }
@@ -259,6 +265,12 @@ impl Cloud for Reach {
             return Course { fault: Some(Fault::Silence { done: false }), ..Course::default() };
         }
         let (plan, mut outside) = (self.world.plan, self.world.outside.lock());
+        let of_dynamo = !["SendMessageBatch", "ChangeMessageVisibility", "PutEvents"].contains(&operation);
+        let is_down = |from_ms: u64| outside.clock.now_ms().unsigned_abs() >= from_ms && !outside.is_calm;
+        if of_dynamo && plan.down_from_ms.is_some_and(is_down) {
+            outside.counts.add(DOWN);
+            return Course { fault: Some(Fault::Error { done: false }), ..Course::default() };
+        }
         let latency_ms = self.world.setup.latency_ms;
         let (there_ms, back_ms) = (outside.rng.between(1, latency_ms), outside.rng.between(1, latency_ms));
         let fault = (!outside.is_calm && outside.rng.chance(plan.requests)).then(|| {

@@ -337,11 +337,11 @@ impl World {
             return Ran::Idle;
         };
         let mut receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
-        let Some(Failures(failed)) = drive(&self.memory, &self.ports, handle(batch)) else {
+        let Some(failures) = drive(&self.memory, &self.ports, handle(batch)) else {
             return Ran::Died;
         };
-        receipts.retain(|receipt| !failed.contains(receipt));
-        let (done, failed) = (receipts.len(), failed.len());
+        receipts.retain(|receipt| !failures.has(receipt));
+        let (done, failed) = (receipts.len(), failures.0.len());
         match now(source.delete(receipts)) {
             Ok(()) => Ran::Handled { done, failed },
             Err(_) => Ran::Handled { done: 0, failed: done + failed },

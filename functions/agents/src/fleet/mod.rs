@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{AgentPorts, Callbacks};
-use domain::batch::Failures;
+use domain::batch::{Cause, Failure, Failures, HasCause};
 use domain::definition::Catalogue;
 use domain::message::{Delivery, Request};
 use domain::ports::{Environment, PortError};
@@ -150,7 +150,7 @@ impl<A: Applied> Fleet<A> {
             }
         }
         let of_agents = requests.into_iter().map(|(name, batch)| self.handle_of(name, ports, batch));
-        let mut failures = agent::refuse(ports, refused).await;
+        let mut failures = agent::refuse(refused);
         failures.0.extend(join_all(of_agents).await.into_iter().flat_map(|failed| failed.0));
         failures
     }
@@ -158,10 +158,12 @@ impl<A: Applied> Fleet<A> {
     async fn handle_of(&self, name: Arc<str>, ports: &impl AgentPorts, batch: Vec<Delivery<Request>>) -> Failures {
         match self.agent(ports, &name).await {
             Ok(Some(agent)) => agent::handle(ports, &agent, batch).await,
-            Ok(None) => agent::refuse(ports, batch).await,
+            Ok(None) => agent::refuse(batch),
             Err(error) => {
                 tracing::warn!(agent = &*name, "the settings of the agents cannot be read: {error}");
-                Failures(batch.into_iter().map(|delivery| delivery.receipt).collect())
+                let cause = if error.may_pass() { Cause::Passing } else { Cause::Lasting };
+                let failed = batch.into_iter().map(|Delivery { receipt, .. }| Failure { receipt, cause });
+                Failures(failed.collect())
             }
         }
     }

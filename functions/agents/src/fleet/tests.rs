@@ -96,7 +96,7 @@ async fn one_batch_has_requests_of_several_agents_and_those_of_none() {
     let unreadable = Delivery { body: domain::message::decode(b"nonsense"), ..delivery("unreadable") };
     let batch = vec![delivery("payment"), delivery(""), delivery("customs"), unreadable];
     let Failures(failed) = fleet.handle(&ports, batch).await;
-    let failed: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
+    let failed: Vec<&str> = failed.iter().map(|failure| &*failure.receipt.message_id).collect();
     assert_eq!(failed, ["", "unreadable"]);
     let mut called: Vec<String> = service.received().into_iter().map(|call| call.line).collect();
     called.sort();

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use domain::batch::{self, Failures, Record};
+use domain::batch::{self, Failure, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
-use domain::message::{Delivery, Receipt, Request};
-use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, Queues};
+use domain::message::{Delivery, Request};
+use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords};
 use domain::trace;
 use tracing::Instrument;
 
@@ -17,10 +17,6 @@ use crate::health::SharedHealth;
 use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
 use crate::work::Work;
-
-/// The time for which an unreadable message is hidden, in milliseconds. It has as many deliveries as a parked message.
-/// With the queue's own pause between them, it would become a dead letter only after days.
-const UNREADABLE_MS: u64 = 1_000;
 
 /// The ports of an agent.
 pub trait AgentPorts: HasQueues + HasRecords + HasEnvironment {}
@@ -103,8 +99,6 @@ where
 {
     // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
     let received_at = ports.environment().now();
-    let unreadable = batch.iter().filter(|delivery| delivery.body.is_err());
-    let unreadable: Vec<Receipt> = unreadable.map(|delivery| delivery.receipt.clone()).collect();
     let span = |record: &Record<Request>| trace::handled(&agent.name, record.message.order_id, record);
     let failures = batch::each(batch, span, |record| {
         let Request { step, direction, attempt, .. } = &record.message;
@@ -113,30 +107,21 @@ where
         Work::new(ports, agent, record, received_at).run().instrument(span)
     })
     .await;
-    hide(ports, &agent.name, &unreadable).await;
     agent.health.emit();
     failures
 }
 
 /// Takes messages off a shared queue that are for no agent, because they are unreadable or name none. All of them are
 /// reported as failed, so that they become dead letters.
-pub async fn refuse(ports: &impl AgentPorts, batch: Vec<Delivery<Request>>) -> Failures {
-    let receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
-    for Delivery { receipt: Receipt { message_id, .. }, receive_count, body, .. } in batch {
+#[must_use]
+pub fn refuse(batch: Vec<Delivery<Request>>) -> Failures {
+    let refused = batch.into_iter().map(|Delivery { receipt, receive_count, body, .. }| {
         let fault = body.err().map_or_else(|| "the request names no agent".to_owned(), |fault| fault.to_string());
-        let message_id = &*message_id;
+        let message_id = &*receipt.message_id;
         tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{fault}");
-    }
-    hide(ports, "", &receipts).await;
-    Failures(receipts)
-}
-
-async fn hide(ports: &impl AgentPorts, agent: &str, unreadable: &[Receipt]) {
-    for receipt in unreadable {
-        if let Err(error) = ports.queues().return_to_agent(agent, receipt, UNREADABLE_MS).await {
-            tracing::debug!(message_id = &*receipt.message_id, "hidden for as long as the queue says: {error}");
-        }
-    }
+        Failure::lasting(receipt)
+    });
+    Failures(refused.collect())
 }
 
 fn span_of(agent: &str, record: &Record<Request>) -> tracing::Span {

@@ -68,6 +68,10 @@ impl Ports {
         self.dynamo.forget(batch).await
     }
 
+    pub(crate) const fn sqs(&self) -> &Sqs {
+        &self.sqs
+    }
+
     /// The identity of this process among all running ones.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use crate::batch::HasCause;
 use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::instance::Instance;
@@ -61,6 +62,16 @@ pub enum AdvanceError {
     /// Too many instances change the same task.
     #[error("order {0}: lost {CONFLICTS_MAX} conditional writes in a row")]
     Contended(OrderId),
+}
+
+impl HasCause for AdvanceError {
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Port(error) => error.may_pass(),
+            Self::Contended(_) => true,
+            Self::UnknownWorkflow { .. } | Self::Impossible { .. } | Self::OrderMissing(_) => false,
+        }
+    }
 }
 
 /// Applies an event to an order's task: reads, decides, commits, and sends the messages that follow. `None`: there is

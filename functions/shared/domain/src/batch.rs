@@ -24,7 +24,49 @@ pub enum Handled {
 
 /// The records of a batch that must be delivered again. All others may be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Failures(pub Vec<Receipt>);
+pub struct Failures(pub Vec<Failure>);
+
+impl Failures {
+    /// Whether this record must be delivered again.
+    #[must_use]
+    pub fn has(&self, receipt: &Receipt) -> bool {
+        self.0.iter().any(|failure| failure.receipt == *receipt)
+    }
+}
+
+/// A record that must be delivered again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// For its queue.
+    pub receipt: Receipt,
+    /// Why it must come again.
+    pub cause: Cause,
+}
+
+impl Failure {
+    /// The failure of a record that nobody can handle as it is.
+    #[must_use]
+    pub const fn lasting(receipt: Receipt) -> Self {
+        Self { receipt, cause: Cause::Lasting }
+    }
+}
+
+/// Why a record must be delivered again (rule 47).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Its handler gave it back, and told the queue when it comes again.
+    Returned,
+    /// Store or queue did not answer in time, or others were in the way. It may pass by itself.
+    Passing,
+    /// The message, the program or the deployment is wrong. It stays until somebody mends it.
+    Lasting,
+}
+
+/// An error of which the cause is known.
+pub trait HasCause {
+    /// Whether it may pass by itself.
+    fn may_pass(&self) -> bool;
+}
 
 /// Handles the records of a batch concurrently. A record is reported as failed if its body is no message, or if its
 /// handling fails or panics. Its neighbours are unaffected. The work on a record runs in the span that `span` makes
@@ -37,7 +79,7 @@ pub async fn each<M, Handle, Handling, Error>(
 where
     Handle: Fn(Record<M>) -> Handling,
     Handling: Future<Output = Result<Handled, Error>>,
-    Error: fmt::Display,
+    Error: fmt::Display + HasCause,
 {
     let (span, handle) = (&span, &handle);
     let handling = batch.into_iter().map(|delivery| async move {
@@ -47,31 +89,31 @@ where
             Err(undecodable) => {
                 let message_id = &*receipt.message_id;
                 tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{undecodable}");
-                return Some(receipt);
+                return Some(Failure::lasting(receipt));
             }
         };
         let redelivered = receive_count > 1;
         let record = Record { message, receipt: receipt.clone(), redelivered, receive_count, parent };
         let span = span(&record);
-        let is_done = async {
+        let cause = async {
             let handling = AssertUnwindSafe(async { handle(record).await }).catch_unwind();
-            is_done(handling.await, &receipt, receive_count)
+            cause(handling.await, &receipt, receive_count)
         };
-        let is_done = is_done.instrument(span).await;
-        (!is_done).then_some(receipt)
+        let cause = cause.instrument(span).await;
+        cause.map(|cause| Failure { receipt, cause })
     });
     Failures(join_all(handling).await.into_iter().flatten().collect())
 }
 
-/// Whether a record need not be delivered again. Logs the reason if it must be.
-fn is_done<Error: fmt::Display>(
+/// Why a record must be delivered again; `None` if it need not be. Logs an error and a panic.
+fn cause<Error: fmt::Display + HasCause>(
     ended: std::thread::Result<Result<Handled, Error>>,
     Receipt { message_id, .. }: &Receipt,
     receive_count: u32,
-) -> bool {
+) -> Option<Cause> {
     match ended {
-        Ok(Ok(Handled::Done)) => return true,
-        Ok(Ok(Handled::Later)) => {}
+        Ok(Ok(Handled::Done)) => None,
+        Ok(Ok(Handled::Later)) => Some(Cause::Returned),
         Ok(Err(error)) => {
             trace::failed(&error);
             tracing::warn!(
@@ -80,6 +122,7 @@ fn is_done<Error: fmt::Display>(
                 receive_count,
                 "record not done: {error}"
             );
+            Some(if error.may_pass() { Cause::Passing } else { Cause::Lasting })
         }
         Err(_) => {
             trace::failed(&"the handler panicked");
@@ -89,15 +132,21 @@ fn is_done<Error: fmt::Display>(
                 receive_count,
                 "the handler panicked on this record"
             );
+            Some(Cause::Lasting)
         }
     }
-    false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::message::Undecodable;
+
+    impl HasCause for &str {
+        fn may_pass(&self) -> bool {
+            self.starts_with("not now")
+        }
+    }
 
     fn delivery(name: &str, body: Result<u32, Undecodable>) -> Delivery<u32> {
         Delivery {
@@ -109,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_failed_and_the_returned_records_of_a_batch_are_delivered_again() {
+    fn rule_47_only_the_failed_and_the_returned_records_of_a_batch_are_delivered_again_each_with_its_cause() {
         let poison = Undecodable { problem: "poison".into() };
         let batch = vec![
             delivery("a", Ok(1)),
@@ -117,6 +166,7 @@ mod tests {
             delivery("c", Ok(2)),
             delivery("d", Ok(3)),
             delivery("e", Ok(4)),
+            delivery("f", Ok(5)),
         ];
         let handling = each(
             batch,
@@ -126,13 +176,15 @@ mod tests {
                 match record.message {
                     1 => Ok(Handled::Later),
                     2 => Err("this record fails"),
+                    5 => Err("not now"),
                     _ => Ok(Handled::Done),
                 }
             },
         );
         let Failures(failed) = handling.now_or_never().unwrap();
-        let names: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
-        assert_eq!(names, ["a", "b", "c", "d"]);
+        let causes: Vec<_> = failed.iter().map(|failure| (&*failure.receipt.message_id, failure.cause)).collect();
+        let (returned, passing, lasting) = (Cause::Returned, Cause::Passing, Cause::Lasting);
+        assert_eq!(causes, [("a", returned), ("b", lasting), ("c", lasting), ("d", lasting), ("f", passing)]);
     }
 
     #[test]

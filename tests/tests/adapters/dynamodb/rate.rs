@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use agent::{Agent, Answer, Call, Policy, Rate, Service};
 use aws::dynamo::Dynamo;
-use domain::batch::Failures;
 use domain::json::Json;
 use domain::message::Request;
 use domain::ports::{Queues, Source};
@@ -90,7 +89,7 @@ async fn handle_one_batch<F: Fn() -> Carrier + Send + Sync>(ports: &Ports, agent
     let queue = ports.memory.requests(AGENT);
     let Some(batch) = queue.receive(BATCH).now_or_never() else { return };
     let receipts = samples::receipts(&batch);
-    let Failures(later) = agent::handle(ports, agent, batch).await;
-    let over = receipts.into_iter().filter(|receipt| !later.contains(receipt)).collect();
+    let later = agent::handle(ports, agent, batch).await;
+    let over = receipts.into_iter().filter(|receipt| !later.has(receipt)).collect();
     queue.delete(over).await.unwrap();
 }

@@ -4,7 +4,8 @@ use std::future::pending;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use domain::batch::Failures;
+use aws::lambda::{self, Payload};
+use domain::batch::{Failure, Failures};
 use domain::message::Delivery;
 use rustix::process::{Pid, Signal, kill_process};
 use tests::runtime_api::RuntimeApi;
@@ -75,7 +76,7 @@ async fn this_is_the_function() {
     if std::env::var_os(IS_FUNCTION).is_none() {
         return;
     }
-    aws::lambda::queue(handle).await.unwrap();
+    serve(handle).await;
 }
 
 /// In a process of its own, this test is a function that makes traces.
@@ -86,14 +87,21 @@ async fn this_is_the_traced_function() {
         return;
     }
     aws::telemetry::start("scheduler");
-    aws::lambda::queue(super::traces::handle).await.unwrap();
+    serve(super::traces::handle).await;
+}
+
+/// Runs a function whose failed records stay hidden for as long as its queue says.
+async fn serve<Handling: Future<Output = Failures>>(handle: impl Fn(Vec<Delivery<u32>>) -> Handling) {
+    let handle = &handle;
+    let invoke = async |payload: Payload, invocation| lambda::batch(&payload, &invocation, None, handle).await;
+    lambda::serve(invoke).await.unwrap();
 }
 
 /// Handles one record as its number says.
 async fn handle(batch: Vec<Delivery<u32>>) -> Failures {
     let [delivery] = batch.as_slice() else { panic!("each record comes by itself") };
     match delivery.body {
-        Err(_) => Failures(vec![delivery.receipt.clone()]),
+        Err(_) => Failures(vec![Failure::lasting(delivery.receipt.clone())]),
         Ok(2) => panic!("this panic is part of the test"),
         Ok(4) => pending().await,
         Ok(5) => {

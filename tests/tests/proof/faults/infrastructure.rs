@@ -307,7 +307,7 @@ fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_dead_letter_th
     let orders = [1, 2].map(|n| world.post(n));
     let instance = world.instance("any");
     let failed = |failures: Option<domain::batch::Failures>| {
-        let names: Vec<_> = failures.unwrap().0.into_iter().map(|receipt| receipt.message_id).collect();
+        let names: Vec<_> = failures.unwrap().0.into_iter().map(|failure| failure.receipt.message_id).collect();
         assert_eq!(names, ["corrupt".into()]);
     };
     let mut batch = now(world.memory.submissions().receive(BATCH_MAX));

@@ -103,7 +103,7 @@ fn poisoned<M>(good: Vec<Delivery<M>>) -> Vec<Delivery<M>> {
 }
 
 fn names(Failures(failed): Failures) -> Vec<String> {
-    failed.iter().map(|receipt| receipt.message_id.to_string()).collect()
+    failed.iter().map(|failure| failure.receipt.message_id.to_string()).collect()
 }
 
 #[test]

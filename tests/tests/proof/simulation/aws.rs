@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tests::simulation::aws::{FAULTS, ORDERS, run};
+use tests::simulation::aws::{FAULTS, ORDERS, run, run_through_outage};
 
 /// The worlds in the reduced run: the rare faults occur in two of them. A command runs all worlds.
 const SEEDS: [u64; 11] = [74, 973, 974, 986, 991, 1_005, 1_011, 1_019, 1_031, 1_034, 1_046];
@@ -19,6 +19,16 @@ fn some_worlds_of_aws_lose_no_order_and_write_over_no_version() {
     assert_eq!(violations, Vec::<String>::new(), "see them with: simulate --on aws --seed N");
     missing.retain(|_, times| *times == 0);
     assert!(missing.is_empty(), "they never happened: {missing:?}");
+}
+
+#[test]
+fn f72_an_outage_of_dynamodb_of_two_hours_ends_without_a_dead_letter() {
+    const OUTAGE_MS: u64 = 2 * 3_600_000;
+    let outcome = run_through_outage(0, 1, OUTAGE_MS);
+    let violations: Vec<_> = outcome.violations.iter().map(|(_, words)| words).collect();
+    assert!(violations.is_empty(), "{violations:?}");
+    assert_eq!(outcome.counts.of("dead letter"), 0);
+    assert!(outcome.counts.of("store down") > 1_000, "an order was under way");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn every_message_is_sent_by_somebody_and_received_by_somebody_of_ours_or_outside
         let is_dead = channel.ends_with("DeadLetters");
         for message in content["messages"].as_object().unwrap().keys() {
             let message = format!("#/channels/{channel}/messages/{message}");
-            // SQS itself moves dead letters.
+            // Dead letters are copies that SQS or a function makes.
             assert_eq!(pairs.contains(&("send".to_owned(), message.clone())), !is_dead, "sending of {message}");
             assert_eq!(pairs.contains(&("receive".to_owned(), message.clone())), !is_outside, "receiving of {message}");
         }

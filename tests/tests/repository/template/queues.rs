@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::cloudformation::{Resource, Template};
 
 const QUEUE: &str = "AWS::SQS::Queue";
-const WHOSE: [(&str, u64); 3] = [("Submission", 10), ("Scheduler", 10), ("Agents", 1_000)];
+const WHOSE: [(&str, u64); 3] = [("Submission", 1_000), ("Scheduler", 1_000), ("Agents", 1_000)];
 /// Earlier versions had queues for each agent. Their dead letters are those of the agents.
 const EARLIER: [&str; 3] = ["Inventory", "Payment", "Shipping"];
 

@@ -28,7 +28,7 @@ impl Instance<'_> {
     /// Handles a batch and returns the ids of the messages that are to be delivered again.
     pub(crate) fn handle(&self, batch: Vec<Delivery<Request>>) -> Vec<String> {
         let Failures(failed) = drive(handle(self.world, &self.agent, batch));
-        failed.iter().map(|receipt| receipt.message_id.to_string()).collect()
+        failed.iter().map(|failure| failure.receipt.message_id.to_string()).collect()
     }
 
     /// Handles one request in its first delivery; whether it is to be delivered again.

@@ -315,8 +315,7 @@ fn f57_a_corrupt_body_fails_alone() {
     let world = World::new([Act::Answer(done()), Act::Answer(done())]);
     assert_eq!(world.handle(vec![delivery("a", request()), corrupt, delivery("c", request())]), ["b"]);
     assert_eq!(world.replies().len(), 2);
-    // All its deliveries, as many as for a parked message, are over before the queue deletes it.
-    assert_eq!(world.returned(), [("payment".to_owned(), 1_000)]);
+    assert!(world.returned().is_empty(), "the queue decides when it comes again");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub enum Function {
 }
 
 /// The configuration of one function.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The access to AWS.
     pub access: Access,
@@ -114,6 +114,8 @@ pub struct QueueUrls {
     /// Requests to an agent with queues of its own, by agent. For the agents function they are its sources whose requests
     /// may name no agent, since an earlier scheduler sent them.
     pub agents: BTreeMap<Arc<str>, QueuePair>,
+    /// Where this function puts the messages that it gives up. `None`: it leaves them to their queue.
+    pub dead_letters: Option<Arc<str>>,
 }
 
 /// The services that the agents call, beside the agents' settings.
@@ -262,7 +264,8 @@ impl QueueUrls {
         let mut queue = |name| reader.queue(name);
         let shared =
             has_shared.then(|| QueuePair { normal: queue("AGENTS_QUEUE_URL"), high: queue("AGENTS_HIGH_QUEUE_URL") });
-        Self { submission, scheduler, shared, agents }
+        let dead_letters = reader.url("DEAD_LETTER_QUEUE_URL");
+        Self { submission, scheduler, shared, agents, dead_letters }
     }
 
     /// The URL of the queue whose URL ends so, with account and name. All queues of a function are in one region.

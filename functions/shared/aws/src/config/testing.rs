@@ -15,5 +15,6 @@ pub(crate) fn queue_urls() -> QueueUrls {
         scheduler: queue_pair("scheduler"),
         shared: Some(queue_pair("agents")),
         agents: BTreeMap::from([("payment".into(), queue_pair("payment"))]),
+        dead_letters: Some("http://127.0.0.1:1/1/dead".into()),
     }
 }

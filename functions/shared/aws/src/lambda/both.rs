@@ -13,6 +13,8 @@ use super::invocation::Invocation;
 use super::payload::read;
 use super::runtime::serve;
 use super::{http_api, queue, record};
+use crate::ports::Ports;
+use crate::queues::Sqs;
 
 /// The member that a batch has and a request has not.
 #[derive(Debug, Deserialize)]
@@ -35,6 +37,7 @@ enum Answer {
 /// # Errors
 /// Fails if the platform cannot be reached.
 pub async fn queue_and_http_api<M, OfBatch, Batching, OfRequest, Requesting>(
+    ports: &Ports,
     of_batch: OfBatch,
     of_request: OfRequest,
 ) -> Result<(), Error>
@@ -46,12 +49,13 @@ where
     Requesting: Future<Output = Response<Bytes>>,
 {
     let (of_batch, of_request) = (&of_batch, &of_request);
-    serve(move |payload, invocation| async move { answer(&payload, &invocation, of_batch, of_request).await }).await
+    serve(move |payload, invocation| async move { answer(&payload, &invocation, Some(ports.sqs()), of_batch, of_request).await }).await
 }
 
 async fn answer<M, OfBatch, Batching, OfRequest, Requesting>(
     payload: &RawValue,
     invocation: &Invocation,
+    source: Option<&Sqs>,
     of_batch: &OfBatch,
     of_request: &OfRequest,
 ) -> Result<Answer, Error>
@@ -64,24 +68,27 @@ where
 {
     let shape: Shape<'_> = read(payload, "a batch of an SQS queue or a request of an HTTP API")?;
     match shape.records {
-        Some(_) => queue::batch(payload, invocation, of_batch).await.map(Answer::Batch),
+        Some(_) => queue::batch_of(payload, invocation, source, of_batch).await.map(Answer::Batch),
         None => http_api::answer(payload, invocation, of_request).await.map(Answer::Request),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::batch::Failure;
     use serde_json::{Value, json};
 
     use super::*;
 
     async fn answered(event: &Value) -> Result<Value, Error> {
         let payload = serde_json::value::to_raw_value(event).unwrap();
-        let fails = async |batch: Vec<Delivery<u32>>| Failures(batch.into_iter().map(|one| one.receipt).collect());
+        let fails = async |batch: Vec<Delivery<u32>>| {
+            Failures(batch.into_iter().map(|one| Failure::lasting(one.receipt)).collect())
+        };
         let echo = async |caller: http_api::Identity, request: Request<Bytes>| {
             Response::new(Bytes::from(format!("{} {} {}", caller.name, request.method(), request.uri())))
         };
-        let answer = answer(&payload, &Invocation::for_test(60_000), &fails, &echo).await;
+        let answer = answer(&payload, &Invocation::for_test(60_000), None, &fails, &echo).await;
         answer.map(|answer| serde_json::to_value(answer).unwrap())
     }
 

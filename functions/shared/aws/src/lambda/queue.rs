@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use domain::batch::Failures;
+use domain::batch::{Cause, Failures};
 use domain::message::Delivery;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -17,24 +17,27 @@ use super::payload::read;
 use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
 use crate::environment::within;
+use crate::ports::Ports;
+use crate::queues::Sqs;
 use crate::scope::Company;
 
 /// Runs a function behind a queue. It passes each record of a batch to `handle` as a separate delivery, all at the same
-/// time. It then reports the failed records to the platform, which delivers them again. A record fails in three cases:
+/// time. It then reports the failed records to the platform, which delivers them again (rule 47). A record fails in three
+/// cases:
 /// - `handle` reports it;
 /// - its handling panics;
 /// - its handling is not done shortly before the invocation's deadline.
 ///
 /// # Errors
 /// Fails if the platform cannot be reached.
-pub async fn queue<M, Handle, Handling>(handle: Handle) -> Result<(), Error>
+pub async fn queue<M, Handle, Handling>(ports: &Ports, handle: Handle) -> Result<(), Error>
 where
     M: DeserializeOwned,
     Handle: Fn(Vec<Delivery<M>>) -> Handling,
     Handling: Future<Output = Failures>,
 {
     let handle = &handle;
-    serve(move |payload, invocation| async move { batch(&payload, &invocation, handle).await }).await
+    serve(move |payload, invocation| async move { batch(&payload, &invocation, Some(ports), handle).await }).await
 }
 
 /// Runs a function behind a queue as [`queue`] does, and passes the sender of each record too (rule 45): the unique id
@@ -42,19 +45,22 @@ where
 ///
 /// # Errors
 /// Fails if the platform cannot be reached.
-pub async fn queue_with_senders<M, Handle, Handling>(handle: Handle) -> Result<(), Error>
+pub async fn queue_with_senders<M, Handle, Handling>(ports: &Ports, handle: Handle) -> Result<(), Error>
 where
     M: DeserializeOwned,
     Handle: Fn(Arc<str>, Vec<Delivery<M>>) -> Handling,
     Handling: Future<Output = Failures>,
 {
     let handle = &handle;
-    serve(move |payload, invocation| async move { batch_with_senders(&payload, &invocation, handle).await }).await
+    let source = Some(ports.sqs());
+    serve(move |payload, invocation| async move { batch_with_senders(&payload, &invocation, source, handle).await })
+        .await
 }
 
 async fn batch_with_senders<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
+    source: Option<&Sqs>,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -63,16 +69,32 @@ where
     Handling: Future<Output = Failures>,
 {
     let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
-    Ok(each(&event.records, invocation, |record| handle(record.sender().into(), vec![record.delivery()])).await)
+    Ok(each(&event.records, invocation, source, |record| handle(record.sender().into(), vec![record.delivery()])).await)
 }
 
-/// One invocation of [`queue`]: the answer to this event.
+/// One invocation of [`queue`]: the answer to this event. Without ports, a failed record stays hidden for as long as its
+/// queue says.
 ///
 /// # Errors
 /// Fails if the event is no batch of a queue. The platform then delivers the whole event again.
 pub async fn batch<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
+    ports: Option<&Ports>,
+    handle: &Handle,
+) -> Result<Answer, Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    batch_of(payload, invocation, ports.map(Ports::sqs), handle).await
+}
+
+pub(super) async fn batch_of<M, Handle, Handling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    source: Option<&Sqs>,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -81,13 +103,15 @@ where
     Handling: Future<Output = Failures>,
 {
     let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
-    Ok(each(&event.records, invocation, |record| handle(vec![record.delivery()])).await)
+    Ok(each(&event.records, invocation, source, |record| handle(vec![record.delivery()])).await)
 }
 
-/// Handles the records of a batch at the same time, each in its own context.
+/// Handles the records of a batch at the same time, each in its own context. Tells their source when the failed ones come
+/// again, if it is given.
 pub(super) async fn each<'a, Handle, Handling>(
     records: &'a [SqsRecord<'a>],
     invocation: &Invocation,
+    source: Option<&Sqs>,
     handle: Handle,
 ) -> Answer
 where
@@ -98,21 +122,27 @@ where
     let handling = records.iter().map(|record| {
         let scope = invocation.scope(record.trace_header(), company.clone());
         let span = tracing::info_span!("record", message_id = &*record.message_id);
-        let work = AssertUnwindSafe(scope.run(async move { handle(record).await })).catch_unwind();
-        let is_done = async {
+        let work = AssertUnwindSafe(scope.clone().run(async move { handle(record).await })).catch_unwind();
+        let cause = async {
             match within(invocation.left_ms(), work).await {
-                Some(Ok(Failures(failed))) => failed.is_empty(),
+                Some(Ok(Failures(failed))) => failed.first().map(|failure| failure.cause),
                 Some(Err(_)) => {
                     tracing::error!("the handler panicked on this record");
-                    false
+                    Some(Cause::Lasting)
                 }
                 None => {
                     tracing::warn!("not done before the invocation's deadline");
-                    false
+                    Some(Cause::Passing)
                 }
             }
         };
-        async move { (!is_done.await).then(|| record.message_id.to_string()) }.instrument(span)
+        let comes_again = async move {
+            let (cause, Some(source)) = (cause.await?, source) else { return Some(()) };
+            let redelivery = scope.run(source.redeliver(record.failed(cause)));
+            // Without an answer of SQS it comes again as its queue says.
+            within(invocation.rest_ms(), redelivery).await.unwrap_or(true).then_some(())
+        };
+        async move { comes_again.await.map(|()| record.message_id.to_string()) }.instrument(span)
     });
     let answer = Answer::failed(join_all(handling).await.into_iter().flatten());
     tracing::debug!(records = records.len(), failed = answer.len(), "batch");
@@ -123,11 +153,14 @@ where
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+    use domain::batch::Failure;
     use domain::message::SchedulerMessage;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::config::testing::queue_urls;
     use crate::scope::Scope;
+    use crate::testing::{FakeAws, random};
 
     fn record(name: &str, body: &str, attributes: &Value) -> Value {
         json!({
@@ -148,7 +181,7 @@ mod tests {
 
     /// The result for a delivery that the handler does not know: the delivery fails.
     fn failed(delivery: &Delivery<u32>) -> Failures {
-        Failures(vec![delivery.receipt.clone()])
+        Failures(vec![Failure::lasting(delivery.receipt.clone())])
     }
 
     async fn answer<Handle, Handling>(payload: &RawValue, left_ms: u64, handle: Handle) -> Vec<String>
@@ -160,7 +193,7 @@ mod tests {
             assert_eq!(batch.len(), 1, "each record comes by itself");
             handle(batch.remove(0))
         };
-        let answer = batch(payload, &Invocation::for_test(left_ms), &handle).await.unwrap();
+        let answer = batch(payload, &Invocation::for_test(left_ms), None, &handle).await.unwrap();
         answer.message_ids().into_iter().map(str::to_owned).collect()
     }
 
@@ -183,6 +216,40 @@ mod tests {
             Ok(_) | Err(_) => std::future::pending().await,
         });
         assert_eq!(again.await, ["2"]);
+    }
+
+    #[tokio::test]
+    async fn rule_47_each_failed_record_of_a_batch_is_told_to_its_queue_by_its_cause() {
+        let fake = FakeAws::that_takes_everything().await;
+        let sqs = Sqs::new(fake.clients().sqs, queue_urls(), random());
+        let often = json!({"ApproximateReceiveCount": "60"});
+        let records = ["1", "2", "3", "4", "{nonsense"].map(|body| record(body, body, &often));
+        let handle = async |batch: Vec<Delivery<u32>>| {
+            let delivery = &batch[0];
+            let failed = |cause| Failures(vec![Failure { receipt: delivery.receipt.clone(), cause }]);
+            match delivery.body {
+                Ok(1) => Failures::default(),
+                Ok(2) => failed(Cause::Passing),
+                Ok(3) => panic!("this panic is part of the test"),
+                Ok(_) => std::future::pending().await,
+                Err(_) => failed(Cause::Lasting),
+            }
+        };
+        let answer = batch_of(&event(&records), &Invocation::for_test(800), Some(&sqs), &handle).await.unwrap();
+        assert_eq!(answer.message_ids(), ["2", "4"], "the two others are given up");
+        let requests = fake.requests();
+        let of = |operation: &str| {
+            let of_it = requests.iter().filter(|(name, _)| name == operation);
+            of_it.map(|(_, body)| body.clone()).collect::<Vec<_>>()
+        };
+        let mut hidden: Vec<_> = of("ChangeMessageVisibility").iter().map(|body| body["ReceiptHandle"].clone()).collect();
+        hidden.sort_by_key(Value::to_string);
+        assert_eq!(hidden, ["handle-2", "handle-4"]);
+        let sent = of("SendMessageBatch");
+        let mut given_up: Vec<_> = sent.iter().flat_map(|body| body["Entries"].as_array().unwrap()).collect();
+        given_up.sort_by_key(|entry| entry["MessageBody"].to_string());
+        let bodies: Vec<_> = given_up.iter().map(|entry| &entry["MessageBody"]).collect();
+        assert_eq!(bodies, ["3", "{nonsense"]);
     }
 
     #[tokio::test]
@@ -253,7 +320,7 @@ mod tests {
             assert_eq!(*sender, *expected[*batch[0].body.as_ref().unwrap() as usize - 1]);
             Failures::default()
         };
-        let answer = batch_with_senders(&payload, &Invocation::for_test(60_000), &handle).await.unwrap();
+        let answer = batch_with_senders(&payload, &Invocation::for_test(60_000), None, &handle).await.unwrap();
         assert_eq!(answer.len(), 0);
     }
 
@@ -261,7 +328,7 @@ mod tests {
     async fn an_event_that_is_no_batch_fails_the_invocation() {
         let payload = serde_json::value::to_raw_value(&json!({"detail": {}})).unwrap();
         let handle = async |_: Vec<Delivery<SchedulerMessage>>| Failures::default();
-        let error = batch(&payload, &Invocation::for_test(60_000), &handle).await.unwrap_err();
+        let error = batch(&payload, &Invocation::for_test(60_000), None, &handle).await.unwrap_err();
         assert!(
             error.to_string().contains("the event is not a batch of an SQS queue: missing field `Records`"),
             "{error}"

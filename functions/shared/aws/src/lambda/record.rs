@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use domain::batch::Cause;
 use domain::message::{Delivery, Receipt, Undecodable, decode};
 use domain::time::Timestamp;
 use domain::trace::TraceParent;
@@ -10,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::now;
-use crate::queues::handle_from;
+use crate::queues::{FailedRecord, handle_from};
 
 /// The name of a queue's event in errors.
 pub(super) const SQS_EVENT: &str = "a batch of an SQS queue";
@@ -90,7 +91,17 @@ struct Failed {
 impl SqsRecord<'_> {
     /// The message, decoded separately: a bad body fails only this record.
     pub(super) fn delivery<M: DeserializeOwned>(&self) -> Delivery<M> {
-        self.with(handle_from(&self.queue_arn, &self.receipt_handle), decode(self.body.as_bytes()))
+        self.with(self.handle(), decode(self.body.as_bytes()))
+    }
+
+    /// The message after its handler could not handle it.
+    pub(super) fn failed(&self, cause: Cause) -> FailedRecord<'_> {
+        let receipt = Receipt { message_id: self.message_id.as_ref().into(), handle: self.handle() };
+        FailedRecord { receipt, receive_count: self.receive_count(), body: &self.body, cause }
+    }
+
+    fn handle(&self) -> Arc<str> {
+        handle_from(&self.queue_arn, &self.receipt_handle)
     }
 
     /// A delivery of a value made from the message, on a queue where no handler changes a visibility timeout.

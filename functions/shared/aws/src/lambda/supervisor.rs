@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::batch::Failures;
+use domain::batch::{Failure, Failures};
 use domain::limits::BATCH_MAX;
 use domain::message::{Delivery, Request, decode};
 use domain::ports::{DeadLetter, SourceQueue};
@@ -120,7 +120,7 @@ where
             Some(dead_letter) => Either::Left(dead_letters(vec![dead_letter])),
             None => Either::Right(unknown(record)),
         };
-        return Ok(Some(each(&event.records, invocation, settle).await));
+        return Ok(Some(each(&event.records, invocation, None, settle).await));
     }
     // A run handles many orders at once, so its messages can share requests.
     let scope = invocation.scope(None, Company::of(BATCH_MAX));
@@ -152,7 +152,7 @@ fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>)
 /// A dead letter of an unknown queue stays in its queue until an operator corrects the configuration.
 async fn unknown(record: &SqsRecord<'_>) -> Failures {
     tracing::error!(queue = &*record.queue_arn, "DEAD_LETTER_QUEUES does not name this queue: its letter stays there");
-    Failures(vec![record.delivery_of(()).receipt])
+    Failures(vec![Failure::lasting(record.delivery_of(()).receipt)])
 }
 
 #[cfg(test)]

@@ -41,6 +41,11 @@ impl Message {
         Ok(Self { body: sendable(serde_json::to_string(content)?), ..Self::default() })
     }
 
+    /// A message with the body of another.
+    pub(crate) fn copy_of(body: &str) -> Self {
+        Self { body: body.to_owned(), ..Self::default() }
+    }
+
     /// Sets the delivery delay, in seconds.
     pub(crate) fn delayed(self, delay_s: u64) -> Self {
         // A message without its own delay has its queue's delay. A FIFO queue allows no other delay.

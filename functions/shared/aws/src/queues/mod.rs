@@ -2,6 +2,7 @@
 
 mod carrier;
 mod handle;
+mod redelivery;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,8 @@ use crate::scope::Scope;
 use crate::sdk_error::port_error;
 pub(crate) use carrier::{Message, SqsCarrier};
 pub(crate) use handle::handle_from;
+pub(crate) use redelivery::FailedRecord;
+pub use redelivery::LASTING_RECEIVES_MAX;
 
 const SUBMIT: &str = "queues.submit";
 const TO_SCHEDULER: &str = "queues.to_scheduler";
@@ -38,12 +41,13 @@ pub struct Sqs {
     client: Client,
     sender: Batcher<SqsCarrier>,
     urls: QueueUrls,
+    random: Arc<Random>,
 }
 
 impl Sqs {
     pub(crate) fn new(client: Client, urls: QueueUrls, random: Arc<Random>) -> Self {
-        let sender = Batcher::new(SqsCarrier::new(client.clone()), random);
-        Self { client, sender, urls }
+        let sender = Batcher::new(SqsCarrier::new(client.clone()), random.clone());
+        Self { client, sender, urls, random }
     }
 
     /// The sender to any queue. It batches messages to the same queue.
@@ -64,6 +68,16 @@ impl Sqs {
             .traced(Scope::current().trace_header)
             .from(trace::current());
         self.sender.send(url, message).await.map_err(|error| PortError { operation, ..error })
+    }
+
+    /// Hides a delivered message for another time.
+    async fn hide(&self, operation: &'static str, receipt: &Receipt, hidden_ms: u64) -> Result<(), PortError> {
+        let (queue, handle) = handle::parse(&receipt.handle)
+            .ok_or_else(|| PortError::refused(operation, "the receipt is not one of an SQS queue"))?;
+        let hidden_s = i32::try_from(seconds(hidden_ms, HIDDEN_S_MAX)).unwrap_or(i32::MAX);
+        let change = self.client.change_message_visibility().queue_url(self.urls.url_of(queue));
+        let changed = change.receipt_handle(handle).visibility_timeout(hidden_s).send().await;
+        changed.map(|_| ()).map_err(|error| port_error(operation, &error))
     }
 }
 
@@ -97,12 +111,7 @@ impl Queues for Sqs {
     }
 
     async fn return_to_agent(&self, _: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        let (queue, handle) = handle::parse(&receipt.handle)
-            .ok_or_else(|| PortError::refused(RETURN_TO_AGENT, "the receipt is not one of an SQS queue"))?;
-        let hidden_s = i32::try_from(seconds(delay_ms, HIDDEN_S_MAX)).unwrap_or(i32::MAX);
-        let change = self.client.change_message_visibility().queue_url(self.urls.url_of(queue));
-        let changed = change.receipt_handle(handle).visibility_timeout(hidden_s).send().await;
-        changed.map(|_| ()).map_err(|error| port_error(RETURN_TO_AGENT, &error))
+        self.hide(RETURN_TO_AGENT, receipt, delay_ms).await
     }
 }
 

@@ -1,6 +1,7 @@
 use std::pin::pin;
 use std::task::Poll;
 
+use domain::batch::Cause;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
@@ -265,4 +266,67 @@ async fn a_character_that_sqs_does_not_take_is_sent_as_its_escape() {
     let (_, body) = only(&fake);
     let sent: Value = serde_json::from_str(body["Entries"][0]["MessageBody"].as_str().unwrap()).unwrap();
     assert_eq!(sent["Order"]["Name"], "\u{FFFF}\u{FFFE}\u{1F600}");
+}
+
+const BODY: &str = "{\"Wake\": {\"OrderID\": 7}}";
+
+fn failed(cause: Cause, receive_count: u32) -> FailedRecord<'static> {
+    let handle = handle_from("arn:aws:sqs:eu-central-1:1:scheduler", "h");
+    FailedRecord { receipt: receipt(handle), receive_count, body: BODY, cause }
+}
+
+/// The seconds for which the only request hides the record.
+fn hidden_s(fake: &FakeAws) -> u64 {
+    let (operation, body) = only(fake);
+    assert_eq!((&*operation, &body["ReceiptHandle"]), ("ChangeMessageVisibility", &json!("h")));
+    assert_eq!(body["QueueUrl"], json!("http://127.0.0.1:1/1/scheduler"));
+    body["VisibilityTimeout"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn rule_47_a_passing_failure_comes_again_after_a_back_off_and_is_never_given_up() {
+    for (receive_count, longest_s) in [(1, 1), (2, 3), (3, 7), (7, 127), (50, 127), (999, 127)] {
+        let fake = FakeAws::that_takes_everything().await;
+        assert!(sqs(&fake).redeliver(failed(Cause::Passing, receive_count)).await);
+        assert!(hidden_s(&fake) <= longest_s, "delivery {receive_count}");
+    }
+}
+
+#[tokio::test]
+async fn rule_47_a_lasting_failure_is_a_dead_letter_after_fifty_deliveries() {
+    let fake = FakeAws::that_takes_everything().await;
+    assert!(sqs(&fake).redeliver(failed(Cause::Lasting, 49)).await);
+    assert!(hidden_s(&fake) <= 127);
+
+    let fake = FakeAws::that_takes_everything().await;
+    assert!(!sqs(&fake).redeliver(failed(Cause::Lasting, 50)).await, "its message may be deleted");
+    let (operation, body) = only(&fake);
+    assert_eq!((&*operation, &body["QueueUrl"]), ("SendMessageBatch", &json!("http://127.0.0.1:1/1/dead")));
+    assert_eq!(body["Entries"][0]["MessageBody"], BODY);
+}
+
+#[tokio::test]
+async fn rule_47_what_no_dead_letter_queue_took_comes_again() {
+    let refused = (400, json!({"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "no"}));
+    let answer = move |operation: &str, body: &Value| match operation {
+        "SendMessageBatch" => refused.clone(),
+        _ => (200, all_taken(body)),
+    };
+    let fake = FakeAws::start(answer).await;
+    assert!(sqs(&fake).redeliver(failed(Cause::Lasting, 60)).await);
+    let operations: Vec<String> = fake.requests().into_iter().map(|(operation, _)| operation).collect();
+    assert_eq!(operations, ["SendMessageBatch", "ChangeMessageVisibility"]);
+
+    let fake = FakeAws::that_takes_everything().await;
+    let urls = QueueUrls { dead_letters: None, ..queue_urls() };
+    let without = Sqs::new(fake.clients().sqs, urls, random());
+    assert!(without.redeliver(failed(Cause::Lasting, 60)).await, "the variables of an earlier stack name no such queue");
+    hidden_s(&fake);
+}
+
+#[tokio::test]
+async fn rule_47_a_record_that_was_given_back_keeps_the_time_that_its_handler_chose() {
+    let fake = FakeAws::that_takes_everything().await;
+    assert!(sqs(&fake).redeliver(failed(Cause::Returned, 700)).await);
+    assert!(fake.requests().is_empty());
 }

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use crate::batch::HasCause;
+
 /// A port could not do its work, or the result is not known.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}: {kind}")]
@@ -24,6 +26,12 @@ pub enum PortErrorKind {
     /// No retry helps; the deployment has to be fixed.
     #[error("refused")]
     Refused,
+}
+
+impl HasCause for PortError {
+    fn may_pass(&self) -> bool {
+        self.kind == PortErrorKind::Unavailable
+    }
 }
 
 impl PortError {
