@@ -77,7 +77,8 @@ pub fn run_through_outage(seed: u64, orders: usize, outage_ms: u64) -> Outcome {
     let mut setup = Setup::draw(&mut rng, orders);
     (setup.visibility_ms, setup.receives_max) = (VISIBILITY_MS, RECEIVES_MAX);
     (setup.instances, setup.supervisors) = (1, 1);
-    let from_ms = rng.between(100, 5_000);
+    setup.posts_within_ms = 1_000;
+    let from_ms = rng.between(2_000, 3_000);
     run_as(seed, Setup { tick_ms: 600_000, ..setup }, rng, false, |_, _| Plan::of_outage(from_ms, from_ms + outage_ms))
 }
 

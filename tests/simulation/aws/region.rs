@@ -224,6 +224,7 @@ impl Region {
         let now_ms = self.outside.lock().clock.now_ms();
         self.sent.notify_waiters();
         if queue(name).is_some_and(|queue| self.sqs.hide(queue, handle, hidden_ms, now_ms)) {
+            self.outside.lock().counts.add("message hidden");
             return (200, json!({}));
         }
         self.outside.lock().counts.add("invalid receipt");
