@@ -8,6 +8,7 @@ use aws::lambda::{self, Payload};
 use domain::batch::{Failure, Failures};
 use domain::message::Delivery;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
 use tests::runtime_api::RuntimeApi;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -91,7 +92,9 @@ async fn this_is_the_traced_function() {
 }
 
 /// Runs a function whose failed records stay hidden for as long as its queue says.
-async fn serve<Handling: Future<Output = Failures>>(handle: impl Fn(Vec<Delivery<u32>>) -> Handling) {
+async fn serve<M: DeserializeOwned, Handling: Future<Output = Failures>>(
+    handle: impl Fn(Vec<Delivery<M>>) -> Handling,
+) {
     let handle = &handle;
     let invoke = async |payload: Payload, invocation| lambda::batch(&payload, &invocation, None, handle).await;
     lambda::serve(invoke).await.unwrap();

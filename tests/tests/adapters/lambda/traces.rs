@@ -316,6 +316,6 @@ pub(crate) async fn handle(batch: Vec<Delivery<domain::message::SchedulerMessage
     let span = |record: &domain::batch::Record<domain::message::SchedulerMessage>| {
         domain::trace::handled("scheduler", record.message.order_id(), record)
     };
-    let done = async |_| Ok::<_, std::convert::Infallible>(domain::batch::Handled::Done);
+    let done = async |_| Ok::<_, domain::ports::PortError>(domain::batch::Handled::Done);
     domain::batch::each(batch, span, done).await
 }

@@ -141,6 +141,22 @@ fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
 }
 
 #[test]
+fn rule_47_a_function_gives_messages_up_to_its_own_dead_letter_queue() {
+    let template = Template::main();
+    for (function, role, dead) in [
+        ("Submission", "SubmissionRole", "SubmissionDeadLetters"),
+        ("Scheduler", "SchedulerRole", "SchedulerDeadLetters"),
+        ("AgentsFunction", AGENTS, "AgentsDeadLetters"),
+    ] {
+        let variables = &template.resource(function).properties["Environment"]["Variables"];
+        assert_eq!(variables["DEAD_LETTER_QUEUE_URL"]["Ref"], dead);
+        assert_eq!(who(&template, &["sqs:SendMessage"], dead), [role]);
+        let queue = dead.replace("DeadLetters", "Queue");
+        assert_eq!(who(&template, &["sqs:ChangeMessageVisibility"], &queue), [role]);
+    }
+}
+
+#[test]
 fn rule_45_the_scheduler_knows_the_role_of_every_function_that_may_send_to_it() {
     let template = Template::main();
     let senders = who(&template, &["sqs:SendMessage"], "SchedulerQueue");
@@ -165,7 +181,9 @@ fn the_agents_take_requests_and_see_no_order() {
         }
         let whose = ["Agents", "Inventory", "Payment", "Shipping"];
         let allowed = match &*action {
-            "sqs:SendMessage" => vec!["SchedulerQueue".to_owned(), "SchedulerHighQueue".to_owned()],
+            "sqs:SendMessage" => {
+                ["SchedulerQueue", "SchedulerHighQueue", "AgentsDeadLetters"].map(str::to_owned).to_vec()
+            }
             action if action.starts_with("sqs:") => {
                 whose.iter().flat_map(|whose| [format!("{whose}Queue"), format!("{whose}HighQueue")]).collect()
             }

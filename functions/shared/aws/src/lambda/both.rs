@@ -49,7 +49,10 @@ where
     Requesting: Future<Output = Response<Bytes>>,
 {
     let (of_batch, of_request) = (&of_batch, &of_request);
-    serve(move |payload, invocation| async move { answer(&payload, &invocation, Some(ports.sqs()), of_batch, of_request).await }).await
+    serve(move |payload, invocation| async move {
+        answer(&payload, &invocation, Some(ports.sqs()), of_batch, of_request).await
+    })
+    .await
 }
 
 async fn answer<M, OfBatch, Batching, OfRequest, Requesting>(

@@ -242,7 +242,8 @@ mod tests {
             let of_it = requests.iter().filter(|(name, _)| name == operation);
             of_it.map(|(_, body)| body.clone()).collect::<Vec<_>>()
         };
-        let mut hidden: Vec<_> = of("ChangeMessageVisibility").iter().map(|body| body["ReceiptHandle"].clone()).collect();
+        let mut hidden: Vec<_> =
+            of("ChangeMessageVisibility").iter().map(|body| body["ReceiptHandle"].clone()).collect();
         hidden.sort_by_key(Value::to_string);
         assert_eq!(hidden, ["handle-2", "handle-4"]);
         let sent = of("SendMessageBatch");

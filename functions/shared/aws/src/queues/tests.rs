@@ -320,7 +320,10 @@ async fn rule_47_what_no_dead_letter_queue_took_comes_again() {
     let fake = FakeAws::that_takes_everything().await;
     let urls = QueueUrls { dead_letters: None, ..queue_urls() };
     let without = Sqs::new(fake.clients().sqs, urls, random());
-    assert!(without.redeliver(failed(Cause::Lasting, 60)).await, "the variables of an earlier stack name no such queue");
+    assert!(
+        without.redeliver(failed(Cause::Lasting, 60)).await,
+        "the variables of an earlier stack name no such queue"
+    );
     hidden_s(&fake);
 }
 
