@@ -158,6 +158,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use domain::batch::Failure;
     use domain::ports::PortError;
     use tokio::sync::{Notify, mpsc};
 
