@@ -19,7 +19,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Agents)?;
-    let (ports, clients) = (Ports::new(&config)?, HttpClients::new());
+    let (ports, clients) = (Ports::connected(&config).await?, HttpClients::new());
     let services = config.services.clone();
     let policy = Box::new(move |_: &str, agent: &mut AgentSettings| {
         agent.policy.margin_ms = MARGIN_MS;

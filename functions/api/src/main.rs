@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Api)?;
-    let ports = Ports::new(&config)?;
+    let ports = Ports::connected(&config).await?;
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);

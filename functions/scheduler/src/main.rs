@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Scheduler)?;
-    let ports = Ports::new(&config)?;
+    let ports = Ports::connected(&config).await?;
     let instance = ports.instance(&config, Function::Scheduler)?;
     let handle = async |sender: Arc<str>, batch| match &config.senders {
         Some(senders) => scheduler::handle_from(&ports, &instance, senders, &sender, batch).await,

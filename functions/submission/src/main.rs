@@ -14,7 +14,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Submission)?;
-    let ports = Ports::new(&config)?;
+    let ports = Ports::connected(&config).await?;
     let instance = ports.instance(&config, Function::Submission)?;
     lambda::queue(&ports, async |batch| submission::handle(&ports, &instance, batch).await).await
 }

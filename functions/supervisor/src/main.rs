@@ -18,7 +18,7 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Supervisor)?;
-    let ports = Ports::new(&config)?;
+    let ports = Ports::connected(&config).await?;
     let instance = ports.instance(&config, Function::Supervisor)?;
     let run = async |run_ms_max| {
         let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };

@@ -7,8 +7,11 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::region::Region;
+use bytes::Bytes;
+use futures_util::future::join_all;
 
 use crate::config::Access;
+use crate::environment::within;
 use crate::http_client::Pool;
 pub use crate::http_client::TlsError;
 
@@ -22,6 +25,9 @@ const ATTEMPTS_MAX: u32 = 3;
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// The longest back-off between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// The longest time in which [`Clients::connected`] opens connections, in milliseconds.
+const CONNECTED_MS_MAX: u64 = 1_000;
 
 /// The SDK clients of a function.
 #[derive(Debug, Clone)]
@@ -40,8 +46,28 @@ impl Clients {
     /// # Errors
     /// [`TlsError`] if an endpoint needs TLS, as AWS's endpoints do, and the system has no root certificates.
     pub fn new(access: &Access) -> Result<Self, TlsError> {
-        let urls = [&access.dynamodb_url, &access.sqs_url, &access.eventbridge_url];
-        let pool = if urls.into_iter().all(is_plain) { Pool::plain() } else { Pool::tls()? };
+        Ok(Self::over(access, SharedHttpClient::new(pool(access)?)))
+    }
+
+    /// Creates the clients, and opens a connection to DynamoDB and to SQS, which every function needs. Lambda
+    /// initialises a function with a whole processor, and its first invocation may have a seventh of one. An endpoint
+    /// that does not answer in time is connected to later.
+    ///
+    /// # Errors
+    /// [`TlsError`] as for [`Clients::new`].
+    pub async fn connected(access: &Access) -> Result<Self, TlsError> {
+        let pool = pool(access)?;
+        let urls = [("dynamodb", &access.dynamodb_url), ("sqs", &access.sqs_url)];
+        let urls = urls.map(|(service, own)| own.as_deref().map_or_else(|| url(service, &access.region), Into::into));
+        let connecting = urls.iter().map(async |url: &String| {
+            // Whatever it answers, the connection is open.
+            if let Ok(request) = http::Request::get(url).body(Bytes::new())
+                && let Err(error) = pool.send(request).await
+            {
+                tracing::debug!(url, "no connection yet: {error}");
+            }
+        });
+        within(CONNECTED_MS_MAX, join_all(connecting)).await;
         Ok(Self::over(access, SharedHttpClient::new(pool)))
     }
 
@@ -63,6 +89,17 @@ impl Clients {
 pub fn dynamodb_alone(access: &Access) -> Result<aws_sdk_dynamodb::Client, TlsError> {
     let pool = if is_plain(&access.dynamodb_url) { Pool::plain() } else { Pool::tls()? };
     Ok(dynamodb(access, SharedHttpClient::new(pool)))
+}
+
+fn pool(access: &Access) -> Result<Pool, TlsError> {
+    let urls = [&access.dynamodb_url, &access.sqs_url, &access.eventbridge_url];
+    if urls.into_iter().all(is_plain) { Ok(Pool::plain()) } else { Pool::tls() }
+}
+
+/// The URL of a service in a region, as the SDK finds it.
+fn url(service: &str, region: &str) -> String {
+    let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+    format!("https://{service}.{region}.{domain}")
 }
 
 fn is_plain(url: &Option<std::sync::Arc<str>>) -> bool {
@@ -114,4 +151,43 @@ fn retries() -> RetryConfig {
 
 fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).operation_timeout(OPERATION).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FakeAws, access};
+
+    #[tokio::test]
+    async fn a_function_has_its_connections_before_its_first_request() {
+        let [dynamodb, sqs] = [FakeAws::that_takes_everything().await, FakeAws::that_takes_everything().await];
+        let access =
+            Access { dynamodb_url: Some(dynamodb.url()), sqs_url: Some(sqs.url()), ..access("http://127.0.0.1:1") };
+        let clients = Clients::connected(&access).await.unwrap();
+        assert_eq!((dynamodb.connections(), sqs.connections()), (1, 1));
+        clients.sqs.send_message_batch().queue_url("q").set_entries(Some(Vec::new())).send().await.unwrap();
+        clients.dynamodb.list_tables().send().await.unwrap();
+        assert_eq!((dynamodb.connections(), sqs.connections()), (1, 1), "the first requests use them");
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_is_not_there_keeps_no_function_from_its_start() {
+        assert!(Clients::connected(&access("http://127.0.0.1:1")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn connections_are_to_the_endpoints_that_the_sdk_uses() {
+        use aws_sdk_dynamodb::config::endpoint as of_dynamodb;
+        use aws_sdk_dynamodb::config::endpoint::ResolveEndpoint as _;
+        use aws_sdk_sqs::config::endpoint as of_sqs;
+        use aws_sdk_sqs::config::endpoint::ResolveEndpoint as _;
+        for region in ["eu-central-1", "us-east-1", "cn-north-1", "us-gov-west-1"] {
+            let params = of_dynamodb::Params::builder().region(region).build().unwrap();
+            let found = of_dynamodb::DefaultResolver::new().resolve_endpoint(&params).await.unwrap();
+            assert_eq!(found.url(), url("dynamodb", region));
+            let params = of_sqs::Params::builder().region(region).build().unwrap();
+            let found = of_sqs::DefaultResolver::new().resolve_endpoint(&params).await.unwrap();
+            assert_eq!(found.url(), url("sqs", region));
+        }
+    }
 }

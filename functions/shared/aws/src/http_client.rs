@@ -79,12 +79,12 @@ impl Pool {
 }
 
 impl Pool {
-    /// Posts a request whose answer matters only by its status. It reads a short body, so that the connection can be
+    /// Sends a request whose answer matters only by its status. It reads a short body, so that the connection can be
     /// reused.
     ///
     /// # Errors
     /// [`ClientError`] if there is no answer.
-    pub(crate) async fn post(&self, request: http::Request<Bytes>) -> Result<StatusCode, ClientError> {
+    pub(crate) async fn send(&self, request: http::Request<Bytes>) -> Result<StatusCode, ClientError> {
         let response = self.request(request.map(SdkBody::from)).await?;
         let status = response.status();
         // The body does not matter, and neither does an error in it.

@@ -41,6 +41,14 @@ impl Ports {
         Ok(Self::with(config, Clients::new(&config.access)?, System::of_machine()?))
     }
 
+    /// Creates the ports as [`Ports::new`] does, and opens the connections that every function needs.
+    ///
+    /// # Errors
+    /// [`PortsError`] as for [`Ports::new`].
+    pub async fn connected(config: &Config) -> Result<Self, PortsError> {
+        Ok(Self::with(config, Clients::connected(&config.access).await?, System::of_machine()?))
+    }
+
     /// The ports of this configuration over these clients, with this time and randomness.
     #[must_use]
     pub fn with(config: &Config, clients: Clients, system: System) -> Self {

@@ -1,6 +1,7 @@
 //! A fake AWS for tests, on a free port of this machine. It answers as the test defines, and records each request.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aws_credential_types::Credentials;
@@ -26,6 +27,7 @@ pub(crate) type Said = (u16, Value);
 pub(crate) struct FakeAws {
     url: Arc<str>,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
+    connections: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
 
@@ -36,15 +38,18 @@ impl FakeAws {
         let url = format!("http://{}", listener.local_addr().unwrap()).into();
         let requests = Arc::<Mutex<Vec<_>>>::default();
         let (seen, answer) = (requests.clone(), Arc::new(answer));
+        let connections = Arc::<AtomicUsize>::default();
+        let connected = connections.clone();
         let serving = tokio::spawn(async move {
             loop {
                 let stream = TokioIo::new(listener.accept().await.unwrap().0);
+                connected.fetch_add(1, Relaxed);
                 let (seen, answer) = (seen.clone(), answer.clone());
                 let service = service_fn(move |request| respond(request, seen.clone(), answer.clone()));
                 tokio::spawn(http1::Builder::new().serve_connection(stream, service));
             }
         });
-        Self { url, requests, serving }
+        Self { url, requests, connections, serving }
     }
 
     /// An SQS and an EventBridge that accept every entry.
@@ -54,6 +59,15 @@ impl FakeAws {
 
     pub(crate) fn clients(&self) -> Clients {
         Clients::new(&access(&self.url)).unwrap()
+    }
+
+    pub(crate) fn url(&self) -> Arc<str> {
+        self.url.clone()
+    }
+
+    /// The connections that were made so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
     }
 
     /// The recorded requests: operation and body.
@@ -73,7 +87,11 @@ async fn respond(
     seen: Arc<Mutex<Vec<(String, Value)>>>,
     answer: Arc<impl Fn(&str, &Value) -> Said>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let target = request.headers()["x-amz-target"].to_str().unwrap();
+    let Some(target) = request.headers().get("x-amz-target") else {
+        // Only the connection is wanted.
+        return Ok(Response::new(Full::default()));
+    };
+    let target = target.to_str().unwrap();
     let operation = target.rsplit('.').next().unwrap().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let body: Value = serde_json::from_slice(&body).unwrap();

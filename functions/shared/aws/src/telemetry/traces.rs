@@ -49,6 +49,6 @@ struct Collector(Pool);
 
 impl Transport for Collector {
     fn post(&self, request: Request<Bytes>) -> Posting<'_> {
-        Box::pin(async move { self.0.post(request).await.map_err(NotPosted::from) })
+        Box::pin(async move { self.0.send(request).await.map_err(NotPosted::from) })
     }
 }
