@@ -1,6 +1,6 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--waiting N | --only WORDS] [--program FILE]
+    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --update-from DIR] [--program FILE]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
@@ -8,6 +8,8 @@ registries; no AWS account.
 --checks-only   leaves the linters out and deploys the last build
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
+--update-from DIR
+                tries only an update from the version in this checkout, and the way back, with orders under way
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 import audit
 import conformance
 import template
+import upgrade
 from checks import callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows, repeats
 from checks import rights, supervision, under_way, ways
 from harness import command, tools
@@ -101,6 +104,7 @@ def main() -> int:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--waiting", type=int)
     only.add_argument("--only")
+    only.add_argument("--update-from", type=Path)
     parser.add_argument("--program")
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
@@ -111,7 +115,7 @@ def main() -> int:
         before_deployment(report)
     if report.failed == 0:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
-            deployed(report, Path(folder), program, chosen(options.waiting, options.only))
+            deployed(report, Path(folder), program, chosen(options.waiting, options.only), options.update_from)
     return report.close()
 
 
@@ -137,12 +141,18 @@ def before_deployment(report: Report) -> None:
     )
 
 
-def deployed(report: Report, folder: Path, program: Path, checks: Checks) -> None:
+def deployed(report: Report, folder: Path, program: Path, checks: Checks, earlier: Path | None) -> None:
     """The emulator, the deployment and what is tried on it."""
     with Emulator(folder) as emulator:
         try:
             report.section("The deployment, on an emulator with IAM enforced")
-            deployment = report.check("sam deploy", functools.partial(deploy, emulator))
+            of_earlier = None
+            if earlier is not None:
+                of_earlier = report.check("the earlier version is built", functools.partial(upgrade.build_of, earlier))
+                if of_earlier is None:
+                    return
+                checks = functools.partial(only_upgrade, of_earlier)
+            deployment = report.check("sam deploy", functools.partial(deploy, emulator, of_earlier))
             if deployment is not None:
                 tried(report, deployment, program, folder, checks)
             if checks is everything:
@@ -185,6 +195,15 @@ def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> No
     report.section(f"Results that come up to {WAITING_S:.0f} s later")
     world.supervised_by_hand.set()
     own_callbacks.are_tried(report, world, orders, WAITING_S)
+    report.section("The books")
+    report.all(bound(BOOKS_OF_WAITING, world))
+
+
+def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> None:
+    """The stack goes from the earlier version to this one and back."""
+    report.section("Orders under way while the stack is updated, and rolled back")
+    with supervision.Supervisors(world):
+        upgrade.is_tried(report, world, earlier)
     report.section("The books")
     report.all(bound(BOOKS_OF_WAITING, world))
 

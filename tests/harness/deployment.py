@@ -71,19 +71,20 @@ def client(emulator: Emulator, service: str, environment: dict[str, str] = ROOT_
         )
 
 
-def build() -> None:
-    """`sam build` of the functions for this machine's processor."""
-    command = [program("sam", "sam"), "build", "--template", str(TEMPLATE)]
-    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment())
+def build(folder: Path = ROOT) -> None:
+    """`sam build` of the functions in a checkout for this machine's processor."""
+    command = [program("sam", "sam"), "build", "--template", str(folder / TEMPLATE.name)]
+    command += ["--build-dir", str(built_template(folder).parent)]
+    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment(), cwd=folder)
 
 
-def built_template() -> Path:
+def built_template(folder: Path = ROOT) -> Path:
     """The template that `sam build` leaves for the deployment."""
-    return BUILD / "template.yaml"
+    return folder / BUILD.relative_to(ROOT) / "template.yaml"
 
 
-def deploy(emulator: Emulator) -> Deployment:
-    """`sam deploy` of the last build, with one registered reply channel."""
+def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
+    """`sam deploy` of the last build, or of the built template of another version, with one registered reply channel."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
     parameters = {
         "Architecture": architecture(),
@@ -91,7 +92,7 @@ def deploy(emulator: Emulator) -> Deployment:
         "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
         "ReplyChannelQueueArns": channel_arn,
     }
-    command = [program("sam", "sam"), "deploy", "--template-file", str(built_template())]
+    command = [program("sam", "sam"), "deploy", "--template-file", str(template or built_template())]
     command += ["--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
     command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
     command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
