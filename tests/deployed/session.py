@@ -202,6 +202,7 @@ def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> No
 def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> None:
     """The stack goes from the earlier version to this one and back."""
     report.section("Orders under way while the stack is updated, and rolled back")
+    world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         upgrade.is_tried(report, world, earlier)
     report.section("The books")
