@@ -137,7 +137,7 @@ impl Region {
             "ChangeMessageVisibility" => self.hide(body),
             "PutEvents" => self.put(body),
             "UpdateItem" | "PutItem" => self.write(operation, body),
-            "Query" => {
+            "Query" | "Scan" => {
                 let (status, mut said) = self.dynamo.serve(operation, body);
                 if body["IndexName"] == "watch"
                     && let Some(items) = said["Items"].as_array_mut()

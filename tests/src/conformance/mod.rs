@@ -140,6 +140,7 @@ macro_rules! store_conformance_suite {
             only_the_priority_of_the_supervisor_and_of_the_shard_is_due,
             a_watch_that_moved_is_due_at_its_new_time_only,
             a_finished_order_is_not_due,
+            a_look_at_the_whole_index_shows_all_entries_or_says_that_there_are_more,
             a_list_is_newest_first_and_pages_through_all,
             a_list_of_a_state_has_no_others,
             an_order_is_found_by_each_of_its_terms_in_any_state,
@@ -160,6 +161,7 @@ macro_rules! store_conformance_suite {
             an_expired_lease_cannot_be_renewed,
             a_released_lease_is_free_and_its_epoch_goes_on,
             all_leases_tell_who_worked_last_and_when_also_after_the_release,
+            a_report_says_who_worked_last_and_excludes_nobody,
         );
         $crate::conformance_suite!(@tests $world, services, false:
             a_service_that_never_failed_has_no_record,

@@ -232,6 +232,27 @@ pub async fn a_finished_order_is_not_due(world: &impl StoreWorld) {
     }
 }
 
+/// A store that does not tell says so.
+pub async fn a_look_at_the_whole_index_shows_all_entries_or_says_that_there_are_more(world: &impl StoreWorld) {
+    let store = world.ports().store();
+    assert!(store.watches(1).await.unwrap().is_none_or(|all| all.is_empty()));
+    let mut expected = Vec::new();
+    for (n, watch) in [(1, Watch::Due as fn(u8) -> Watch), (2, Watch::Wait), (3, Watch::Error)] {
+        let first = stored(store, n).await;
+        let watch = watch(first.order_id.shard(SHARDS));
+        let at = NOON.plus_ms(u64::from(n) * 1_000);
+        committed(store, &first, next(&first, |task| (task.watch, task.watch_at) = (Some(watch), Some(at)))).await;
+        expected.push((at, watch));
+    }
+    let finished = stored(store, 4).await;
+    committed(store, &finished, next_in(&finished, ProcessState::Processed)).await;
+    if let Some(mut all) = store.watches(100).await.unwrap() {
+        all.sort_by_key(|(_, at)| *at);
+        assert_eq!(all.into_iter().map(|(watch, at)| (at, watch)).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(store.watches(2).await.unwrap(), None);
+}
+
 /// All entries of a list, in pages of `limit`.
 async fn all_listed(store: &impl Store, state: Option<ProcessState>, limit: usize) -> Vec<OrderId> {
     let (mut all, mut after) = (Vec::new(), None::<String>);

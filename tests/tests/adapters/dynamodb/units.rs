@@ -20,6 +20,9 @@ use super::local::Local;
 
 /// The limit of write units for a single order of three steps.
 const WRITE_UNITS_MAX: f64 = 11.0;
+/// The limits of a run of the supervisor with nothing due.
+const IDLE_REQUESTS_MAX: usize = 20;
+const IDLE_WRITE_UNITS_MAX: f64 = 2.0;
 /// The limit of write units for each result of it that comes later.
 const CALLBACK_UNITS_MAX: f64 = 2.0;
 /// The same if it comes after the supervisor's first look, which moves the watch.
@@ -40,6 +43,7 @@ domain::has_parts!([] Ports {
     HasEvents, Events = Memory, events: |ports| &ports.memory;
     HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
     HasLeases, Leases = Dynamo, leases: |ports| &ports.store;
+    HasDeadLetterRecords, DeadLetterRecords = Dynamo, dead_letter_records: |ports| &ports.store;
 });
 
 /// The next batch of a queue. It is deleted from the queue.
@@ -143,14 +147,48 @@ async fn a_term_in_the_index_costs_one_write_unit() {
     assert!((with - without - 1.0).abs() < 0.01);
 }
 
-/// The write units of an order. It puts this many items beside its transaction.
-async fn write_units(sample: Sample, puts: u32) -> f64 {
+#[tokio::test]
+async fn a_run_of_the_supervisor_with_nothing_due_makes_few_requests_and_one_write() {
+    for orders in [0, 3] {
+        let (_local, ports, consumed) = metered().await;
+        let instance = Instance {
+            name: "supervisor".into(),
+            catalogue: Catalogue::new(Workflows::shipped().unwrap()),
+            shards: SHARDS,
+        };
+        for number in 0..orders {
+            let order = samples::order(number);
+            submission::submit(&ports, &instance, order).await.unwrap();
+        }
+        consumed.lock().unwrap().clear();
+        // What the function does in one run.
+        let settings = Settings::default();
+        supervisor::handle(&ports, &instance, &settings).await.unwrap();
+        supervisor::bulk(&ports, &instance, &settings).await.unwrap();
+        supervisor::services(&ports).await.unwrap();
+        supervisor::alerts(&ports, &[]).await.unwrap();
+        let consumed = consumed.lock().unwrap();
+        consumed.iter().for_each(|one| println!("{one:?}"));
+        let writes: f64 = consumed.iter().map(|one| one.table_write_units + one.index_write_units).sum();
+        println!("{orders} orders in flight: {} requests, {writes} write units", consumed.len());
+        assert!(consumed.len() <= IDLE_REQUESTS_MAX, "{}", consumed.len());
+        assert!(writes > 0.0 && writes <= IDLE_WRITE_UNITS_MAX, "{writes}");
+    }
+}
+
+/// Ports whose store is metered.
+async fn metered() -> (Local, Ports, Arc<Mutex<Vec<Consumed>>>) {
     let local = Local::start().await;
     let consumed = Arc::<Mutex<Vec<Consumed>>>::default();
     let told = consumed.clone();
     let meter = Meter::new(move |one| told.lock().unwrap().push(one));
     let store = local.ports(local.config().interceptor(meter));
-    let ports = Ports { store, memory: Memory::new(NOON, 7) };
+    (local, Ports { store, memory: Memory::new(NOON, 7) }, consumed)
+}
+
+/// The write units of an order. It puts this many items beside its transaction.
+async fn write_units(sample: Sample, puts: u32) -> f64 {
+    let (_local, ports, consumed) = metered().await;
     let task = carry_through(&ports, sample).await;
     // A result that is awaited is a version more, and so is a supervisor's look.
     let callbacks = u64::try_from(sample.callbacks * if sample.is_slow { 2 } else { 1 }).unwrap();

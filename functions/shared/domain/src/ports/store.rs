@@ -61,6 +61,15 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Due>, PortError>> + Send;
 
+    /// All entries of the index `watch` with their times, in no order, if there are fewer than `max`. `None`: there may be
+    /// more, or this store does not tell. The answer may lag behind the tasks.
+    ///
+    /// # Errors
+    /// [`PortError`] if the index cannot be read.
+    fn watches(&self, _max: usize) -> impl Future<Output = Result<Option<Vec<(Watch, Timestamp)>>, PortError>> + Send {
+        ready(Ok(None))
+    }
+
     /// Tasks in a state (or in any), newest first, at most `limit`; `after` is the `next` of the page before.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         workflow_version: reader.number("WorkflowVersion")?,
         process_state: reader.word("ProcessState", |name| name.parse::<ProcessState>().ok())?,
         reason: reader.map_if("Reason")?.map(reason).transpose()?,
-        watch: reader.word_if(WATCH.hash.name, watch)?,
+        watch: reader.word_if(WATCH.hash.name, watch_of)?,
         watch_at: reader.time_if(WATCH.range.name)?,
         complete_by: reader.time_if("CompleteBy")?,
         late_since: reader.time_if("LateSince")?,
@@ -108,7 +108,8 @@ fn failed_at(task: &Task) -> Timestamp {
     task.failed_at().or_else(first).or(task.watch_at).unwrap_or_default()
 }
 
-fn watch(key: &str) -> Option<Watch> {
+/// The key of an entry of the index `watch`.
+pub(in crate::dynamo) fn watch_of(key: &str) -> Option<Watch> {
     let (priority, shard) = key.split_once('#')?;
     let shard = shard.parse().ok()?;
     match priority {
