@@ -36,6 +36,12 @@ pub trait StoreWorld {
     /// Lets time pass.
     fn pass(&self, ms: u64) -> impl Future<Output = ()>;
 
+    /// A program that inserts this order is killed where it harms most. A store that writes order and task at once then has
+    /// neither.
+    fn cut_short(&self, _order: &Order, _task: &Task) -> impl Future<Output = ()> {
+        async {}
+    }
+
     /// The order of this task expires now, and is deleted as this store does it.
     fn expire(&self, task: &Task) -> impl Future<Output = ()> {
         async {
@@ -128,6 +134,7 @@ macro_rules! store_conformance_suite {
             an_order_is_inserted_once,
             an_order_of_the_same_id_and_another_document_changes_nothing,
             order_and_task_come_together,
+            f05_an_insert_that_was_cut_short_shows_no_task_and_is_finished_by_its_repeat,
             an_order_that_was_posted_again_keeps_its_origin,
             an_order_is_inserted_in_whatever_state_its_task_is,
             what_was_never_inserted_is_not_there,

@@ -13,7 +13,8 @@ use crate::time::Timestamp;
 
 /// The order database and the state store.
 pub trait Store: Send + Sync {
-    /// Writes order and task together, or neither. An order is inserted once: repeats change nothing.
+    /// Writes an order and its task. No task is there without its order. An order is inserted once: a repeat of the same
+    /// submission writes the task if an earlier one was killed before it, and changes nothing else.
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.

@@ -18,7 +18,7 @@ use crate::dynamo::schema::{FAILED, WATCH};
 pub(in crate::dynamo) const FAILED_SHARDS: u8 = 4;
 
 /// The longest life of a message, in its queue and then in a dead-letter queue, and a day more.
-const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
+pub(in crate::dynamo) const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
 
 /// The item of a task.
 pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
