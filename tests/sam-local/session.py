@@ -43,7 +43,7 @@ def the_stand_ins_answer(bench: Bench) -> None:
 
 
 def the_submission_stores(bench: Bench) -> None:
-    """Order and task are stored together and the scheduler is woken, also by a repeat."""
+    """Order and task are stored and the scheduler is woken, also by a repeat."""
     for _ in range(2):
         expect_equal("failures", bench.failures("Submission", "submission"), [])
         expect_equal("messages for the scheduler", bench.taken("scheduler"), [{"Wake": {"OrderID": ORDER, "Hops": 0}}])

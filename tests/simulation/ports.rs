@@ -190,6 +190,10 @@ impl Store for Ports {
         self.call("store.due", Kind::Read, |state| state.due(watch, now, after, limit)).await
     }
 
+    async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        self.call("store.watches", Kind::Read, |state| state.watches(max)).await
+    }
+
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         self.call("store.list", Kind::Read, |all| all.list(state, after, limit)).await?
     }
@@ -374,6 +378,10 @@ impl Leases for Ports {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.call("leases.release", Kind::Lease, |state| state.release(lease)).await
+    }
+
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        self.call("leases.report", Kind::Lease, |state| state.report(name, owner, now, health)).await
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::callback::CallbackKey;
 use domain::definition::Deployment;
-use domain::lease::{acquired, released, renewed};
+use domain::lease::{acquired, released, renewed, reported};
 use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Record, RecordKind, Seen};
 use domain::time::Timestamp;
 use serde_json::Value;
@@ -105,6 +105,12 @@ impl State {
                 self.strikes(Fault::TwoLeaders).then_some(extended)
             }
         }
+    }
+
+    /// Writes down who has done a work without a lease.
+    pub fn report(&mut self, name: &str, owner: &str, now: Timestamp, health: &str) {
+        let record = reported(self.records.leases.get(name), name, owner, now, health);
+        self.records.leases.insert(record.name.clone(), record);
     }
 
     /// Releases a lease if it is still held.

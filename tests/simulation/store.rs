@@ -162,6 +162,18 @@ impl State {
         found
     }
 
+    /// All entries of the index, current or stale, if there are fewer than `max`.
+    pub fn watches(&mut self, max: usize) -> Option<Vec<(Watch, Timestamp)>> {
+        let lag_ms = if self.strikes(Fault::IndexStale) { self.rng.between(100, LAG_MS_MAX) } else { 0 };
+        let as_of_ms = self.now_ms.saturating_sub_unsigned(lag_ms);
+        // In some looks there are too many.
+        if self.rng.between(0, 3) == 0 {
+            return None;
+        }
+        let all: Vec<_> = self.tables.rows.values().filter_map(|row| row.as_of(as_of_ms)).collect();
+        Some(all).filter(|all| all.len() < max)
+    }
+
     /// Tasks in a state, newest first.
     ///
     /// # Errors

@@ -434,6 +434,10 @@ impl Leases for Fake {
         panic!("the API only reads leases")
     }
 
+    async fn report(&self, _: &str, _: &str, _: Timestamp, _: &str) -> Result<(), PortError> {
+        panic!("the API only reads leases")
+    }
+
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
         self.reach("leases.all_leases")?;
         Ok(self.leases.lock().unwrap().clone())

@@ -1,5 +1,5 @@
-//! The submission function: takes accepted orders off the submission queue, writes order and task together, and wakes
-//! the scheduler.
+//! The submission function: takes accepted orders off the submission queue, writes each with its task, and wakes the
+//! scheduler.
 //!
 //! What must never happen here: a message is acknowledged before its order is stored; a stored order is changed.
 

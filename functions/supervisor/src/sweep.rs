@@ -9,7 +9,7 @@ use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::limits::{CLOCKS_DIFFER_MS, UNWATCHED_MS_MAX, WAIT_WATCHED_MS_MAX};
 use domain::machine::{Event, Verdict};
-use domain::ports::{Due, Environment, HasLeases, PortError, Store};
+use domain::ports::{Due, Environment, HasLeases, Leases, PortError, Store};
 use domain::task::Watch;
 use domain::time::Timestamp;
 use domain::trace;
@@ -25,6 +25,10 @@ impl<P: AdvancePorts + HasLeases> SupervisorPorts for P {}
 
 /// Index entries read at once.
 const PAGE: usize = 100;
+/// A larger index is not read as a whole.
+const ENTRIES_MAX: usize = 500;
+/// The name under which each run is written down.
+const RUN: &str = "supervisor/run";
 /// Orders of a shard that are swept at the same time.
 const ORDERS_AT_ONCE: usize = 8;
 /// Expired orders that are deleted at once.
@@ -43,7 +47,7 @@ pub struct Report {
     pub failed: u64,
     /// The longest delay of a due order, in milliseconds.
     pub lag_ms_max: u64,
-    /// Shards that were swept to the end.
+    /// Shards that were swept to the end, or where nothing was due.
     pub shards_swept: u64,
     /// Shards that other supervisors sweep.
     pub shards_held_by_others: u64,
@@ -51,8 +55,8 @@ pub struct Report {
     pub shards_cut_short: u64,
 }
 
-/// Sweeps every order that is due now: acquires the free shards, and in each begins with the order that is due
-/// longest.
+/// Sweeps every order that is due now. It looks first, and acquires only the shards where an order is due. In each it
+/// begins with the order that is due longest. At its end, the run is written down.
 ///
 /// A killed run keeps its results; the next run finds the rest, once the leases of the killed one are over. Each run
 /// begins with a random shard, so that no shard starves behind runs that are always cut short.
@@ -65,10 +69,12 @@ pub async fn handle(
     settings: &Settings,
 ) -> Result<Report, PortError> {
     let budget = Budget::new(ports.environment(), settings);
+    let entries = entries(ports).await;
+    let entries = entries.as_deref();
     let all = u64::from(instance.shards.max(1));
     let first = ports.environment().random() % all;
     let mut shards = stream::iter((0..all).filter_map(|place| u8::try_from((first + place) % all).ok()))
-        .map(|shard| async move { (shard, take_shard(ports, instance, settings, budget, shard).await) })
+        .map(|shard| async move { (shard, take_shard(ports, instance, settings, budget, shard, entries).await) })
         .buffer_unordered(SHARDS_AT_ONCE);
     let mut report = Report::default();
     let (mut unreached, mut shards_unreached) = (None, 0_u64);
@@ -83,6 +89,10 @@ pub async fn handle(
         }
     }
     report.tell(shards_unreached);
+    let health = report.health(shards_unreached);
+    if let Err(error) = ports.leases().report(RUN, &instance.name, ports.environment().now(), &health).await {
+        tracing::warn!("run not written down: {error}");
+    }
     forget_expired(ports, budget).await?;
     unreached.map_or(Ok(report), Err)
 }
@@ -103,20 +113,38 @@ async fn forget_expired(ports: &impl SupervisorPorts, budget: Budget) -> Result<
     Ok(())
 }
 
-/// Sweeps one shard, unless another supervisor does.
+/// An entry of the index of watched orders.
+type Entry = (Watch, Timestamp);
+
+/// The whole index, if it is small. Otherwise each shard is asked for the orders that are due.
+async fn entries(ports: &impl SupervisorPorts) -> Option<Vec<Entry>> {
+    let read = ports.store().watches(ENTRIES_MAX).await;
+    read.inspect_err(|error| tracing::warn!("index not read as a whole: {error}")).ok().flatten()
+}
+
+/// Sweeps one shard, unless nothing is due there or another supervisor sweeps it.
 async fn take_shard(
     ports: &impl SupervisorPorts,
     instance: &Instance,
     settings: &Settings,
     budget: Budget,
     shard: u8,
+    entries: Option<&[Entry]>,
 ) -> Result<Report, PortError> {
     if budget.is_spent(ports.environment()) {
         return Ok(Report { shards_cut_short: 1, ..Report::default() });
     }
+    let spans = spans(ports.environment().now(), instance, settings, shard);
+    let has_due = match entries {
+        Some(entries) => entries.iter().any(|entry| spans.iter().any(|span| span.has(entry))),
+        None => has_due(ports, &spans).await?,
+    };
+    if !has_due {
+        return Ok(Report { shards_swept: 1, ..Report::default() });
+    }
     let counts = Counts::default();
     let name = format!("supervisor/{shard:02}");
-    let sweeping = sweep_shard(ports, instance, settings, budget, shard, &counts);
+    let sweeping = sweep_shard(ports, instance, budget, &spans, &counts);
     let held = hold(ports, &name, &instance.name, settings.term(), || counts.to_string(), sweeping).await?;
     let report = counts.report();
     match held {
@@ -133,40 +161,69 @@ enum Through {
     CutShort,
 }
 
-/// Sweeps the due orders of one shard until the time is up. In turn it also sweeps those of one shard whose time lies
-/// further ahead than that of any order in flight: a wrong clock wrote it (rule 23).
+/// A part of the index: the entries of a key after an entry and up to a time.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    watch: Watch,
+    after: Option<Due>,
+    until: Timestamp,
+}
+
+impl Span {
+    fn has(&self, (watch, at): &Entry) -> bool {
+        *watch == self.watch && *at <= self.until && self.after.is_none_or(|after| *at > after.at)
+    }
+}
+
+/// The parts of the index with the due orders of a shard. In turn, one shard also has those whose time lies further ahead
+/// than that of any order in flight: a wrong clock wrote it (rule 23).
+fn spans(now: Timestamp, instance: &Instance, settings: &Settings, shard: u8) -> Vec<Span> {
+    let turn = now.epoch_ms().unsigned_abs() / settings.tick_ms.max(1) % u64::from(instance.shards.max(1));
+    let is_in_turn = turn == u64::from(shard);
+    let mut spans = Vec::with_capacity(4);
+    for (watch, ahead_ms) in [(Watch::Due(shard), UNWATCHED_MS_MAX), (Watch::Wait(shard), WAIT_WATCHED_MS_MAX)] {
+        spans.push(Span { watch, after: None, until: now });
+        if is_in_turn {
+            let last = Due { at: now.plus_ms(ahead_ms + CLOCKS_DIFFER_MS), order_id: OrderId::generate(now, [0; 2]) };
+            spans.push(Span { watch, after: Some(last), until: now.plus_ms(u64::MAX) });
+        }
+    }
+    spans
+}
+
+/// Whether one of these parts has an entry.
+async fn has_due(ports: &impl SupervisorPorts, spans: &[Span]) -> Result<bool, PortError> {
+    for Span { watch, after, until } in spans {
+        if !ports.store().due(*watch, *until, *after, 1).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Sweeps the due orders of one shard until the time is up.
 async fn sweep_shard(
     ports: &impl SupervisorPorts,
     instance: &Instance,
-    settings: &Settings,
     budget: Budget,
-    shard: u8,
+    spans: &[Span],
     counts: &Counts,
 ) -> Result<Through, PortError> {
-    let now = ports.environment().now();
-    let turn = now.epoch_ms().unsigned_abs() / settings.tick_ms.max(1) % u64::from(instance.shards.max(1));
-    let is_in_turn = turn == u64::from(shard);
-    for (watch, ahead_ms) in [(Watch::Due(shard), UNWATCHED_MS_MAX), (Watch::Wait(shard), WAIT_WATCHED_MS_MAX)] {
-        let last = Due { at: now.plus_ms(ahead_ms + CLOCKS_DIFFER_MS), order_id: OrderId::generate(now, [0; 2]) };
-        let due = (None, now);
-        let too_far_ahead = is_in_turn.then_some((Some(last), now.plus_ms(u64::MAX)));
-        for span in [Some(due), too_far_ahead].into_iter().flatten() {
-            if let Through::CutShort = sweep_span(ports, instance, budget, watch, counts, span).await? {
-                return Ok(Through::CutShort);
-            }
+    for span in spans {
+        if let Through::CutShort = sweep_span(ports, instance, budget, counts, *span).await? {
+            return Ok(Through::CutShort);
         }
     }
     Ok(Through::ToTheEnd)
 }
 
-/// Sweeps the orders with this key of the index whose time lies after an entry of the index and up to a time, page by page.
+/// Sweeps the orders of a part of the index, page by page.
 async fn sweep_span(
     ports: &impl SupervisorPorts,
     instance: &Instance,
     budget: Budget,
-    watch: Watch,
     counts: &Counts,
-    (mut after, until): (Option<Due>, Timestamp),
+    Span { watch, mut after, until }: Span,
 ) -> Result<Through, PortError> {
     let now = ports.environment().now();
     loop {
@@ -225,16 +282,23 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { due, taken, failed, .. } = self.report();
-        write!(f, "swept {due}, took {taken}")?;
-        if failed > 0 {
-            write!(f, ", failed {failed}")?;
-        }
-        Ok(())
+        f.write_str(&self.report().health(0))
     }
 }
 
 impl Report {
+    /// What a lease, or the record of the run, says of it.
+    fn health(&self, shards_unreached: u64) -> String {
+        let Self { due, taken, failed, .. } = self;
+        let mut health = format!("swept {due}, took {taken}");
+        for (what, count) in [("failed", *failed), ("shards not reached", shards_unreached)] {
+            if count > 0 {
+                health.push_str(&format!(", {what} {count}"));
+            }
+        }
+        health
+    }
+
     fn tell(&self, shards_unreached: u64) {
         tracing::debug!(
             monotonic_counter.supervisor_runs = 1,

@@ -48,6 +48,8 @@ pub(crate) struct World {
     pub(crate) index_ghosts: Vec<Due>,
     /// Orders that the index does not show yet.
     pub(crate) index_lags: BTreeSet<OrderId>,
+    /// Whether the index can be read as a whole.
+    pub(crate) index_is_small: bool,
     /// Shards whose index cannot be read.
     pub(crate) index_down: BTreeSet<u8>,
     pub(crate) bus_down: bool,
@@ -270,6 +272,15 @@ impl Store for Ports {
         .await
     }
 
+    async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        self.call(|world| {
+            let shown = world.tasks.values().filter(|task| !world.index_lags.contains(&task.order_id));
+            let all: Vec<_> = shown.filter_map(|task| task.watch.zip(task.watch_at)).collect();
+            Ok(Some(all).filter(|all| world.index_is_small && all.len() < max))
+        })
+        .await
+    }
+
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         let after: Option<OrderId> = after.map(|text| text.parse().map_err(|_| ListError::Cursor)).transpose()?;
         // Small pages, so that a test needs few orders for several.
@@ -363,6 +374,10 @@ impl Leases for Ports {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.call(|_| now_or_never(Leases::release(&self.memory, lease))).await
+    }
+
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        self.call(|_| now_or_never(self.memory.report(name, owner, now, health))).await
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {

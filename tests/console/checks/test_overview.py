@@ -109,7 +109,7 @@ def test_supervisors_and_their_leases_are_shown_with_the_last_run(console: Conso
     expect(row).to_contain_text(re.compile(r"just now|\d s ago"))
     supervisors.get_by_text(re.compile(r"All \d+ leases")).click()
     expect(
-        supervisors.get_by_role("table", name="Leases").get_by_role("rowheader", name="supervisor/00")
+        supervisors.get_by_role("table", name="Leases").get_by_role("rowheader", name="supervisor/run")
     ).to_be_visible()
 
 
@@ -125,7 +125,7 @@ def test_a_supervisor_that_was_not_heard_of_for_long_is_said_to_be_silent(consol
     quiet["Leases"] = [{**lease, "RenewedAt": "2020-01-01T00:00:00.000Z"} for lease in quiet["Leases"]]
     console.page.route("**/overview", lambda route: route.fulfill(json=quiet))
     console.open()
-    expect(console.page.locator("#verdict")).to_contain_text("No supervisor was heard of for more than a minute")
+    expect(console.page.locator("#verdict")).to_contain_text("No supervisor was heard of for more than two minutes")
 
 
 def test_where_nothing_waits_the_page_says_so(console: Console, server: Server) -> None:

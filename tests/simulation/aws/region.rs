@@ -139,7 +139,7 @@ impl Region {
             "ChangeMessageVisibility" => self.hide(body),
             "PutEvents" => self.put(body),
             "UpdateItem" | "PutItem" => self.write(operation, body),
-            "Query" => {
+            "Query" | "Scan" => {
                 let (status, mut said) = self.dynamo.serve(operation, body);
                 if body["IndexName"] == "watch"
                     && let Some(items) = said["Items"].as_array_mut()
@@ -157,6 +157,11 @@ impl Region {
     fn write(&self, operation: &str, body: &Value) -> Said {
         let (key, of) = match (operation, body["TableName"].as_str()) {
             ("UpdateItem", Some("TASKS_TABLE")) => (body["Key"].clone(), "rule 1"),
+            ("PutItem", Some("TASKS_TABLE")) => {
+                let key = json!({ "OrderID": body["Item"]["OrderID"] });
+                self.has_order(&key);
+                (key, "rule 3")
+            }
             ("PutItem", Some("SERVICES_TABLE")) => (json!({ "Service": body["Item"]["Service"] }), "rule 21"),
             _ => return self.dynamo.serve(operation, body),
         };
@@ -168,11 +173,23 @@ impl Region {
         let before = version();
         let said = self.dynamo.serve(operation, body);
         let after = version();
-        if said.0 == 200 && after != before + 1 {
+        // A dead submission begins with its second version.
+        let follows = after == before + 1 || (of == "rule 3" && before == 0);
+        if said.0 == 200 && !follows {
             let order = key["OrderID"]["S"].as_str().and_then(|order| order.parse().ok());
             self.outside.lock().complain(of, order, &format!("version {after} was written over version {before}"));
         }
         said
+    }
+
+    /// No task is put before its order.
+    fn has_order(&self, key: &Value) {
+        let get = json!({ "TableName": "ORDERS_TABLE", "Key": key, "ConsistentRead": true });
+        let (_, said) = self.dynamo.serve("GetItem", &get);
+        if said["Item"].is_null() {
+            let order = key["OrderID"]["S"].as_str().and_then(|order| order.parse().ok());
+            self.outside.lock().complain("invariant 1", order, "a task was put without its order");
+        }
     }
 
     fn send(&mut self, body: &Value) -> Said {

@@ -99,3 +99,22 @@ pub async fn all_leases_tell_who_worked_last_and_when_also_after_the_release(wor
     let taken = LeaseRecord { owner: "b".into(), epoch: 2, expires_at, ..free("shard-2", later, None) };
     assert_eq!(leases.all_leases().await.unwrap(), [held, taken], "the next holder begins with a clean slate");
 }
+
+pub async fn a_report_says_who_worked_last_and_excludes_nobody(world: &impl StoreWorld) {
+    let leases = world.ports().leases();
+    let reported = |owner: &str, epoch: u64, at: Timestamp, health: &str| LeaseRecord {
+        name: "run".into(),
+        owner: owner.into(),
+        epoch,
+        expires_at: None,
+        renewed_at: Some(at),
+        health: Some(health.into()),
+    };
+    leases.report("run", "a", NOON, "took 3").await.unwrap();
+    assert_eq!(leases.all_leases().await.unwrap(), [reported("a", 1, NOON, "took 3")]);
+    let later = NOON.plus_ms(1);
+    leases.report("run", "b", later, "took 0").await.unwrap();
+    assert_eq!(leases.all_leases().await.unwrap(), [reported("b", 2, later, "took 0")]);
+    let taken = leases.acquire("run", "c", later, TERM_MS).await.unwrap().unwrap();
+    assert_eq!(taken.epoch, 3);
+}

@@ -36,6 +36,12 @@ pub trait StoreWorld {
     /// Lets time pass.
     fn pass(&self, ms: u64) -> impl Future<Output = ()>;
 
+    /// A program that inserts this order is killed where it harms most. A store that writes order and task at once then has
+    /// neither.
+    fn cut_short(&self, _order: &Order, _task: &Task) -> impl Future<Output = ()> {
+        async {}
+    }
+
     /// The order of this task expires now, and is deleted as this store does it.
     fn expire(&self, task: &Task) -> impl Future<Output = ()> {
         async {
@@ -128,6 +134,7 @@ macro_rules! store_conformance_suite {
             an_order_is_inserted_once,
             an_order_of_the_same_id_and_another_document_changes_nothing,
             order_and_task_come_together,
+            f05_an_insert_that_was_cut_short_shows_no_task_and_is_finished_by_its_repeat,
             an_order_that_was_posted_again_keeps_its_origin,
             an_order_is_inserted_in_whatever_state_its_task_is,
             what_was_never_inserted_is_not_there,
@@ -140,6 +147,7 @@ macro_rules! store_conformance_suite {
             only_the_priority_of_the_supervisor_and_of_the_shard_is_due,
             a_watch_that_moved_is_due_at_its_new_time_only,
             a_finished_order_is_not_due,
+            a_look_at_the_whole_index_shows_all_entries_or_says_that_there_are_more,
             a_list_is_newest_first_and_pages_through_all,
             a_list_of_a_state_has_no_others,
             an_order_is_found_by_each_of_its_terms_in_any_state,
@@ -160,6 +168,7 @@ macro_rules! store_conformance_suite {
             an_expired_lease_cannot_be_renewed,
             a_released_lease_is_free_and_its_epoch_goes_on,
             all_leases_tell_who_worked_last_and_when_also_after_the_release,
+            a_report_says_who_worked_last_and_excludes_nobody,
         );
         $crate::conformance_suite!(@tests $world, services, false:
             a_service_that_never_failed_has_no_record,

@@ -52,6 +52,23 @@ pub async fn order_and_task_come_together(world: &impl StoreWorld) {
     assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), first);
 }
 
+pub async fn f05_an_insert_that_was_cut_short_shows_no_task_and_is_finished_by_its_repeat(world: &impl StoreWorld) {
+    let (store, order) = (world.ports().store(), order(1));
+    let task = task(&order);
+    world.cut_short(&order, &task).await;
+    assert_eq!(store.task(order.order_id).await.unwrap(), None);
+    assert_eq!(store.settled(order.order_id, 1).await.unwrap(), None);
+    assert_eq!(all_listed(store, None, 10).await, []);
+    assert!(store.order(order.order_id).await.unwrap().is_none_or(|stored| *stored == order));
+    assert_eq!(store.insert(order.clone(), task.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(*store.order(order.order_id).await.unwrap().unwrap(), order);
+    assert_eq!(*store.task(order.order_id).await.unwrap().unwrap(), task);
+    assert_eq!(all_listed(store, None, 10).await, [order.order_id]);
+    let again = Task { nonce: task.nonce + 1, ..task.clone() };
+    assert_eq!(store.insert(order.clone(), again).await.unwrap(), Inserted::Same);
+    assert_eq!(*store.task(order.order_id).await.unwrap().unwrap(), task);
+}
+
 pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreWorld) {
     let (store, first) = (world.ports().store(), order(1));
     let again_of = AgainOf { order_id: first.order_id, by: "ada".into(), reason: "in \"words\"".into() };
@@ -62,7 +79,8 @@ pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreW
     // Another operator's repeat is the same order.
     let origin = again.again_of.clone().map(|origin| AgainOf { by: "bob".into(), ..origin });
     let repeat = Order { again_of: origin, ..again.clone() };
-    assert_eq!(store.insert(repeat.clone(), task(&repeat)).await.unwrap(), Inserted::Same);
+    let repeats_task = Task { nonce: 2_000, ..task(&repeat) };
+    assert_eq!(store.insert(repeat, repeats_task).await.unwrap(), Inserted::Same);
     assert_eq!(*store.order(again.order_id).await.unwrap().unwrap(), again);
 }
 
@@ -230,6 +248,27 @@ pub async fn a_finished_order_is_not_due(world: &impl StoreWorld) {
         committed(store, &first, next_in(&first, state)).await;
         assert_eq!(store.due(watch, far, None, 10).await.unwrap(), []);
     }
+}
+
+/// A store that does not tell says so.
+pub async fn a_look_at_the_whole_index_shows_all_entries_or_says_that_there_are_more(world: &impl StoreWorld) {
+    let store = world.ports().store();
+    assert!(store.watches(1).await.unwrap().is_none_or(|all| all.is_empty()));
+    let mut expected = Vec::new();
+    for (n, watch) in [(1, Watch::Due as fn(u8) -> Watch), (2, Watch::Wait), (3, Watch::Error)] {
+        let first = stored(store, n).await;
+        let watch = watch(first.order_id.shard(SHARDS));
+        let at = NOON.plus_ms(u64::from(n) * 1_000);
+        committed(store, &first, next(&first, |task| (task.watch, task.watch_at) = (Some(watch), Some(at)))).await;
+        expected.push((at, watch));
+    }
+    let finished = stored(store, 4).await;
+    committed(store, &finished, next_in(&finished, ProcessState::Processed)).await;
+    if let Some(mut all) = store.watches(100).await.unwrap() {
+        all.sort_by_key(|(_, at)| *at);
+        assert_eq!(all.into_iter().map(|(watch, at)| (at, watch)).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(store.watches(2).await.unwrap(), None);
 }
 
 /// All entries of a list, in pages of `limit`.

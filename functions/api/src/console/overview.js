@@ -86,7 +86,7 @@ function verdict(all) {
         `orders wait for ${bad.length === 1 ? "it" : "them"} and go on by themselves.`,
     );
   const unsupervised = !Paused && silent(Leases);
-  if (unsupervised) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
+  if (unsupervised) lines.push("No supervisor was heard of for more than two minutes: what is overdue stands still.");
   const tone = Paused || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length || approvals ? "wait" : "good";
   return h(
     "p",
@@ -98,7 +98,7 @@ function verdict(all) {
 
 function silent(leases) {
   const last = Math.max(0, ...leases.map((lease) => (lease.RenewedAt ? ms(lease.RenewedAt) : 0)));
-  return last > 0 && Date.now() - last > 60_000;
+  return last > 0 && Date.now() - last > 120_000;
 }
 
 function counts(all) {
@@ -193,7 +193,7 @@ function failures(all) {
   });
 }
 
-/** One line for each supervisor. Its leases, one for each shard, can be unfolded. */
+/** One line for each supervisor. Its leases, one for each shard where something was due, and its last run can be unfolded. */
 function supervisors(leases) {
   const owners = new Map();
   for (const lease of leases) owners.set(lease.Owner, [...(owners.get(lease.Owner) ?? []), lease]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use domain::lease::{acquired, released, renewed};
+use domain::lease::{acquired, released, renewed, reported};
 use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
@@ -42,6 +42,13 @@ impl Leases for EngineLeases {
         {
             *stored = record;
         }
+        Ok(())
+    }
+
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        let mut leases = lock(&self.0);
+        let record = reported(leases.get(name), name, owner, now, health);
+        leases.insert(record.name.clone(), record);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Leases.
 
-use domain::lease::{acquired, released, renewed};
+use domain::lease::{acquired, released, renewed, reported};
 use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
@@ -44,6 +44,13 @@ impl Leases for Memory {
             if let Some(record) = state.leases.get(&*lease.name).and_then(|stored| released(stored, lease)) {
                 state.leases.insert(record.name.to_string(), record);
             }
+        })
+    }
+
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        self.work("leases.report", |state| {
+            let record = reported(state.leases.get(name), name, owner, now, health);
+            state.leases.insert(name.to_owned(), record);
         })
     }
 

@@ -64,6 +64,13 @@ impl Store for Memory {
         Ok(dues)
     }
 
+    async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        self.work("store.watches", |state| {
+            let watched = state.orders.values().filter_map(|(_, task)| task.watch.zip(task.watch_at));
+            Some(watched.take(max).collect::<Vec<_>>()).filter(|all| all.len() < max)
+        })
+    }
+
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         let is_in = |_: &State, task: &Task| state.is_none_or(|state| task.process_state == state);
         self.page("store.list", after, limit, is_in)

@@ -105,7 +105,7 @@ fn f40_no_shard_starves_although_every_run_is_killed() {
     let counted = |ports: &Ports| ports.tasks().iter().filter(|task| task.steps[0].failure_count > 0).count();
     let mut runs = 0;
     while counted(&ports) < 120 {
-        assert!(run_for(handle(&ports, &instance("killed"), &settings()), 40).is_none());
+        assert!(run_for(handle(&ports, &instance("killed"), &settings()), 50).is_none());
         ports.pass_ms(TERM_OVER_MS);
         runs += 1;
         assert!(runs < 200, "somebody starves");

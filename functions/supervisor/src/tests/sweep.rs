@@ -6,7 +6,7 @@ use domain::instance::Instance;
 use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::ports::{Due, Environment, Leases, PortErrorKind};
-use domain::task::{ProcessState, StepState, Watch};
+use domain::task::{ProcessState, StepState, Task, Watch};
 
 use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
 use crate::testing::{Ports, instance, run, run_for};
@@ -32,18 +32,62 @@ fn an_expired_attempt_is_counted_and_the_order_goes_on() {
     }
 }
 
+/// Ports whose index is read as a whole, and those where each shard is asked.
+fn both_kinds() -> [Ports; 2] {
+    [true, false].map(|index_is_small| {
+        let ports = Ports::new();
+        ports.world().index_is_small = index_is_small;
+        ports
+    })
+}
+
+/// Name, epoch and health of each lease.
+fn leases(ports: &Ports) -> Vec<(String, u64, String)> {
+    let all = run(ports.all_leases()).unwrap();
+    assert!(all.iter().all(|lease| &*lease.owner == "s" && lease.expires_at.is_none()));
+    all.iter().map(|lease| (lease.name.to_string(), lease.epoch, lease.health.clone().unwrap().to_string())).collect()
+}
+
 #[test]
-fn the_last_run_is_written_down_where_the_lease_is() {
+fn a_run_takes_the_leases_of_the_shards_where_something_is_due_and_is_written_down() {
+    for ports in both_kinds() {
+        let ids = claimed(&ports, 0..1);
+        sweep(&ports);
+        let of_run = |epoch: u64, health: &str| ("supervisor/run".to_owned(), epoch, health.to_owned());
+        assert_eq!(leases(&ports), [of_run(1, "swept 0, took 0")]);
+        ports.pass_ms(EXPIRED_MS);
+        sweep(&ports);
+        let shard = format!("supervisor/{:02}", ids[0].shard(SHARDS));
+        assert_eq!(leases(&ports), [(shard, 1, "swept 1, took 1".to_owned()), of_run(2, "swept 1, took 1")]);
+    }
+}
+
+#[test]
+fn a_look_at_the_whole_index_finds_long_waits_and_what_a_fast_clock_wrote() {
+    for ports in both_kinds() {
+        let ids = claimed(&ports.skewed(3 * 3_600_000), 0..3);
+        for (id, watch) in ids.iter().zip([Watch::Due as fn(u8) -> Watch, Watch::Wait, Watch::Error]) {
+            let task = ports.stored(*id);
+            let watch = Some(watch(id.shard(SHARDS)));
+            ports.world().tasks.insert(*id, std::sync::Arc::new(Task { watch, ..(*task).clone() }));
+        }
+        let mut due = 0;
+        for _ in 0..SHARDS {
+            due += sweep(&ports).due;
+            ports.pass_ms(settings().tick_ms);
+        }
+        assert_eq!(due, 1, "a long wait may end in three hours, and the third waits for an operator");
+        ports.pass_ms(4 * 3_600_000);
+        assert_eq!(sweep(&ports).due, 2, "the long wait is over, too");
+    }
+}
+
+#[test]
+fn a_run_is_written_down_with_the_shards_that_it_could_not_reach() {
     let ports = Ports::new();
-    let ids = claimed(&ports, 0..1);
-    ports.pass_ms(EXPIRED_MS);
-    sweep(&ports);
-    let leases = run(ports.all_leases()).unwrap();
-    let name = format!("supervisor/{:02}", ids[0].shard(SHARDS));
-    let lease = leases.iter().find(|lease| *lease.name == *name).unwrap();
-    assert_eq!((&*lease.owner, lease.epoch, lease.health.as_deref()), ("s", 1, Some("swept 1, took 1")));
-    let others = leases.iter().filter(|lease| lease.health.as_deref() == Some("swept 0, took 0")).count();
-    assert_eq!(others, 15);
+    ports.world().index_down.extend([3, 4]);
+    run(handle(&ports, &instance("s"), &settings())).unwrap_err();
+    assert_eq!(leases(&ports)[0].2, "swept 0, took 0, shards not reached 2");
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn told_of_stack(resources: &[(&str, &str, &str)], answers: &[(&str, Value)]) ->
 fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
     let report =
         told_of_stack(&[("AWS::Lambda::Function", "F", "s-api"), ("AWS::SQS::Queue", "Q", "https://q/1/s-q")], &[]);
-    for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build", "shards"] {
+    for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build"] {
         assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
     }
 }

@@ -145,7 +145,7 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
         ("overview", &["Error", "compensation-failed", "bulk resubmit", "payment"][..], "Counts"),
         ("numbers", &["order", "ship-order", "Now: ", "1 Processed"], "Points"),
         ("services", &["payment", "well (Closed)"], "Services"),
-        ("leases", &["supervisor/00", "ago"], "Leases"),
+        ("leases", &["supervisor/run", "ago"], "Leases"),
         ("workflows", &["order", "1 (new orders, default)", "charge-payment", "compensate"], "Workflows"),
     ] {
         served.run(&[command]).with_status(0).shows(words);

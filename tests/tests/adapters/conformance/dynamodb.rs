@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use aws::dynamo::Dynamo;
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::order::Order;
+use domain::ports::{Inserted, Store};
 use domain::tally::{Batch, Change};
 use domain::task::Task;
 use tests::conformance::StoreWorld;
@@ -30,6 +33,13 @@ impl StoreWorld for OnDynamo {
     #[expect(clippy::disallowed_methods, reason = "whoever waits for a task here waits on the runtime's clock")]
     async fn pass(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    /// The order is stored, and its task is not.
+    async fn cut_short(&self, order: &Order, task: &Task) {
+        assert_eq!(self.ports.insert(order.clone(), task.clone()).await.unwrap(), Inserted::New);
+        let delete = self.local.client().delete_item().table_name(&self.local.tables.tasks);
+        delete.key("OrderID", AttributeValue::S(order.order_id.to_string())).send().await.unwrap();
     }
 
     async fn expire(&self, task: &Task) {

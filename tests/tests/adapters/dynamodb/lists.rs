@@ -156,7 +156,7 @@ async fn a_term_is_written_before_its_order_and_may_be_left_over() {
     let world = World::new().await;
     let term = Term::correlation("cart-7");
     let order = Order { terms: vec![term.clone()], ..order(1) };
-    world.way.let_happen("TransactWriteItems", failure(400, "AccessDeniedException"));
+    world.way.let_happen("PutItem orders", failure(400, "AccessDeniedException"));
     world.store.insert(order.clone(), task(&order)).await.unwrap_err();
     assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks, []);
     assert_eq!(world.store.insert(order.clone(), task(&order)).await.unwrap(), Inserted::New);

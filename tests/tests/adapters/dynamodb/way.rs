@@ -57,7 +57,8 @@ impl Way {
         (way, builder)
     }
 
-    /// Applies this fault to the next request of this operation that has no fault yet.
+    /// Applies this fault to the next request of this operation that has no fault yet. `PutItem orders` is one to this
+    /// table.
     pub(crate) fn let_happen(&self, operation: &'static str, happens: Happens) {
         self.state.lock().unwrap().to_happen.push_back((operation, happens));
     }
@@ -107,13 +108,15 @@ impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        let body = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
+        let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap_or_default();
         let happens = {
             let mut state = self.state.lock().unwrap();
+            let table = body["TableName"].as_str().and_then(|name| name.rsplit('-').next()).unwrap_or_default();
+            let of_table = format!("{operation} {table}");
             state.sent.push(Sent { operation: operation.clone(), body });
             let passes = state.passes;
             state.passes = passes.map(|passes| passes.saturating_sub(1));
-            let place = state.to_happen.iter().position(|(of, _)| *of == operation);
+            let place = state.to_happen.iter().position(|(of, _)| *of == operation || *of == of_table);
             let happens = place.and_then(|place| state.to_happen.remove(place)).map(|(_, happens)| happens);
             happens.or_else(|| (passes == Some(0)).then(|| failure(400, "AccessDeniedException")))
         };

@@ -92,6 +92,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "leases.acquire",
             "leases.release",
             "leases.renew",
+            "leases.report",
             "letters.letters",
             "queues.to_scheduler",
             "services.all_health",
@@ -102,6 +103,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "store.numbers",
             "store.order",
             "store.task",
+            "store.watches",
         ],
     ),
     (

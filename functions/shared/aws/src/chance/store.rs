@@ -114,14 +114,12 @@ impl World {
         }
     }
 
-    /// The order and the task that are stored. Both are there, or none.
-    async fn truth(&self, order_id: OrderId) -> Option<(Arc<Order>, Arc<Task>)> {
+    /// The order and the task that are stored. No task is there without its order.
+    async fn truth(&self, order_id: OrderId) -> (Option<Arc<Order>>, Option<Arc<Task>>) {
         let look = async { (self.store.order(order_id).await.unwrap(), self.store.task(order_id).await.unwrap()) };
-        match self.network.calm(look).await {
-            (Some(order), Some(task)) => Some((order, task)),
-            (None, None) => None,
-            half => panic!("{self}: half of it is stored: {half:?}"),
-        }
+        let stored = self.network.calm(look).await;
+        assert!(stored.0.is_some() || stored.1.is_none(), "{self}: a task without its order: {stored:?}");
+        stored
     }
 
     /// The task that is stored.
@@ -135,18 +133,21 @@ impl World {
         let before = self.truth(order.order_id).await;
         let answer = self.store.insert(order.clone(), task.clone()).await;
         let after = self.truth(order.order_id).await;
-        let is_written = before.is_none() && after.as_ref().is_some_and(|(_, stored)| **stored == task);
-        let is_unchanged = before == after;
-        let is_same = after.as_ref().is_some_and(|(stored, _)| stored.fingerprint == order.fingerprint);
-        let fits = match &answer {
-            // A token that is known is answered as at the first time.
-            Ok(Inserted::New) => is_written || (is_unchanged && is_same),
-            Ok(Inserted::Same) => (is_written || is_unchanged) && is_same,
-            Ok(Inserted::Different) => is_unchanged && after.is_some() && !is_same,
-            Err(error) => (is_written || is_unchanged) && passes(error),
-        };
+        let is_same = after.0.as_ref().is_some_and(|stored| stored.fingerprint == order.fingerprint);
+        // Each is written once, and the task only for this order.
+        let order_fits = after.0 == before.0 || (before.0.is_none() && after.0.as_deref() == Some(&order));
+        let has_task = after.1.as_deref() == Some(&task);
+        let task_fits = after.1 == before.1 || (before.1.is_none() && has_task && is_same);
+        let fits = order_fits
+            && task_fits
+            && match &answer {
+                Ok(Inserted::New) => has_task,
+                Ok(Inserted::Same) => is_same && before.1.is_some(),
+                Ok(Inserted::Different) => before == after && after.0.is_some() && !is_same,
+                Err(error) => passes(error),
+            };
         assert!(fits, "{self}: insert answers {answer:?}\n{before:?}\n{after:?}");
-        self.seen.extend(after.map(|(_, task)| task));
+        self.seen.extend(after.1);
     }
 
     async fn commit(&mut self) {

@@ -1,4 +1,7 @@
 //! The supervisor's reads of the index `watch`.
+//!
+//! A supervisor first looks at the whole index with one request. Only if the index is too large for that does it query
+//! each shard.
 
 use domain::id::OrderId;
 use domain::ports::{Due, PortError};
@@ -6,13 +9,31 @@ use domain::task::Watch;
 use domain::time::Timestamp;
 
 use super::Dynamo;
-use super::record::{Item, Reader, Unreadable, text, time};
+use super::record::{Item, Reader, Unreadable, text, time, watch_of};
 use super::schema::{Index, WATCH};
 use crate::sdk_error::port_error;
 
 const OPERATION: &str = "store.due";
 
 impl Dynamo {
+    /// The keys and times of all entries, if there are fewer than `max`.
+    pub(super) async fn scan_watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        const OPERATION: &str = "store.watches";
+        let request = self.client().scan().table_name(&self.tables().tasks).index_name(WATCH.name).limit(limit_of(max));
+        let found = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
+        if found.last_evaluated_key.is_some() || found.count >= limit_of(max) {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for item in found.items.into_iter().flatten() {
+            let mut reader = Reader::new(item);
+            // No query of this version finds a key of an unknown form either.
+            let Ok(key) = reader.word(WATCH.hash.name, watch_of) else { continue };
+            all.push((key, reader.time(WATCH.range.name).map_err(|error| PortError::refused(OPERATION, error))?));
+        }
+        Ok(Some(all))
+    }
+
     /// The orders with this key of the index that are due by `now`, the longest due first. DynamoDB orders those that are due at the
     /// same time, and the next page continues in that order.
     pub(super) async fn query_due(

@@ -29,9 +29,13 @@ impl Dynamo {
         forgets.buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// The same order may have been accepted again since then, and stays.
+    /// The same order may have been accepted again since then, and stays. So does one whose message came again and put its
+    /// task anew.
     async fn forget_order(&self, task: &Task) -> Result<(), PortError> {
         let Some(submitted) = task.history.first() else { return Ok(()) };
+        if self.read(OPERATION, &self.tables().tasks, task.order_id, Seeing::Everything).await?.is_some() {
+            return Ok(());
+        }
         let (table, id) = (&self.tables().orders, text(task.order_id.to_string()));
         let request = self.client().get_item().table_name(table).key("OrderID", id.clone());
         let request = request.projection_expression("SubmittedAt, Terms").consistent_read(true);

@@ -97,6 +97,29 @@ impl Leases for Dynamo {
         Ok(())
     }
 
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        let request = self
+            .update_lease(name)
+            .update_expression(
+                "SET #owner = :owner, #epoch = if_not_exists(#epoch, :none) + :one, #expires = :given_back, \
+                 #ttl = :ttl, #health = :health, #renewed = :now",
+            )
+            .expression_attribute_names("#owner", "Owner")
+            .expression_attribute_names("#epoch", "Epoch")
+            .expression_attribute_names("#expires", "ExpiresAt")
+            .expression_attribute_names("#ttl", "TTL")
+            .expression_attribute_names("#health", "Health")
+            .expression_attribute_names("#renewed", "RenewedAt")
+            .expression_attribute_values(":owner", text(owner))
+            .expression_attribute_values(":none", number(0))
+            .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":given_back", time(GIVEN_BACK))
+            .expression_attribute_values(":ttl", ttl(now.plus_ms(KEPT_MS)))
+            .expression_attribute_values(":health", text(health))
+            .expression_attribute_values(":now", time(now));
+        request.send().await.map(drop).map_err(|error| port_error("leases.report", &error))
+    }
+
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
         const OPERATION: &str = "leases.all_leases";
         let (mut all, mut start) = (Vec::new(), None);

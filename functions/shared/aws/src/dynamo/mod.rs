@@ -3,7 +3,7 @@
 //!
 //! Every write that may race is one conditional write. Its condition holds the whole decision, so that no code here
 //! reads first and writes afterwards. A failed condition is an answer, not an error. If the answer of a write is lost,
-//! a nonce, a token or the stored owner shows whether it happened (rule 3).
+//! a nonce, what is stored, or the stored owner shows whether it happened (rule 3).
 //!
 //! Must never happen here:
 //! - a transaction that was cancelled because of others counts as an answer;

@@ -43,6 +43,10 @@ impl Store for Dynamo {
         self.query_due(watch, now, after, limit).await
     }
 
+    async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        self.scan_watches(max).await
+    }
+
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         self.list_page(state, after, limit).await
     }

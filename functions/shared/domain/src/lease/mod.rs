@@ -26,7 +26,7 @@ use futures_util::future::{Either, select};
 use crate::ports::{Environment, HasEnvironment, HasLeases, Lease, Leases, PortError};
 use crate::time::Timestamp;
 
-pub use record::{acquired, released, renewed};
+pub use record::{acquired, released, renewed, reported};
 
 /// The ports that hold a lease.
 pub trait LeasePorts: HasLeases + HasEnvironment {}

@@ -1,4 +1,5 @@
-//! The rules of a lease's record, pure: its next value when the lease is acquired, renewed or released.
+//! The rules of a lease's record, pure: its next value when the lease is acquired, renewed or released,
+//! and when a work without a lease is reported.
 //!
 //! An adapter that reads and writes in one step calls these functions. The adapter on `DynamoDB` states the same rules as
 //! conditions of its updates; the conformance suite holds both to one behaviour.
@@ -47,6 +48,19 @@ pub fn renewed(stored: &LeaseRecord, lease: &Lease, now: Timestamp, term_ms: u64
 #[must_use]
 pub fn released(stored: &LeaseRecord, lease: &Lease) -> Option<LeaseRecord> {
     is_of(stored, lease).then(|| LeaseRecord { expires_at: None, ..stored.clone() })
+}
+
+/// The record after `owner` has done a work at `now` for which it needs no lease.
+#[must_use]
+pub fn reported(stored: Option<&LeaseRecord>, name: &str, owner: &str, now: Timestamp, health: &str) -> LeaseRecord {
+    LeaseRecord {
+        name: name.into(),
+        owner: owner.into(),
+        epoch: stored.map_or(0, |record| record.epoch) + 1,
+        expires_at: None,
+        renewed_at: Some(now),
+        health: Some(health.into()),
+    }
 }
 
 /// Whether this is the record of the holder's lease.

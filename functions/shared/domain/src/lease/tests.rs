@@ -113,6 +113,10 @@ impl Leases for FakeLeases {
         Ok(())
     }
 
+    async fn report(&self, _: &str, _: &str, _: Timestamp, _: &str) -> Result<(), PortError> {
+        panic!("a holder reports with its renewals")
+    }
+
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
         panic!("a holder looks at its own lease only")
     }

@@ -39,6 +39,19 @@ pub trait Leases: Send + Sync {
     /// [`PortError`] if that is not known to have happened; the term then ends it.
     fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), PortError>> + Send;
 
+    /// Writes down that `owner` has done the work `name` now, and its health: the record of a lease that is free. It
+    /// excludes nobody.
+    ///
+    /// # Errors
+    /// [`PortError`] if that is not known to have happened.
+    fn report(
+        &self,
+        name: &str,
+        owner: &str,
+        now: Timestamp,
+        health: &str,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
     /// The record of every lease, held or not, by name: its last holder, and when. For monitoring; no holder may rely
     /// on it. A lease that was not taken for days may be deleted.
     ///

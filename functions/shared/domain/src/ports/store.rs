@@ -13,7 +13,8 @@ use crate::time::Timestamp;
 
 /// The order database and the state store.
 pub trait Store: Send + Sync {
-    /// Writes order and task together, or neither. An order is inserted once: repeats change nothing.
+    /// Writes an order and its task. No task is there without its order. An order is inserted once: a repeat of the same
+    /// submission writes the task if an earlier one was killed before it, and changes nothing else.
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
@@ -60,6 +61,15 @@ pub trait Store: Send + Sync {
         after: Option<Due>,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Due>, PortError>> + Send;
+
+    /// All entries of the index `watch` with their times, in no order, if there are fewer than `max`. `None`: there may be
+    /// more, or this store does not tell. The answer may lag behind the tasks.
+    ///
+    /// # Errors
+    /// [`PortError`] if the index cannot be read.
+    fn watches(&self, _max: usize) -> impl Future<Output = Result<Option<Vec<(Watch, Timestamp)>>, PortError>> + Send {
+        ready(Ok(None))
+    }
 
     /// Tasks in a state (or in any), newest first, at most `limit`; `after` is the `next` of the page before.
     ///

@@ -61,6 +61,15 @@ impl Store for Faulty {
         .await
     }
 
+    async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
+        self.silently_through("store.watches", || async {
+            let Some(old) = lock(&self.shared.old_index).clone() else { return self.memory.watches(max).await };
+            let all = old.iter().flat_map(|(watch, dues)| dues.iter().map(|due| (*watch, due.at)));
+            Ok(Some(all.take(max).collect::<Vec<_>>()).filter(|all| all.len() < max))
+        })
+        .await
+    }
+
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         self.silently_through("store.list", || async {
             callers_fault(Store::list(&self.memory, state, after, limit).await)
@@ -167,6 +176,10 @@ impl Leases for Faulty {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.silently_through("leases.release", || Leases::release(&self.memory, lease)).await
+    }
+
+    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
+        self.silently_through("leases.report", || self.memory.report(name, owner, now, health)).await
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {

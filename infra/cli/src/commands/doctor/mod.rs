@@ -62,7 +62,7 @@ pub(super) async fn run(
             let region = region.as_deref().or(target.region());
             report.section(
                 "stack",
-                stack::look(stack, region, profile.as_deref(), environment.sqs_endpoint.as_deref(), seen.shards).await,
+                stack::look(stack, region, profile.as_deref(), environment.sqs_endpoint.as_deref()).await,
             );
         }
     }

@@ -28,7 +28,7 @@ pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, TERMS, order, order_item, rec
 pub(super) use reader::Reader;
 pub(crate) use reader::Unreadable;
 pub(super) use step::step_state;
-pub(super) use task::{FAILED_SHARDS, failed_key, task, task_item};
+pub(super) use task::{FAILED_SHARDS, MESSAGE_LIVES_MS, failed_key, task, task_item, watch_of};
 
 /// An item, or a map inside one.
 pub(super) type Item = HashMap<String, AttributeValue>;

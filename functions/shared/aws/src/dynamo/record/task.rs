@@ -18,7 +18,7 @@ use crate::dynamo::schema::{FAILED, WATCH};
 pub(in crate::dynamo) const FAILED_SHARDS: u8 = 4;
 
 /// The longest life of a message, in its queue and then in a dead-letter queue, and a day more.
-const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
+pub(in crate::dynamo) const MESSAGE_LIVES_MS: u64 = 15 * 24 * 60 * 60 * 1_000;
 
 /// The item of a task.
 pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
@@ -78,7 +78,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         workflow_version: reader.number("WorkflowVersion")?,
         process_state: reader.word("ProcessState", |name| name.parse::<ProcessState>().ok())?,
         reason: reader.map_if("Reason")?.map(reason).transpose()?,
-        watch: reader.word_if(WATCH.hash.name, watch)?,
+        watch: reader.word_if(WATCH.hash.name, watch_of)?,
         watch_at: reader.time_if(WATCH.range.name)?,
         complete_by: reader.time_if("CompleteBy")?,
         late_since: reader.time_if("LateSince")?,
@@ -108,7 +108,8 @@ fn failed_at(task: &Task) -> Timestamp {
     task.failed_at().or_else(first).or(task.watch_at).unwrap_or_default()
 }
 
-fn watch(key: &str) -> Option<Watch> {
+/// The key of an entry of the index `watch`.
+pub(in crate::dynamo) fn watch_of(key: &str) -> Option<Watch> {
     let (priority, shard) = key.split_once('#')?;
     let shard = shard.parse().ok()?;
     match priority {

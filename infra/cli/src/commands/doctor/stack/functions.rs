@@ -6,8 +6,6 @@ use super::queues::DEPLOY;
 use super::shapes::{Function, Role};
 use crate::commands::doctor::finding::Finding;
 
-/// Into how many parts the orders are shared between supervisors.
-const SHARDS: &str = "SHARDS";
 /// What each function is told for itself; everything else is told to all alike.
 const OWN: [&str; 11] = [
     "AGENTS",
@@ -101,22 +99,6 @@ pub(super) fn judge_roles(functions: &[Function], roles: &[Role]) -> Finding {
     }
 }
 
-/// A finding for the shards: each has a lease, since a supervisor came by. `leased` are those that have one.
-pub(super) fn judge_shards(functions: &[Function], leased: Option<usize>) -> Finding {
-    const CHECK: &str = "shards";
-    let told = functions.iter().find_map(|function| function.environment.variables.get(SHARDS)?.parse::<usize>().ok());
-    match (told, leased) {
-        (Some(shards), Some(leased)) if leased < shards => Finding::wrong(
-            CHECK,
-            format!("{} of {shards} have no lease, so nobody looks after their orders", shards - leased),
-            "look at the supervisor's log: it takes a lease of each shard when it runs",
-        ),
-        (Some(shards), Some(_)) => Finding::ok(CHECK, format!("each of {shards} has a lease")),
-        (None, _) => Finding::skipped(CHECK, format!("no function is told {SHARDS}")),
-        (_, None) => Finding::skipped(CHECK, "the API does not tell the leases"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -195,16 +177,5 @@ mod tests {
     fn no_functions_are_not_all_well() {
         assert_eq!(worst(&[]).state, State::Wrong);
         assert_eq!(judge_roles(&[], &[]).state, State::Skipped);
-    }
-
-    #[test]
-    fn a_shard_without_a_lease_is_told() {
-        let mut functions = three();
-        functions[1].environment.variables.insert(SHARDS.to_owned(), "4".to_owned());
-        let of = |leased| judge_shards(&functions, leased);
-        assert_eq!((of(Some(4)).state, of(Some(5)).state, of(None).state), (State::Ok, State::Ok, State::Skipped));
-        let finding = of(Some(3));
-        assert!(finding.state == State::Wrong && finding.found.starts_with("1 of 4 have no lease"), "{finding:?}");
-        assert_eq!(judge_shards(&three(), Some(1)).state, State::Skipped);
     }
 }

@@ -30,13 +30,12 @@ struct Look<'a> {
     resources: Vec<Resource>,
 }
 
-/// All checks of a stack. `leased_shards` are those that the API tells a lease of, if it tells.
+/// All checks of a stack.
 pub(super) async fn look(
     stack: &str,
     region: Option<&str>,
     profile: Option<&str>,
     sqs_endpoint: Option<&str>,
-    leased_shards: Option<usize>,
 ) -> Vec<Finding> {
     let aws = Aws::new(region, profile, sqs_endpoint);
     let (mut findings, resources) = match resources(&aws, stack).await {
@@ -51,7 +50,7 @@ pub(super) async fn look(
     findings.extend(functions.iter().map(functions::judge));
     findings.extend(look.tables().await);
     if !are_all_seen {
-        let rest = ["queues", "schedule", "roles", "settings of the functions", "one build", "shards"];
+        let rest = ["queues", "schedule", "roles", "settings of the functions", "one build"];
         findings.extend(rest.map(|check| Finding::skipped(check, "not all functions could be looked at")));
         return findings;
     }
@@ -59,7 +58,6 @@ pub(super) async fn look(
     findings.extend(look.queues(&functions).await);
     findings.extend(look.schedules(&functions).await);
     findings.push(look.roles(&functions).await);
-    findings.push(functions::judge_shards(&functions, leased_shards));
     findings
 }
 
