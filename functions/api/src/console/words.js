@@ -15,7 +15,7 @@ export const STATES = [
 ];
 
 /** The codes of `Reason`. */
-export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled", "closed"];
+export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "late", "cancelled", "closed"];
 
 /** What a job does with each order: the label of the choice, and the verb of a button. */
 export const JOB_ACTIONS = {
