@@ -177,3 +177,24 @@ async fn rule_46_a_submission_that_comes_again_leaves_no_terms_and_nothing_that_
     assert_eq!(left(&world).await, (Vec::new(), 0));
     assert_eq!(&*world.store.order(before.order_id).await.unwrap().unwrap().fingerprint, ERASED);
 }
+
+#[tokio::test]
+async fn a_compressed_document_is_read_by_every_instance_and_erased_like_any() {
+    let world = World::new().await;
+    let document = Json::document(format!("{{\"Text\":\"{}\"}}", "ann@x.example ".repeat(200)).as_bytes()).unwrap();
+    let one = Order { fingerprint: document.fingerprint().into(), document, ..order(1) };
+    world.store.clone().compressing(true).insert(one.clone(), task(&one)).await.unwrap();
+    let forms = async || {
+        let get = world.local.client().get_item().table_name(&world.local.tables.orders);
+        let found = get.key("OrderID", AttributeValue::S(one.order_id.to_string())).send().await.unwrap();
+        let item = found.item.unwrap();
+        ["Document", "Compressed"].map(|name| item.contains_key(name))
+    };
+    assert_eq!(forms().await, [false, true]);
+    assert_eq!(*world.store.order(one.order_id).await.unwrap().unwrap(), one);
+    let first = world.store.task(one.order_id).await.unwrap().unwrap();
+    let last = committed(&world.store, &first, next(&first, |task| task.process_state = ProcessState::Processed)).await;
+    committed(&world.store, &last, erased(&last, 7)).await;
+    assert_eq!(forms().await, [true, false]);
+    assert_eq!(*world.store.order(one.order_id).await.unwrap().unwrap(), one.erased());
+}

@@ -60,6 +60,8 @@ pub struct Config {
     pub reply_channels: BTreeMap<Arc<str>, Arc<str>>,
     /// The number of shards of the index `watch`.
     pub shards: u8,
+    /// Whether large documents of new orders are compressed.
+    pub compresses_documents: bool,
     /// The settings of the agents, in TOML; the scheduler, the supervisor and the agents have them.
     pub agents: Arc<str>,
     /// The time for which calls of each agent may still have their effect, in milliseconds, from those settings.
@@ -153,6 +155,7 @@ impl Config {
         let event_bus = reader.text("EVENT_BUS_NAME", "give the name of the event bus");
         let reply_channels = reply_channels(&mut reader);
         let shards = reader.number("SHARDS", SHARDS, 1, SHARDS_MAX);
+        let compresses_documents = reader.flag("COMPRESS_DOCUMENTS");
         let agents = reader.optional("AGENTS").unwrap_or_default();
         let settles_within_ms = settles_within_ms(&agents).unwrap_or_else(|fault| {
             reader.blame("AGENTS", format!("{fault}: give the settings of the agents, or leave it out"));
@@ -176,6 +179,7 @@ impl Config {
             event_bus,
             reply_channels,
             shards,
+            compresses_documents,
             agents,
             settles_within_ms,
             services,

@@ -57,7 +57,7 @@ impl Dynamo {
         // It has expired.
         let Some(stored) = stored else { return Ok(Commit::Conflict) };
         let read = order(stored.clone()).map_err(|error| PortError::refused(OPERATION, error))?;
-        let erased = order_item(&read.erased());
+        let erased = order_item(&read.erased(), false);
         if stored == erased {
             return self.replace(before, after).await;
         }

@@ -30,7 +30,7 @@ impl Dynamo {
     /// Writes both, or finds an order of this id. A repeat finishes what an earlier delivery of the same submission began
     /// (F03 to F05).
     pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
-        let item = order_item(order);
+        let item = order_item(order, self.compresses());
         let mut expired = None;
         while let Some(stored) = self.put_order(&item, expired.as_ref()).await? {
             let stored = self.shown(order, stored).await?;

@@ -5,6 +5,7 @@
 //! steps must stay below the first kilobyte. Each byte of a name counts three times there. [`history`] and [`step`]
 //! describe the parts that they leave out.
 
+mod document;
 mod history;
 mod image;
 mod order;

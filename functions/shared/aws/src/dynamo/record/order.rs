@@ -6,6 +6,7 @@ use domain::message::Priority;
 use domain::order::{AgainOf, Order};
 use domain::time::Timestamp;
 
+use super::document::{document, put_document};
 use super::{Item, Reader, Unreadable, put, put_if, text, time};
 use crate::dynamo::schema::RECENT;
 
@@ -17,11 +18,12 @@ pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 /// The attribute with the texts that an order is found by.
 pub(in crate::dynamo) const TERMS: &str = "Terms";
 
-/// The item of an order. The document is copied once, because the request must own it.
-pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
+/// The item of an order. The document is copied once, because the request must own it. `compresses` allows a form that
+/// earlier versions cannot read.
+pub(in crate::dynamo) fn order_item(order: &Order, compresses: bool) -> Item {
     let mut item = Item::with_capacity(12);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
-    put(&mut item, "Document", text(order.document.text()));
+    put_document(&mut item, order.document.text(), compresses);
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
     put(&mut item, "SubmittedAt", time(order.submitted_at));
     put(&mut item, "Submitter", text(&*order.submitter));
@@ -41,7 +43,7 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
 /// The order in an item.
 pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
     let mut reader = Reader::new(item);
-    let document = reader.text("Document")?;
+    let document = document(&mut reader)?;
     Ok(Order {
         order_id: reader.word("OrderID", |id| id.parse().ok())?,
         document: serde_json::from_str::<Json>(&document)

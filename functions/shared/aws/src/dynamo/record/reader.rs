@@ -108,6 +108,14 @@ impl Reader {
         self.time_if(name)?.ok_or_else(|| self.missing(name))
     }
 
+    pub(super) fn bytes_if(&mut self, name: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        match self.value_if(name) {
+            None => Ok(None),
+            Some(AttributeValue::B(blob)) => Ok(Some(blob.into_inner())),
+            Some(other) => Err(self.unlike(name, "bytes", &other)),
+        }
+    }
+
     /// A nonce, stored as eight bytes.
     pub(in crate::dynamo) fn nonce(&mut self, name: &str) -> Result<u64, Unreadable> {
         match self.value_if(name) {
