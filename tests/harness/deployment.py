@@ -83,11 +83,12 @@ def built_template() -> Path:
 
 
 def deploy(emulator: Emulator) -> Deployment:
-    """`sam deploy` of the last build, with one registered reply channel."""
+    """`sam deploy` of the last build, with stand-ins and one registered reply channel."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
     parameters = {
         "Architecture": architecture(),
         "EmulatorUrl": emulator.url,
+        "StandIns": "true",
         "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
         "ReplyChannelQueueArns": channel_arn,
     }

@@ -33,6 +33,12 @@ impl Template {
         Self(long_form(&documents[0]))
     }
 
+    /// The template as it is deployed with this value of a parameter.
+    pub(crate) fn with(mut self, parameter: &str, value: &str) -> Self {
+        self.0["Parameters"][parameter]["Default"] = value.into();
+        self
+    }
+
     pub(crate) fn get(&self, pointer: &str) -> &Value {
         self.0.pointer(pointer).unwrap_or_else(|| panic!("the template has no {pointer}"))
     }
@@ -117,7 +123,8 @@ impl Template {
         filled
     }
 
-    fn holds(&self, condition: &Value) -> bool {
+    /// Whether a condition holds in such a deployment.
+    pub(crate) fn holds(&self, condition: &Value) -> bool {
         if let Some(inner) = condition.get("Fn::Not") {
             return !self.holds(&inner[0]);
         }

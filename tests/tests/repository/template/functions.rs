@@ -132,14 +132,39 @@ fn each_function_is_given_every_variable_that_it_reads() {
         });
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
         assert_eq!(config.senders.is_some(), id == "Scheduler", "{id}");
-        assert_eq!(config.services.stand_ins.is_some(), id == "AgentsFunction", "{id}");
+        assert_eq!(config.services.stand_ins, None, "{id}");
         let earlier: &[&str] = if id == "AgentsFunction" { &EARLIER } else { &[] };
         assert_eq!(config.queues.agents.keys().map(|agent| &**agent).collect::<Vec<_>>(), earlier, "{id}");
         assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");
     }
-    for name in ["STANDINS_TABLE", "STANDINS_TOKEN"] {
-        assert!(variable(&template, "StandInServices", name).is_some_and(|value| value.len() >= 13), "{name}");
-    }
+}
+
+#[test]
+fn stand_ins_play_services_only_in_a_deployment_that_asks_for_them_and_agents_and_api_know_it() {
+    assert_eq!(*Template::main().get("/Parameters/StandIns/Default"), "false");
+    let trial = Template::main().with("StandIns", "true");
+    let told = ["Api", "Submission", "Scheduler", "AgentsFunction", "Supervisor"]
+        .map(|id| variable(&trial, id, "STAND_INS_URL").is_some());
+    assert_eq!(told, [true, false, false, true, false]);
+    let token = variable(&trial, "StandInServices", "STANDINS_TOKEN").unwrap();
+    assert!(token.len() >= 13 && variable(&trial, "AgentsFunction", "STAND_INS_URL").unwrap().ends_with(&token));
+    assert!(!variable(&trial, "Api", "STAND_INS_URL").unwrap().contains(&token), "who knows the token may call them");
+    assert!(variable(&trial, "StandInServices", "STANDINS_TABLE").is_some());
+}
+
+#[test]
+fn a_deployment_without_stand_ins_says_where_its_services_are() {
+    let is_refused = |given: &[(&str, &str)]| {
+        let template = given.iter().fold(Template::main(), |template, (name, value)| template.with(name, value));
+        let rule = template.get("/Rules/WithoutStandInsServicesAreNeeded");
+        let [assertion] = rule["Assertions"].as_array().unwrap().as_slice() else { panic!("one assertion: {rule}") };
+        let words = assertion["AssertDescription"].as_str().unwrap();
+        assert!(["StandIns=true", "InventoryUrl", "Agents"].iter().all(|word| words.contains(word)), "{words}");
+        template.holds(&rule["RuleCondition"]) && !template.holds(&assertion["Assert"])
+    };
+    let urls = ["InventoryUrl", "PaymentUrl", "ShippingUrl"].map(|name| (name, "https://shop.example"));
+    assert!(is_refused(&[]) && is_refused(&urls[..2]) && is_refused(&urls[1..]));
+    assert!(!is_refused(&urls) && !is_refused(&[("StandIns", "true")]) && !is_refused(&[("Agents", "# applied")]));
 }
 
 #[test]
