@@ -85,10 +85,13 @@ impl Template {
                 self.text(&branches[if holds { 1 } else { 2 }])
             }
             ("Fn::Select", Value::Array(from)) => {
-                let parts = &from[1]["Fn::Split"];
-                let whole = self.text(&parts[1])?;
                 let place = usize::try_from(from[0].as_u64().unwrap()).unwrap();
-                whole.split(parts[0].as_str().unwrap()).nth(place).map(str::to_owned)
+                let (whole, separator) = match from[1].get("Fn::Split") {
+                    Some(parts) => (self.text(&parts[1])?, parts[0].as_str().unwrap()),
+                    // A parameter that is a list.
+                    None => (self.text(&from[1])?, ","),
+                };
+                whole.split(separator).nth(place).map(str::to_owned)
             }
             _ => panic!("the test knows no {function}"),
         }

@@ -73,7 +73,8 @@ fn every_queue_feeds_one_function_in_batches_that_may_fail_in_part() {
     }
     fed.sort_unstable();
     let queues = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| !is_earlier(*queue));
-    let mut queues: Vec<&str> = queues.map(|queue| queue.id).collect();
+    // People read the alerts that could not be delivered.
+    let mut queues: Vec<&str> = queues.map(|queue| queue.id).filter(|id| *id != "UndeliveredAlerts").collect();
     queues.sort_unstable();
     assert_eq!(fed, queues);
 }
@@ -113,6 +114,26 @@ fn so_many_instances_are_as_many_as_the_platform_takes() {
             assert!(number.as_u64().is_some_and(|number| (2..=1_000).contains(&number)), "{size} {whose}: {number}");
         }
     }
+}
+
+#[test]
+fn the_instances_that_the_queues_may_ask_for_are_documented() {
+    let template = Template::main();
+    let document = std::fs::read_to_string(root().join("infra/README.md")).unwrap();
+    for (size, numbers) in template.get("/Mappings/MaximumConcurrency").as_object().unwrap() {
+        let of = |whose: &str| numbers[whose].as_u64().unwrap();
+        let row = format!("| `{size}` | {} | {} |", 4 * of("Queue"), 2 * of("Agent"));
+        assert!(document.contains(&row), "{row}");
+    }
+    let dead = sources(template.resource("Supervisor"));
+    let dead: u64 =
+        dead.iter().map(|(_, source)| source["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
+    // Besides the dead letters: four shards of a new table's stream, and the schedule.
+    assert!(document.contains(&format!("Add {} for the supervisor", dead + 4 + 1)));
+    let earlier = Template::at("infra/earlier.yaml");
+    let earlier = earlier.of_kind("AWS::Lambda::EventSourceMapping").into_iter();
+    let earlier: u64 = earlier.map(|one| one.properties["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
+    assert!(document.contains(&format!("{earlier} with `EarlierAgentQueues`")));
 }
 
 #[test]
