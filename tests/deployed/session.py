@@ -142,6 +142,9 @@ def deployed(report: Report, folder: Path, program: Path, checks: Checks) -> Non
     with Emulator(folder) as emulator:
         try:
             report.section("The deployment, on an emulator with IAM enforced")
+            if checks is everything:
+                title = "without services and stand-ins: refused, with what to do"
+                report.check(title, functools.partial(template.services_are_needed, emulator))
             deployment = report.check("sam deploy", functools.partial(deploy, emulator))
             if deployment is not None:
                 tried(report, deployment, program, folder, checks)

@@ -110,7 +110,7 @@ async fn causes(ports: &impl AlertPorts, failed: &mut Failed) -> Causes {
 async fn orders(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
     let now = ports.environment().now();
     let (mut read, mut after) = (0, None::<String>);
-    // The longest wait of an order that nobody has taken on.
+    // The longest wait of an order that no operator has taken on.
     let mut untaken_ms = 0;
     loop {
         let page = ports.store().list(Some(ProcessState::Error), after.as_deref(), PAGE_MAX).await;

@@ -185,7 +185,7 @@ fn a_deployment_without_stand_ins_says_where_its_services_are() {
     };
     let urls = ["InventoryUrl", "PaymentUrl", "ShippingUrl"].map(|name| (name, "https://shop.example"));
     assert!(is_refused(&[]) && is_refused(&urls[..2]) && is_refused(&urls[1..]));
-    assert!(!is_refused(&urls) && !is_refused(&[("StandIns", "true")]) && !is_refused(&[("Agents", "# applied")]));
+    assert!(!is_refused(&urls) && !is_refused(&[("StandIns", "true")]) && !is_refused(&[("Agents", "#applied")]));
 }
 
 #[test]
