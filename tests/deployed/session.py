@@ -146,6 +146,9 @@ def deployed(report: Report, folder: Path, program: Path, checks: Checks, earlie
     with Emulator(folder) as emulator:
         try:
             report.section("The deployment, on an emulator with IAM enforced")
+            if checks is everything:
+                title = "without services and stand-ins: refused, with what to do"
+                report.check(title, functools.partial(template.services_are_needed, emulator))
             of_earlier = None
             if earlier is not None:
                 of_earlier = report.check("the earlier version is built", functools.partial(upgrade.build_of, earlier))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from harness.deployment import BUILD, TEMPLATE, sam_environment
-from harness.emulator import REGION
-from harness.report import expect, expect_equal
-from harness.tools import ROOT, program, run
+from harness.deployment import BUILD, TEMPLATE, architecture, sam_deploy, sam_environment
+from harness.emulator import REGION, Emulator
+from harness.report import CheckFailed, expect, expect_equal
+from harness.tools import ROOT, ToolError, program, run
 
 TEMPLATES = [str(TEMPLATE), *map(str, sorted((ROOT / "infra").glob("*.yaml")))]
 
@@ -46,6 +46,18 @@ def loops_are_allowed() -> None:
             expect_equal(f"{resource} says", line.strip(), "RecursiveLoop: Allow")
             allowed.add(resource)
     expect(allowed.issuperset(IN_THE_CHAIN), f"without RecursiveLoop: {sorted(set(IN_THE_CHAIN) - allowed)}")
+
+
+def services_are_needed(emulator: Emulator) -> None:
+    """Who names neither services nor stand-ins is told what to do, before anything is made."""
+    parameters = {"Architecture": architecture(), "EmulatorUrl": emulator.url}
+    try:
+        sam_deploy(emulator, "forgotten", parameters)
+    except ToolError as refused:
+        said = " ".join(str(refused).split())
+        expect("StandIns=true" in said and "InventoryUrl" in said, f"it says what to do: {said[-1000:]}")
+        return
+    raise CheckFailed("it was deployed, and no service would be called")
 
 
 def sizes() -> None:

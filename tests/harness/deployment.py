@@ -84,23 +84,30 @@ def built_template(folder: Path = ROOT) -> Path:
 
 
 def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
-    """`sam deploy` of the last build, or of the built template of another version, with one registered reply channel."""
+    """`sam deploy` of the last build, or of the built template of another version, with stand-ins and one
+    registered reply channel."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
     parameters = {
         "Architecture": architecture(),
         "EmulatorUrl": emulator.url,
+        "StandIns": "true",
         "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
         "ReplyChannelQueueArns": channel_arn,
     }
-    command = [program("sam", "sam"), "deploy", "--template-file", str(template or built_template())]
-    command += ["--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
-    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
-    command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
-    run(command, env={**sam_environment(), **client_environment(emulator.url)}, within_s=300)
+    sam_deploy(emulator, STACK, parameters, template)
     stacks = client(emulator, "cloudformation").describe_stacks(StackName=STACK)["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
     resource = client(emulator, "cloudformation").describe_stack_resource(StackName=STACK, LogicalResourceId="HttpApi")
     return Deployment(emulator, outputs, resource["StackResourceDetail"]["PhysicalResourceId"], channel_url)
+
+
+def sam_deploy(emulator: Emulator, stack: str, parameters: dict[str, str], template: Path | None = None) -> None:
+    """`sam deploy` of the last build, or of this template, with these parameters alone. Raises ToolError with its output where it is refused."""
+    command = [program("sam", "sam"), "deploy", "--template-file", str(template or built_template())]
+    command += ["--stack-name", stack, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
+    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+    command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
+    run(command, env={**sam_environment(), **client_environment(emulator.url)}, within_s=300)
 
 
 def architecture() -> str:

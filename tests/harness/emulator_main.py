@@ -44,11 +44,19 @@ def batches_need_the_right_to_one() -> None:
 
 
 def take_concurrency_for_a_number() -> None:
-    """A parameter's value is a text there, and to compare it with a count ends every look at the queues in an error."""
+    """A parameter's value is a text there, and to compare it with a count ends every look at the queues in an error. A
+    client is given the number as well."""
     from ministack.services import lambda_svc
 
     as_it_was = lambda_svc._sqs_esm_concurrency
-    lambda_svc._sqs_esm_concurrency = lambda *arguments: int(as_it_was(*arguments))
+
+    def concurrency(mapping: dict, *arguments: object) -> int:
+        scaling = mapping.get("ScalingConfig") or {}
+        if "MaximumConcurrency" in scaling:
+            scaling["MaximumConcurrency"] = int(scaling["MaximumConcurrency"])
+        return int(as_it_was(mapping, *arguments))
+
+    lambda_svc._sqs_esm_concurrency = concurrency
 
 
 def windows_name_their_shard() -> None:
@@ -98,6 +106,23 @@ def messages_name_their_sender() -> None:
     sqs._build_send_sys_attrs, lambda_svc._dispatch_esm_batch = sent, passed
 
 
+def alarms_may_have_several_metrics() -> None:
+    """There an alarm has one metric, and one with an expression over several fails the deployment. It gets the first."""
+    from ministack.services.cloudformation import provisioners
+
+    as_it_was = provisioners._cw_metric_alarm_record
+
+    def record(name: str, props: dict) -> dict:
+        several = props.get("Metrics")
+        if several:
+            stat = next(one["MetricStat"] for one in several if "MetricStat" in one)
+            single = {**stat["Metric"], "Statistic": stat["Stat"], "Period": stat["Period"]}
+            props = {**{key: value for key, value in props.items() if key != "Metrics"}, **single}
+        return as_it_was(name, props)
+
+    provisioners._cw_metric_alarm_record = record
+
+
 def main() -> None:
     """Serves until told to stop; everything else comes from the environment."""
     end_with_parent(int(sys.argv.pop(1)))
@@ -108,6 +133,7 @@ def main() -> None:
     take_concurrency_for_a_number()
     windows_name_their_shard()
     messages_name_their_sender()
+    alarms_may_have_several_metrics()
     serve()
 
 

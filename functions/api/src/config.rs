@@ -35,6 +35,8 @@ pub struct ApiConfig {
     redaction: Redaction,
     /// Whether the host carries no order on.
     is_paused: bool,
+    /// Whether stand-ins play services.
+    has_stand_ins: bool,
     /// The answer to `/ready`. Without it there is no such path.
     readiness: Option<Readiness>,
     /// Whether there is room for a new order. Without it there always is.
@@ -92,6 +94,12 @@ impl ApiConfig {
         Self { is_paused, ..self }
     }
 
+    /// Shows that stand-ins play the services without a URL.
+    #[must_use]
+    pub fn with_stand_ins_if(self, has_stand_ins: bool) -> Self {
+        Self { has_stand_ins, ..self }
+    }
+
     /// Serves `/ready` with the result of `check`. Its error is shown.
     #[must_use]
     pub fn ready_if<Checks>(self, check: impl Fn() -> Checks + Send + Sync + 'static) -> Self
@@ -141,6 +149,11 @@ impl ApiConfig {
     /// Whether the host carries no order on.
     pub(crate) const fn is_paused(&self) -> bool {
         self.is_paused
+    }
+
+    /// Whether stand-ins play services.
+    pub(crate) const fn has_stand_ins(&self) -> bool {
+        self.has_stand_ins
     }
 
     /// The workflows, if the host has set them.

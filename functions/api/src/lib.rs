@@ -206,6 +206,15 @@ mod tests {
     }
 
     #[test]
+    fn health_says_that_stand_ins_play_services_where_they_do() {
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_stand_ins_if(true));
+        assert_eq!(fake.get("/health").body["StandIns"], true);
+        fake.config(ApiConfig::default().with_stand_ins_if(false));
+        assert_eq!(fake.get("/health").body.get("StandIns"), None);
+    }
+
+    #[test]
     fn f68_readiness_is_what_the_host_says_and_no_path_where_it_says_nothing() {
         let fake = Fake::default();
         fake.get("/ready").is_problem(404, "unknown-route");

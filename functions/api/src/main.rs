@@ -19,6 +19,7 @@ async fn run() -> Result<(), Error> {
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
+    let api_config = api_config.with_stand_ins_if(config.services.stand_ins.is_some());
     let role_scopes = config.role_scopes;
     lambda::http_api(async |Identity { name, scopes }, request| {
         let caller = Caller::by_scopes(name, &scopes.unwrap_or_default(), role_scopes.as_deref());

@@ -89,7 +89,8 @@ fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_>
 /// not make a platform restart a healthy process.
 pub(crate) fn health(config: &ApiConfig) -> Response<Bytes> {
     let version = Some(text(env!("CARGO_PKG_VERSION")));
-    reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version, paused: config.is_paused() })
+    let (paused, stand_ins) = (config.is_paused(), config.has_stand_ins());
+    reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version, paused, stand_ins })
 }
 
 /// `GET /ready`: this process can do its work. A failing disk then makes a platform send no requests, and restart nothing.

@@ -110,29 +110,39 @@ async fn causes(ports: &impl AlertPorts, failed: &mut Failed) -> Causes {
 async fn orders(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
     let now = ports.environment().now();
     let (mut read, mut after) = (0, None::<String>);
+    // The longest wait of an order that no operator has taken on.
+    let mut untaken_ms = 0;
     loop {
         let page = ports.store().list(Some(ProcessState::Error), after.as_deref(), PAGE_MAX).await;
         let page = page.map_err(|error| match error {
             ListError::Port(error) => error,
             ListError::Cursor => PortError::refused("store.list", ListError::Cursor),
         })?;
-        page.tasks.iter().for_each(|task| causes.order(task, now));
+        for task in &page.tasks {
+            causes.order(task, now);
+            let failed_at = task.failed_at().filter(|_| task.taken.is_none());
+            untaken_ms = failed_at.map_or(0, |at| at.ms_until(now)).max(untaken_ms);
+        }
         read += page.read.max(page.tasks.len()).max(1);
         after = page.next;
         if after.is_none() {
-            return Ok(());
+            break;
         }
         if read >= ORDERS_MAX || ports.environment().now() >= now.plus_ms(ORDERS_MS) {
             causes.looked_at_a_part_of(Source::Orders);
-            return Ok(());
+            break;
         }
     }
+    tracing::debug!(gauge.orders_untaken_ms = untaken_ms, "orders in Error looked at");
+    Ok(())
 }
 
 async fn services(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
     let now = ports.environment().now();
     let all = ports.records().list::<ServiceHealth>(usize::MAX).await?;
-    all.iter().for_each(|health| causes.service(health, now));
+    let down_since = all.iter().filter_map(|health| causes.service(health, now)).min();
+    let down_ms = down_since.map_or(0, |since| since.ms_until(now));
+    tracing::debug!(gauge.services_down_ms = down_ms, "services looked at");
     Ok(())
 }
 

@@ -57,7 +57,8 @@ pub(crate) struct Assumed {
     /// A line of the HTTP API's own log.
     pub(crate) access_log_bytes_per_request: f64,
     custom_metrics: f64,
-    alarms: f64,
+    /// AWS bills an alarm by the metrics that it looks at.
+    alarm_metrics: f64,
     /// Pollers that AWS begins with for a queue.
     pollers_per_queue: usize,
     /// Pollers that the template lets AWS have.
@@ -124,8 +125,8 @@ impl Prices {
 
     /// Dollars for a month of metrics and alarms.
     pub(crate) fn monitoring_month(&self) -> f64 {
-        let Assumed { custom_metrics, alarms, .. } = self.assumed;
-        custom_metrics * self.dollars.metric_month + alarms * self.dollars.alarm_month
+        let Assumed { custom_metrics, alarm_metrics, .. } = self.assumed;
+        custom_metrics * self.dollars.metric_month + alarm_metrics * self.dollars.alarm_month
     }
 
     /// Dollars for a month in which nothing happens: the pollers ask, and the supervisor looks.

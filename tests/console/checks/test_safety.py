@@ -211,6 +211,17 @@ def test_an_api_that_is_away_is_said_to_be_away_and_the_page_goes_on_when_it_is_
     expect(page.locator("#standing-head")).to_have_text("Processed.")
 
 
+def test_every_page_says_that_stand_ins_play_services_and_none_does_where_all_are_real(console: Console) -> None:
+    warning = console.page.get_by_text("Nothing real happens there.")
+    for view in ("#/", "#/orders"):
+        console.open(view)
+        expect(warning).to_be_visible()
+    console.page.route("**/health", lambda route: route.fulfill(json={"Status": "ok", "Version": "0.1.0"}))
+    console.page.reload()
+    console.shown("#/orders")
+    expect(warning).to_be_hidden()
+
+
 def test_an_answer_503_leaves_the_page_as_it_was(console: Console, server: Server) -> None:
     console.open()
     expect(console.page.locator("#live")).to_have_text("live")

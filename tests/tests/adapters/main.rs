@@ -1,5 +1,6 @@
 //! The adapters: one conformance suite on every store and queue, the functions as Lambda runs them, HTTP, logs and metrics.
 
+mod alarms;
 mod conformance;
 mod dynamodb;
 mod earlier;

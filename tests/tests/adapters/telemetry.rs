@@ -40,7 +40,7 @@ impl Write for Paper {
 }
 
 /// All lines of a function's log during some work.
-fn lines_of(levels: &str, happen: impl FnOnce()) -> Vec<Value> {
+pub(crate) fn lines_of(levels: &str, happen: impl FnOnce()) -> Vec<Value> {
     let paper = Paper::default();
     let settings = Settings { levels: levels.to_owned(), ..Settings::default() };
     let telemetry = Telemetry::new("tests", settings, || NOON, paper.clone());

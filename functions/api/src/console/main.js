@@ -2,7 +2,7 @@
 // reports an API that does not answer. The view changes in place, so focus, scroll and typed text stay.
 
 import { alerts } from "./alerts.js";
-import { Problem, withQuery } from "./api.js";
+import { get, Problem, withQuery } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
 import { endOf, find } from "./find.js";
 import { job, jobs } from "./jobs.js";
@@ -257,8 +257,14 @@ function back() {
     byId("away").replaceChildren();
     byId("view").classList.remove("stale");
     announce("The API answers again.");
+    warn();
   }
   live("live", "live");
+}
+
+/** Warns of stand-ins. An API that is gone is asked again when it is back: it may be another one then. */
+function warn() {
+  get("health").then(({ StandIns }) => (byId("stand-ins").hidden = !StandIns), () => {});
 }
 
 function live(state, text) {
@@ -302,4 +308,5 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("hashchange", navigate);
 setInterval(() => tick(document.body), 1_000);
+warn();
 navigate();

@@ -337,27 +337,28 @@ impl Causes {
     }
 
     /// Adds the health of a service. A service that nobody has called for [`OUTAGE_MS`] holds no request back, whatever
-    /// its breaker says.
-    pub fn service(&mut self, health: &ServiceHealth, now: Timestamp) {
-        let Some(outage) = health.outage.as_ref().filter(|_| health.state != Breaker::Closed) else { return };
+    /// its breaker says. Returns since when it holds requests back.
+    pub fn service(&mut self, health: &ServiceHealth, now: Timestamp) -> Option<Timestamp> {
+        let outage = health.outage.as_ref().filter(|_| health.state != Breaker::Closed)?;
         let is_short = !outage.since.is_beyond(now, 0) && outage.since.ms_until(now) < OUTAGE_MS;
         if health.until.ms_until(now) >= OUTAGE_MS || (outage.reason == OutageReason::Failing && is_short) {
-            return;
+            return None;
         }
         let reason = match outage.reason {
             OutageReason::Failing => "failing",
             OutageReason::Misconfigured => "misconfigured",
             OutageReason::Rejections => "rejections",
         };
-        let service = &health.service;
+        let (service, since) = (&health.service, outage.since.min(now));
         let cause = Cause {
-            since: outage.since.min(now),
+            since,
             text: format!("{}.", outage_text(service, outage)),
             to_do: outage_to_do(service, outage.reason),
             count: 0,
             order_id: None,
         };
         self.found.insert(format!("{}{service}/{reason}", Source::Services.prefix()).into(), cause);
+        Some(since)
     }
 
     /// Adds a dead letter.

@@ -22,6 +22,9 @@ pub struct Health<'a> {
     /// Whether no order goes on (`serve --paused`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Whether stand-ins play the services without a URL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stand_ins: bool,
 }
 
 /// `GET /services`: the remote services, by name.

@@ -25,6 +25,7 @@ fn an_instance_that_is_well_is_status_0_and_what_waits_for_an_operator_is_a_warn
     for check in ["reachable", "version", "clock", "workflows", "services", "supervisor", "dead letters"] {
         assert_eq!(finding(&report, check).0, "ok", "{check} in {report}");
     }
+    assert_eq!(finding(&report, "stand-ins").0, "warning", "nothing real happens in a trial");
 }
 
 #[test]

@@ -139,7 +139,11 @@ pub fn start(
     };
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let of_room = engine.clone();
-    let config = config.paused_if(paused).ready_if(is_ready).with_room_if(move || of_room.under_way() < orders_max);
+    let config = config
+        .paused_if(paused)
+        .with_stand_ins_if(remotes.stand_ins().is_some())
+        .ready_if(is_ready)
+        .with_room_if(move || of_room.under_way() < orders_max);
     // A socket is only reached from this machine.
     let port = listening.address()?;
     let address = port.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));

@@ -152,7 +152,10 @@ async fn a_document_goes_to_the_service_and_the_file_digit_for_digit_and_so_does
 #[tokio::test]
 async fn health_and_services_answer_and_head_is_get_without_the_body() {
     let machine = Machine::start().await;
-    assert_eq!(machine.get("/health").await.json(), json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")}));
+    assert_eq!(
+        machine.get("/health").await.json(),
+        json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION"), "StandIns": true})
+    );
     let closed = |name: &str| json!({"Service": name, "State": "Closed"});
     let services = ["inventory", "payment", "shipping"].map(closed);
     assert_eq!(machine.get("/services").await.json(), json!({"Services": services}));

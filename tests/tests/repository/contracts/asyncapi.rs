@@ -114,6 +114,8 @@ fn queues_are_as_the_template_makes_them() {
         }
     }
     let made: BTreeSet<&str> = template.of_kind("AWS::SQS::Queue").iter().map(|queue| queue.id).collect();
+    // No function sends to the last one, and none receives: it keeps events of the bus that the topic did not take.
+    let described: BTreeSet<&str> = described.into_iter().chain(["UndeliveredAlerts"]).collect();
     assert_eq!(described, made, "every queue is in a channel");
 }
 

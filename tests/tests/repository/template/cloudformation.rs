@@ -33,6 +33,12 @@ impl Template {
         Self(long_form(&documents[0]))
     }
 
+    /// The template as it is deployed with this value of a parameter.
+    pub(crate) fn with(mut self, parameter: &str, value: &str) -> Self {
+        self.0["Parameters"][parameter]["Default"] = value.into();
+        self
+    }
+
     pub(crate) fn get(&self, pointer: &str) -> &Value {
         self.0.pointer(pointer).unwrap_or_else(|| panic!("the template has no {pointer}"))
     }
@@ -79,10 +85,13 @@ impl Template {
                 self.text(&branches[if holds { 1 } else { 2 }])
             }
             ("Fn::Select", Value::Array(from)) => {
-                let parts = &from[1]["Fn::Split"];
-                let whole = self.text(&parts[1])?;
                 let place = usize::try_from(from[0].as_u64().unwrap()).unwrap();
-                whole.split(parts[0].as_str().unwrap()).nth(place).map(str::to_owned)
+                let (whole, separator) = match from[1].get("Fn::Split") {
+                    Some(parts) => (self.text(&parts[1])?, parts[0].as_str().unwrap()),
+                    // A parameter that is a list.
+                    None => (self.text(&from[1])?, ","),
+                };
+                whole.split(separator).nth(place).map(str::to_owned)
             }
             _ => panic!("the test knows no {function}"),
         }
@@ -117,7 +126,8 @@ impl Template {
         filled
     }
 
-    fn holds(&self, condition: &Value) -> bool {
+    /// Whether a condition holds in such a deployment.
+    pub(crate) fn holds(&self, condition: &Value) -> bool {
         if let Some(inner) = condition.get("Fn::Not") {
             return !self.holds(&inner[0]);
         }

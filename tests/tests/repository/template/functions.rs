@@ -73,7 +73,8 @@ fn every_queue_feeds_one_function_in_batches_that_may_fail_in_part() {
     }
     fed.sort_unstable();
     let queues = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| !is_earlier(*queue));
-    let mut queues: Vec<&str> = queues.map(|queue| queue.id).collect();
+    // People read the alerts that could not be delivered.
+    let mut queues: Vec<&str> = queues.map(|queue| queue.id).filter(|id| *id != "UndeliveredAlerts").collect();
     queues.sort_unstable();
     assert_eq!(fed, queues);
 }
@@ -116,6 +117,26 @@ fn so_many_instances_are_as_many_as_the_platform_takes() {
 }
 
 #[test]
+fn the_instances_that_the_queues_may_ask_for_are_documented() {
+    let template = Template::main();
+    let document = std::fs::read_to_string(root().join("infra/README.md")).unwrap();
+    for (size, numbers) in template.get("/Mappings/MaximumConcurrency").as_object().unwrap() {
+        let of = |whose: &str| numbers[whose].as_u64().unwrap();
+        let row = format!("| `{size}` | {} | {} |", 4 * of("Queue"), 2 * of("Agent"));
+        assert!(document.contains(&row), "{row}");
+    }
+    let dead = sources(template.resource("Supervisor"));
+    let dead: u64 =
+        dead.iter().map(|(_, source)| source["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
+    // Besides the dead letters: four shards of a new table's stream, and the schedule.
+    assert!(document.contains(&format!("Add {} for the supervisor", dead + 4 + 1)));
+    let earlier = Template::at("infra/earlier.yaml");
+    let earlier = earlier.of_kind("AWS::Lambda::EventSourceMapping").into_iter();
+    let earlier: u64 = earlier.map(|one| one.properties["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
+    assert!(document.contains(&format!("{earlier} with `EarlierAgentQueues`")));
+}
+
+#[test]
 fn each_function_is_given_every_variable_that_it_reads() {
     let template = Template::main();
     let functions = [
@@ -132,14 +153,39 @@ fn each_function_is_given_every_variable_that_it_reads() {
         });
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
         assert_eq!(config.senders.is_some(), id == "Scheduler", "{id}");
-        assert_eq!(config.services.stand_ins.is_some(), id == "AgentsFunction", "{id}");
+        assert_eq!(config.services.stand_ins, None, "{id}");
         let earlier: &[&str] = if id == "AgentsFunction" { &EARLIER } else { &[] };
         assert_eq!(config.queues.agents.keys().map(|agent| &**agent).collect::<Vec<_>>(), earlier, "{id}");
         assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");
     }
-    for name in ["STANDINS_TABLE", "STANDINS_TOKEN"] {
-        assert!(variable(&template, "StandInServices", name).is_some_and(|value| value.len() >= 13), "{name}");
-    }
+}
+
+#[test]
+fn stand_ins_play_services_only_in_a_deployment_that_asks_for_them_and_agents_and_api_know_it() {
+    assert_eq!(*Template::main().get("/Parameters/StandIns/Default"), "false");
+    let trial = Template::main().with("StandIns", "true");
+    let told = ["Api", "Submission", "Scheduler", "AgentsFunction", "Supervisor"]
+        .map(|id| variable(&trial, id, "STAND_INS_URL").is_some());
+    assert_eq!(told, [true, false, false, true, false]);
+    let token = variable(&trial, "StandInServices", "STANDINS_TOKEN").unwrap();
+    assert!(token.len() >= 13 && variable(&trial, "AgentsFunction", "STAND_INS_URL").unwrap().ends_with(&token));
+    assert!(!variable(&trial, "Api", "STAND_INS_URL").unwrap().contains(&token), "who knows the token may call them");
+    assert!(variable(&trial, "StandInServices", "STANDINS_TABLE").is_some());
+}
+
+#[test]
+fn a_deployment_without_stand_ins_says_where_its_services_are() {
+    let is_refused = |given: &[(&str, &str)]| {
+        let template = given.iter().fold(Template::main(), |template, (name, value)| template.with(name, value));
+        let rule = template.get("/Rules/WithoutStandInsServicesAreNeeded");
+        let [assertion] = rule["Assertions"].as_array().unwrap().as_slice() else { panic!("one assertion: {rule}") };
+        let words = assertion["AssertDescription"].as_str().unwrap();
+        assert!(["StandIns=true", "InventoryUrl", "Agents"].iter().all(|word| words.contains(word)), "{words}");
+        template.holds(&rule["RuleCondition"]) && !template.holds(&assertion["Assert"])
+    };
+    let urls = ["InventoryUrl", "PaymentUrl", "ShippingUrl"].map(|name| (name, "https://shop.example"));
+    assert!(is_refused(&[]) && is_refused(&urls[..2]) && is_refused(&urls[1..]));
+    assert!(!is_refused(&urls) && !is_refused(&[("StandIns", "true")]) && !is_refused(&[("Agents", "#applied")]));
 }
 
 #[test]

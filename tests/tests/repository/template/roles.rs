@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cloudformation::Template;
 
 const ROLE: &str = "AWS::IAM::Role";
 const AGENTS: &str = "AgentsFunctionRole";
 
-/// The statements of all roles: role, action, resource.
+/// The policy with the rights of Lambda itself, which makes the network interfaces of a function in a VPC.
+const NETWORK: &str = "network";
+
+/// The statements of all roles about their functions' calls: role, action, resource.
 fn rights(template: &Template) -> Vec<(&str, String, Value)> {
     let mut rights = Vec::new();
     for role in template.of_kind(ROLE) {
-        for policy in list(&role.properties["Policies"]) {
+        let policies = list(&role.properties["Policies"]).into_iter().map(if_so);
+        for policy in policies.filter(|policy| policy["PolicyName"] != NETWORK) {
             for statement in list(&policy["PolicyDocument"]["Statement"]) {
-                let statement = statement.get("Fn::If").map_or(statement, |branches| &branches[1]);
+                let statement = if_so(statement);
                 for action in list(&statement["Action"]) {
                     for resource in list(&statement["Resource"]) {
                         rights.push((role.id, action.as_str().unwrap().to_owned(), resource.clone()));
@@ -25,6 +29,11 @@ fn rights(template: &Template) -> Vec<(&str, String, Value)> {
         }
     }
     rights
+}
+
+/// A value, or what it is where its condition holds.
+fn if_so(value: &Value) -> &Value {
+    value.get("Fn::If").map_or(value, |branches| &branches[1])
 }
 
 /// What is listed, also where a list of one is written without brackets.
@@ -59,6 +68,29 @@ fn no_right_is_on_all_actions_or_on_all_resources() {
         assert!(!action.contains('*'), "{role}: {action}");
         assert!(!resource.to_string().contains('*'), "{role}: {action} on {resource}");
     }
+}
+
+#[test]
+fn only_agents_in_a_vpc_have_network_interfaces_which_lambda_makes_and_the_function_may_not() {
+    let template = Template::main();
+    let function = template.resource("AgentsFunction").properties;
+    let own = json!({"SubnetIds": {"Ref": "VpcSubnetIds"}, "SecurityGroupIds": {"Ref": "VpcSecurityGroupIds"}});
+    assert_eq!(function["VpcConfig"], json!({"Fn::If": ["HasVpc", own, {"Ref": "AWS::NoValue"}]}));
+    assert!(!template.holds(template.get("/Conditions/HasVpc")), "none by default");
+    let roles = template.of_kind(ROLE).into_iter();
+    let policies = roles.flat_map(|role| list(&role.properties["Policies"]).into_iter().map(move |one| (role.id, one)));
+    let networks: Vec<_> = policies.filter(|(_, policy)| if_so(policy)["PolicyName"] == NETWORK).collect();
+    let [(AGENTS, network)] = networks.as_slice() else { panic!("{networks:?}") };
+    assert_eq!(network["Fn::If"][0], "HasVpc");
+    let statements = list(&network["Fn::If"][1]["PolicyDocument"]["Statement"]);
+    let [allowed, denied] = statements.as_slice() else { panic!("{statements:?}") };
+    assert_eq!(
+        (&allowed["Effect"], &denied["Effect"], &denied["Action"]),
+        (&"Allow".into(), &"Deny".into(), &"ec2:*".into())
+    );
+    let whom = denied["Condition"]["ArnEquals"]["lambda:SourceFunctionArn"]["Fn::Sub"].as_str().unwrap();
+    let name = function["FunctionName"]["Fn::Sub"].as_str().unwrap();
+    assert!(whom.ends_with(&format!(":function:{name}")), "{whom}");
 }
 
 #[test]

@@ -61,6 +61,26 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
     assert_eq!(routes(&template, None), all(&open));
 }
 
+#[test]
+fn every_open_route_has_a_limit_of_its_own_and_is_there_before_it() {
+    let template = Template::main();
+    let stage = template.get("/Resources/HttpApiStage");
+    let limits = stage["Properties"]["RouteSettings"].as_object().unwrap();
+    assert_eq!(limits.keys().cloned().collect::<BTreeSet<_>>(), routes(&template, None));
+    for (key, limit) in limits {
+        let limit = limit.get("Fn::If").map_or(limit, |branches| &branches[1]);
+        assert!(!limit["ThrottlingRateLimit"].is_null(), "{key}");
+        assert_eq!(limit["ThrottlingRateLimit"], limit["ThrottlingBurstLimit"], "{key}");
+    }
+    let open = template.of_kind("AWS::ApiGatewayV2::Route").into_iter();
+    let open = open.filter(|route| limits.contains_key(route.properties["RouteKey"].as_str().unwrap()));
+    let open: BTreeSet<&str> = open.map(|route| route.id).collect();
+    let before = stage["DependsOn"].as_array().unwrap().iter().filter_map(Value::as_str);
+    // A dependency on a route that may not exist is none of that list.
+    let conditional = stage["Metadata"]["After"]["Fn::If"][1]["Ref"].as_str();
+    assert_eq!(before.chain(conditional).collect::<BTreeSet<_>>(), open);
+}
+
 /// The roles that the gateway admits to a route.
 fn admitted(template: &Template, key: &str) -> Option<BTreeSet<String>> {
     let routes = template.of_kind("AWS::ApiGatewayV2::Route").into_iter();

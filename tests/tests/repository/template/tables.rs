@@ -96,6 +96,19 @@ fn every_table_of_the_store_can_be_taken_back_in_time_and_is_paid_by_use() {
 }
 
 #[test]
+fn nobody_deletes_orders_and_tasks_by_mistake_unless_a_deployment_allows_it() {
+    let template = Template::main();
+    assert!(template.holds(template.get("/Conditions/IsProtected")), "by default");
+    assert!(!Template::main().with("DeletionProtection", "false").holds(template.get("/Conditions/IsProtected")));
+    for table in &TABLES {
+        let Resource { id, properties, .. } = deployed(&template, table);
+        let is_protected = ["OrdersTable", "TasksTable"].contains(&id);
+        let expected = is_protected.then(|| json!({"Fn::If": ["IsProtected", true, false]}));
+        assert_eq!(properties.get("DeletionProtectionEnabled"), expected.as_ref(), "{id}");
+    }
+}
+
+#[test]
 fn orders_and_tasks_and_their_definitions_outlive_the_stack() {
     let template = Template::main();
     for id in ["OrdersTable", "TasksTable", "DefinitionsTable"] {

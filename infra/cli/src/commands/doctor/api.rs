@@ -68,6 +68,7 @@ pub(super) async fn look(context: &Context) -> Seen {
         version(&health),
         clock::judge(date, asked, here::system_now()),
     ];
+    findings.extend(stand_ins(&health));
     let remote = &context.remote;
     let denials = Cell::new(0);
     let told = |check, answer| told(&denials, check, answer);
@@ -155,6 +156,17 @@ fn version(health: &Health<'_>) -> Finding {
             Finding::warning("version", "it does not tell, so it is older than this program", "deploy this version")
         }
     }
+}
+
+/// Nobody should take a trial for a shop.
+fn stand_ins(health: &Health<'_>) -> Option<Finding> {
+    health.stand_ins.then(|| {
+        Finding::warning(
+            "stand-ins",
+            "they play every service without a URL: orders end well, and nothing real happens",
+            "for real orders give each service its URL; on AWS deploy with StandIns=false",
+        )
+    })
 }
 
 fn workflows(told: &[Workflow<'_>]) -> Finding {
@@ -383,6 +395,13 @@ mod tests {
         };
         let of = |ago_h| dead_letters(&read(json!({"DeadLetters": [dead_letter(ago_h)]})), now()).state;
         assert_eq!((of(1), of(48)), (State::Warning, State::Ok));
+    }
+
+    #[test]
+    fn stand_ins_are_a_warning_where_there_are_any() {
+        let of = |health| stand_ins(&read::<Health<'static>>(health)).map(|finding| finding.state);
+        assert_eq!(of(json!({"Status": "ok", "StandIns": true})), Some(State::Warning));
+        assert_eq!(of(json!({"Status": "ok"})), None);
     }
 
     #[test]

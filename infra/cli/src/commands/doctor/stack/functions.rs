@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::queues::DEPLOY;
-use super::shapes::{Function, Role};
+use super::shapes::{AccountLimit, Function, Mapping, Role};
 use crate::commands::doctor::finding::Finding;
 
 /// What each function is told for itself; everything else is told to all alike.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "AGENTS",
     "AGENT_QUEUES",
     "AGENT_MEMO",
@@ -17,6 +17,7 @@ const OWN: [&str; 11] = [
     "STAND_INS_URL",
     "API_URL",
     "DEAD_LETTER_QUEUES",
+    "DEAD_LETTER_QUEUE_URL",
     "STANDINS_TABLE",
     "STANDINS_TOKEN",
 ];
@@ -99,6 +100,21 @@ pub(super) fn judge_roles(functions: &[Function], roles: &[Role]) -> Finding {
     }
 }
 
+/// A finding for the instances that the queues may ask for: the account has as many.
+pub(super) fn judge_concurrency(functions: &[Function], mappings: &[Mapping], limit: AccountLimit) -> Finding {
+    const CHECK: &str = "concurrency";
+    let is_own = |mapping: &&Mapping| functions.iter().any(|function| function.is_named_by(&mapping.function_arn));
+    let asked: u64 = mappings.iter().filter(is_own).map(|mapping| mapping.scaling_config.maximum_concurrency).sum();
+    let has = limit.unreserved_concurrent_executions;
+    let found = format!("the queues may ask for {asked} instances, and the account has {has}");
+    if asked < has {
+        return Finding::ok(CHECK, found);
+    }
+    let to_do = "ask for a higher quota of concurrent executions, or deploy with a lower QueueConcurrency or \
+                 AgentConcurrency: without an instance the API answers 503";
+    Finding::warning(CHECK, found, to_do)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -171,6 +187,21 @@ mod tests {
         let finding = judge_roles(&shared, &all);
         let words = "s-inventory and s-shipping share arn:role/s-inventory";
         assert!(finding.state == State::Wrong && finding.found.contains(words), "{finding:?}");
+    }
+
+    #[test]
+    fn more_instances_than_the_account_has_are_a_warning() {
+        let mapping = |function: &str, maximum: u64| {
+            let scaling = json!({"MaximumConcurrency": maximum});
+            serde_json::from_value(json!({"FunctionArn": function, "ScalingConfig": scaling})).unwrap()
+        };
+        let mappings: [Mapping; 3] =
+            [mapping("arn:s-payment", 600), mapping("arn:s-shipping", 300), mapping("arn:other-shipping", 300)];
+        let of = |has| judge_concurrency(&three(), &mappings, AccountLimit { unreserved_concurrent_executions: has });
+        assert_eq!(of(1_000).state, State::Ok);
+        let finding = of(900);
+        assert_eq!(finding.state, State::Warning, "none is left for the API");
+        assert_eq!(finding.found, "the queues may ask for 900 instances, and the account has 900");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use super::finding::Finding;
 use aws_tool::{Aws, AwsError};
 use queues::{DEPLOY, Queue};
 use shapes::{
-    Concurrency, Function, Mappings, QueueAttributes, Resource, Resources, Role, RoleAnswer, Schedule, Stacks,
-    TableAnswer, TimeToLive, TimeToLiveAnswer,
+    AccountSettings, Concurrency, Function, Mapping, Mappings, QueueAttributes, Resource, Resources, Role, RoleAnswer,
+    Schedule, Stacks, TableAnswer, TimeToLive, TimeToLiveAnswer,
 };
 
 const FUNCTION: &str = "AWS::Lambda::Function";
@@ -50,12 +50,18 @@ pub(super) async fn look(
     findings.extend(functions.iter().map(functions::judge));
     findings.extend(look.tables().await);
     if !are_all_seen {
-        let rest = ["queues", "schedule", "roles", "settings of the functions", "one build"];
+        let rest = ["queues", "concurrency", "schedule", "roles", "settings of the functions", "one build"];
         findings.extend(rest.map(|check| Finding::skipped(check, "not all functions could be looked at")));
         return findings;
     }
     findings.extend(functions::judge_all(&functions));
-    findings.extend(look.queues(&functions).await);
+    match look.mappings().await {
+        Ok(mappings) => {
+            findings.extend(look.queues(&functions, &mappings).await);
+            findings.push(look.concurrency(&functions, &mappings).await);
+        }
+        Err(finding) => findings.push(finding),
+    }
     findings.extend(look.schedules(&functions).await);
     findings.push(look.roles(&functions).await);
     findings
@@ -123,11 +129,19 @@ impl Look<'_> {
         self.aws.call::<Concurrency>(&call).await.ok()?.reserved_concurrent_executions
     }
 
-    async fn queues(&self, functions: &[Function]) -> Vec<Finding> {
-        let mappings = match self.aws.call::<Mappings>(&["lambda", "list-event-source-mappings"]).await {
-            Ok(answer) => answer.event_source_mappings,
-            Err(error) => return vec![not_seen("event source mappings", &error)],
-        };
+    async fn mappings(&self) -> Result<Vec<Mapping>, Finding> {
+        let answer = self.aws.call::<Mappings>(&["lambda", "list-event-source-mappings"]).await;
+        answer.map(|answer| answer.event_source_mappings).map_err(|error| not_seen("event source mappings", &error))
+    }
+
+    async fn concurrency(&self, functions: &[Function], mappings: &[Mapping]) -> Finding {
+        match self.aws.call::<AccountSettings>(&["lambda", "get-account-settings"]).await {
+            Ok(settings) => functions::judge_concurrency(functions, mappings, settings.account_limit),
+            Err(error) => not_seen("concurrency", &error),
+        }
+    }
+
+    async fn queues(&self, functions: &[Function], mappings: &[Mapping]) -> Vec<Finding> {
         let resources = self.of_type(QUEUE);
         let asked = resources.iter().map(async |resource| {
             let url = &resource.physical_resource_id;
@@ -139,7 +153,7 @@ impl Look<'_> {
         });
         let (queues, mut findings) = parted(join_all(asked).await);
         if findings.is_empty() {
-            return queues::judge(&queues, &mappings, functions);
+            return queues::judge(&queues, mappings, functions);
         }
         // Which of them take the dead letters of which can only be told of all.
         findings.push(Finding::skipped("queues", "not all queues could be looked at"));

@@ -8,6 +8,8 @@ use serde::Deserialize;
 
 /// A message comes again no sooner than after so many times its function's time-out.
 const VISIBILITY_FACTOR: u64 = 6;
+/// The queue of alerts that could not be delivered. People read it, and no function.
+const ALERTS: &str = "-alerts-dead";
 const BATCH_FAILURES: &str = "ReportBatchItemFailures";
 
 /// A queue as it was found.
@@ -46,6 +48,9 @@ pub(super) fn judge(queues: &[Queue], mappings: &[Mapping], functions: &[Functio
     let dead: BTreeSet<&str> = queues.iter().filter_map(|queue| queue.dead_letters.as_deref()).collect();
     let arns: BTreeSet<&str> = queues.iter().map(|queue| &*queue.arn).collect();
     let judged = queues.iter().map(|queue| {
+        if queue.name.ends_with(ALERTS) {
+            return undelivered(queue);
+        }
         let mut faults = Vec::new();
         let is_dead = dead.contains(&*queue.arn);
         match &queue.dead_letters {
@@ -69,6 +74,16 @@ pub(super) fn judge(queues: &[Queue], mappings: &[Mapping], functions: &[Functio
         Finding::ok(check, format!("{} messages, comes again after {} s", queue.waiting, queue.visibility_s))
     });
     judged.collect()
+}
+
+fn undelivered(queue: &Queue) -> Finding {
+    let check = format!("queue {}", queue.name);
+    if queue.waiting == 0 {
+        return Finding::ok(check, "every alert was delivered");
+    }
+    let found = format!("{} alerts could not be delivered", queue.waiting);
+    let to_do = "read and delete them there; `stepwarden alerts` shows what is on. Mend the topic or its subscription";
+    Finding::warning(check, found, to_do)
 }
 
 pub(super) const DEPLOY: &str = "deploy the template again; somebody changed this by hand";
@@ -188,6 +203,13 @@ mod tests {
             mappings[0].function_arn.push_str(alias);
             assert_eq!(judged(&queues, &mappings).remove(0).state, State::Ok, "{state}{alias}");
         }
+    }
+
+    #[test]
+    fn the_queue_of_undelivered_alerts_needs_no_reader_and_warns_of_each() {
+        let of = |waiting| judged(&[queue("s-alerts-dead", 30, waiting, None)], &[]).remove(0);
+        assert_eq!(of(0).state, State::Ok);
+        assert_eq!((of(2).state, &*of(2).found), (State::Warning, "2 alerts could not be delivered"));
     }
 
     #[test]

@@ -56,6 +56,27 @@ pub(super) struct Mapping {
     pub(super) function_arn: String,
     pub(super) state: String,
     pub(super) function_response_types: Vec<String>,
+    pub(super) scaling_config: ScalingConfig,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct ScalingConfig {
+    pub(super) maximum_concurrency: u64,
+}
+
+/// `lambda get-account-settings`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct AccountSettings {
+    pub(super) account_limit: AccountLimit,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct AccountLimit {
+    /// The instances that all functions without a reservation have together.
+    pub(super) unreserved_concurrent_executions: u64,
 }
 
 /// `lambda get-function-configuration`
