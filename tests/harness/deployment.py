@@ -102,7 +102,8 @@ def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
 
 
 def sam_deploy(emulator: Emulator, stack: str, parameters: dict[str, str], template: Path | None = None) -> None:
-    """`sam deploy` of the last build, or of this template, with these parameters alone. Raises ToolError with its output where it is refused."""
+    """`sam deploy` of the last build, or of this template, with these parameters alone. Raises ToolError with its output
+    where it is refused."""
     command = [program("sam", "sam"), "deploy", "--template-file", str(template or built_template())]
     command += ["--stack-name", stack, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
     command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
