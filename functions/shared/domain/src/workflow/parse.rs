@@ -439,11 +439,6 @@ fn supervision_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Supervision 
     patience
 }
 
-pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("is not a duration ({error})"))?;
-    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-}
-
 /// Whether a text can name a workflow, a step or an agent: letters, digits, `-` and `_`, which are safe in queue names,
 /// keys and URLs.
 #[must_use]
