@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Decision, Effect, Moment, Verdict};
+use super::decision::{Decision, Effect, Verdict};
+use super::event::Moment;
 use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX};
 use crate::task::{
