@@ -22,7 +22,7 @@ use crate::operator::Author;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::view::text;
-use crate::{body, cursor, reply};
+use crate::{body, cursor, reply, workflows};
 
 const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to send it again";
 /// Tasks of a page while orders of a version are counted.
@@ -128,7 +128,7 @@ pub(crate) async fn choose(
     let share_percent = percent(&members)?;
     let is_default = members.flag("Default")?.unwrap_or(false);
     let pin = Pin { name: name.into(), version };
-    let definition = definition(ports, &pin).await?.ok_or(Problem::NoWorkflow)?;
+    let definition = workflows::known_definition(ports, &pin).await?.ok_or(Problem::NoWorkflow)?;
     if definition.retired_at.is_some() {
         return Err(refusal(format!("workflow {pin} was retired")));
     }
@@ -155,7 +155,7 @@ pub(crate) async fn choose(
     }
     replace(ports, next, &by).await?;
     tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, ?choice, is_default, "version chosen");
-    crate::workflows::workflows(ports, config).await
+    workflows::workflows(ports, config).await
 }
 
 /// A deployment that changes nothing.
@@ -218,7 +218,7 @@ pub(crate) async fn retire(
         put(ports, Seen { version: definition.version, at: now }, &retired).await?;
         tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, "version retired");
     }
-    crate::workflows::definition(ports, pin).await
+    workflows::definition(ports, pin).await
 }
 
 /// What applies. Not the cached one: what follows from it is written.
@@ -284,24 +284,6 @@ async fn open_orders(ports: &impl ApiPorts, pin: &Pin) -> Result<usize, Problem>
         }
     }
     Ok(open)
-}
-
-/// A version that was applied or is compiled in.
-pub(crate) async fn definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Option<Definition>, Problem> {
-    let stored: Option<Definition> = ports.records().get(&pin.to_string()).await.map_err(Problem::unread)?;
-    let compiled = || {
-        let text = Workflows::shipped_text(pin)?;
-        Some(Definition {
-            key: pin.to_string().into(),
-            version: 0,
-            text: text.into(),
-            hash: Definition::hash_of(text).into(),
-            applied_at: ports.environment().now(),
-            applied_by: "".into(),
-            retired_at: None,
-        })
-    };
-    Ok(stored.or_else(compiled))
 }
 
 fn refusal(reason: String) -> Problem {

@@ -15,7 +15,8 @@ use wire::{AttemptNumbers, Count, OrderNumbers, Point, ServiceNumbers, StepNumbe
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::view::text;
-use crate::{overview, query, reply};
+use crate::walk::under_way;
+use crate::{query, reply};
 
 /// The spans that can be asked for: the name, the length of a point in minutes, the number of points, and the spans of
 /// the store that they are made of.
@@ -58,7 +59,7 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
     let numbers = numbers.ok_or(Problem::UnknownRoute)?;
     let counts = match &numbers.states {
         Some(states) => counts(states),
-        None => overview::under_way(ports).await?.into(),
+        None => under_way(ports).await?.into(),
     };
     let mut counted = Counted { points: points(&numbers, in_flight(&counts), from, point_ms, count), numbers, counts };
     asked.add_to(&mut counted, point_ms);

@@ -7,7 +7,7 @@
 
 mod indexed;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use domain::definition::Pin;
@@ -27,8 +27,6 @@ use crate::problem::Problem;
 use crate::{cursor, query, services};
 
 pub(crate) use indexed::page;
-
-use indexed::Covered;
 
 /// Tasks that one call reads; the page that reaches this number is the last. A store without an index by state reads
 /// many tasks to find a few.
@@ -93,6 +91,14 @@ pub(crate) struct Found {
 struct Work {
     orders: usize,
     document_bytes: usize,
+}
+
+/// The orders that are in the index.
+struct Covered {
+    /// The versions of their workflows; `None` for any.
+    pins: Option<BTreeSet<Pin>>,
+    /// Whether there may be others.
+    has_rest: bool,
 }
 
 /// The orders of a page that meet the conditions.
@@ -275,6 +281,13 @@ impl Search {
             }
         }
         Ok(Fitting { ids, decided: page.tasks.len() })
+    }
+}
+
+impl Covered {
+    fn has(&self, task: &Task) -> bool {
+        let pin = || Pin { name: task.workflow.clone(), version: task.workflow_version };
+        self.pins.as_ref().is_none_or(|pins| pins.contains(&pin()))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use domain::limits::PAGE_MAX;
 use domain::task::{ProcessState, Task};
+use futures_util::future::try_join;
+use wire::Count;
 
 use crate::cursor;
 use crate::ports::ApiPorts;
@@ -42,4 +44,20 @@ pub(crate) async fn walk(
         }
     }
     Ok(walked)
+}
+
+/// The orders in flight, up to the bound of a [`walk`].
+pub(crate) async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
+    let count = async |state| Ok::<_, Problem>(count_of(state, &walk(ports, Some(state), |_| true).await?));
+    let (pending, (processing, compensating)) = try_join(
+        count(ProcessState::Pending),
+        try_join(count(ProcessState::Processing), count(ProcessState::Compensating)),
+    )
+    .await?;
+    Ok([pending, processing, compensating])
+}
+
+/// The orders of a list that were walked through.
+pub(crate) fn count_of(state: ProcessState, walked: &Walked) -> Count {
+    Count { state: state.into(), count: walked.count, at_least: walked.more, since: None }
 }

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
-use domain::ports::{PortError, Records};
+use domain::ports::{Environment, PortError, Records};
 use domain::search::Pointer;
 use domain::time::Timestamp;
-use domain::workflow::{Deadline, StepRule, Waits, Workflow};
+use domain::workflow::{Deadline, StepRule, Waits, Workflow, Workflows};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
 use crate::config::ApiConfig;
-use crate::configuration;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::reply;
@@ -38,7 +37,7 @@ pub(crate) fn pin(name: &str, version: &str) -> Result<Pin, Problem> {
 
 /// `GET /workflows/{name}/{version}`: the text of a version.
 pub(crate) async fn definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Response<Bytes>, Problem> {
-    let found = configuration::definition(ports, pin).await?.ok_or(Problem::NoWorkflow)?;
+    let found = known_definition(ports, pin).await?.ok_or(Problem::NoWorkflow)?;
     let Definition { key: _, version, text: toml, hash, applied_at, applied_by, retired_at } = &found;
     // A compiled one was never applied.
     let is_applied = *version > 0;
@@ -52,6 +51,24 @@ pub(crate) async fn definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Respo
         retired_at: *retired_at,
     };
     Ok(reply::json(StatusCode::OK, &shown))
+}
+
+/// A version that was applied or is compiled in.
+pub(crate) async fn known_definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Option<Definition>, Problem> {
+    let stored: Option<Definition> = ports.records().get(&pin.to_string()).await.map_err(Problem::unread)?;
+    let compiled = || {
+        let text = Workflows::shipped_text(pin)?;
+        Some(Definition {
+            key: pin.to_string().into(),
+            version: 0,
+            text: text.into(),
+            hash: Definition::hash_of(text).into(),
+            applied_at: ports.environment().now(),
+            applied_by: "".into(),
+            retired_at: None,
+        })
+    };
+    Ok(stored.or_else(compiled))
 }
 
 /// A version of a workflow that is compiled in or was applied.
@@ -172,7 +189,6 @@ fn of_order(place: &Pointer) -> Cow<'static, str> {
 
 #[cfg(test)]
 mod tests {
-    use domain::workflow::Workflows;
     use serde_json::json;
 
     use super::*;

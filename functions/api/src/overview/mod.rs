@@ -18,7 +18,7 @@ use crate::config::ApiConfig;
 use crate::numbers::{self, Counted};
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::walk::{Walked, walk};
+use crate::walk::{Walked, count_of, under_way, walk};
 use crate::{leases, reply, services};
 use failures::Failures;
 use minutes::{Newest, Window};
@@ -118,21 +118,6 @@ impl Orders {
         let states = ProcessState::ALL.into_iter();
         states.map(|state| of(state).unwrap_or_else(|| count_of(state, failed))).collect()
     }
-}
-
-/// The orders in flight, up to the bound of a [`walk`].
-pub(crate) async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
-    let count = async |state| Ok::<_, Problem>(count_of(state, &walk(ports, Some(state), |_| true).await?));
-    let (pending, (processing, compensating)) = try_join(
-        count(ProcessState::Pending),
-        try_join(count(ProcessState::Processing), count(ProcessState::Compensating)),
-    )
-    .await?;
-    Ok([pending, processing, compensating])
-}
-
-fn count_of(state: ProcessState, walked: &Walked) -> Count {
-    Count { state: state.into(), count: walked.count, at_least: walked.more, since: None }
 }
 
 /// The number of dead letters; one more than the limit shows that there are more.

@@ -1,14 +1,12 @@
 //! The search in the store's index, and after it through the orders that are not in it (rule 28).
 
-use std::collections::BTreeSet;
-
 use domain::definition::Pin;
 use domain::index::Term;
 use domain::ports::Store;
 use domain::search::Finder;
-use domain::task::{ProcessState, Task};
+use domain::task::ProcessState;
 
-use super::{Found, Search, Work, walk};
+use super::{Covered, Found, Search, Work, walk};
 use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
@@ -19,14 +17,6 @@ const IN_INDEX: &str = "index:";
 /// The start of a cursor in the list, after the index: only orders that are not in the index are looked at. A cursor with
 /// neither start is of the list, in a search without an index.
 const IN_REST: &str = "rest:";
-
-/// The orders that are in the index.
-pub(super) struct Covered {
-    /// The versions of their workflows; `None` for any.
-    pins: Option<BTreeSet<Pin>>,
-    /// Whether there may be others.
-    has_rest: bool,
-}
 
 /// A page: of the index, then of the rest of the list.
 ///
@@ -73,13 +63,6 @@ pub(crate) async fn page(
     };
     found.next = found.next.filter(|_| !search.is_of_no_time());
     Ok(found)
-}
-
-impl Covered {
-    pub(super) fn has(&self, task: &Task) -> bool {
-        let pin = || Pin { name: task.workflow.clone(), version: task.workflow_version };
-        self.pins.as_ref().is_none_or(|pins| pins.contains(&pin()))
-    }
 }
 
 impl Search {

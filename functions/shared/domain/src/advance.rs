@@ -13,7 +13,6 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::batch::HasCause;
-use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
@@ -22,6 +21,7 @@ use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
 use crate::order::Order;
+use crate::pin::Pin;
 use crate::ports::{
     Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, PortError, Queues, Store,
 };

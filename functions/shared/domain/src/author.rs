@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::limits::{CALLER_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::order::UNAUTHENTICATED;
-use crate::task::cut;
+use crate::text::cut;
 
 /// Longest text of both, in characters.
 pub const CHARS_MAX: usize = TEXT_CHARS_MAX + CALLER_CHARS_MAX + " []".len();

@@ -33,6 +33,7 @@ pub mod notice;
 pub mod observe;
 pub mod order;
 pub mod output;
+mod pin;
 pub mod ports;
 pub mod priority;
 #[cfg(test)]
@@ -41,11 +42,13 @@ pub mod redaction;
 pub mod search;
 pub mod settlement;
 pub mod situation;
+mod state;
 pub mod tally;
 pub mod task;
 pub mod template;
 #[cfg(test)]
 mod testing;
+mod text;
 pub mod time;
 mod tokens;
 pub mod trace;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
-use crate::task::Direction;
+use crate::state::Direction;
 use crate::template::Template;
 use crate::time::Timestamp;
 use crate::workflow::Encoding;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::index::Term;
 use crate::json::Json;
+use crate::pin::Pin;
 use crate::priority::Priority;
 use crate::time::Timestamp;
 

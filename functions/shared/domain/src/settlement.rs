@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Json;
-use crate::task::Direction;
+use crate::state::Direction;
 
 /// An operator's word about the effect of a step (rule 27).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,8 +15,6 @@ use crate::clock::later;
 use crate::generation::log_of;
 use crate::options::Options;
 
-/// The size of a write-ahead log above which a start of it is overdue, in bytes.
-pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The pause between two lines while the log is too large.
 const PAUSE: Duration = Duration::from_secs(10);
 

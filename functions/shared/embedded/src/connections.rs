@@ -12,11 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::checkpoints;
-use crate::directory::{OpenError, own_file};
+use crate::directory::OpenError;
 use crate::generation::Found;
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::options::Options;
+use crate::own::own_file;
 use crate::rows::ReadError;
 use crate::schema::{self, VERSION};
 

@@ -1,8 +1,8 @@
 //! The data directory. The engine creates it if it is missing. One process owns it at a time.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,6 +11,7 @@ use crate::clock::system_time;
 use crate::generation::{Generation, Loss};
 use crate::number_file::Beside;
 use crate::options::{NumberFile, Simulated};
+use crate::own::{OWN_DIRECTORY, own_file};
 
 /// The database's name.
 pub(crate) const DATABASE: &str = "stepwarden.db";
@@ -73,18 +74,6 @@ pub enum OpenError {
     /// The system provides no thread or no random bits.
     #[error("cannot start: {0}")]
     System(#[source] io::Error),
-}
-
-/// The mode of a new directory: orders are nobody else's business.
-pub(crate) const OWN_DIRECTORY: u32 = 0o700;
-/// The mode of a new file.
-const OWN_FILE: u32 = 0o600;
-
-/// Opens a file for writing, and creates one that only the owner reads. One that is there keeps its mode.
-pub(crate) fn own_file() -> OpenOptions {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(OWN_FILE);
-    options
 }
 
 /// When a process last took this directory.

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::directory::own_file;
 use crate::generation::FILE;
 use crate::lock::lock;
 use crate::options::NumberFile;
+use crate::own::own_file;
 
 /// The file in a data directory.
 pub(crate) struct Beside {

@@ -8,8 +8,10 @@ use std::{fmt, io};
 
 use domain::message::CloudEvent;
 
-use crate::checkpoints::LOG_BYTES_MAX;
 use crate::clock::{Now, system_time};
+
+/// The size of a write-ahead log above which a start of it is overdue, in bytes.
+pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Receives every published event, once it is on disk.
 pub type Observer = Arc<dyn Fn(&CloudEvent) + Send + Sync>;

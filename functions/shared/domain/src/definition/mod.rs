@@ -6,15 +6,14 @@
 //! the compiled workflow and its agents.
 
 mod catalogue;
-mod pin;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::pin::Pin;
 pub use catalogue::{Catalogue, DEPLOYMENT_FRESH_MS, UnknownWorkflow};
-pub use pin::Pin;
 
 use crate::callback::CallbackKey;
 use crate::id::OrderId;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Refused;
+use super::decision::Refused;
 use super::reply::too_large;
 use super::turn::Turn;
 use crate::author;

@@ -1,7 +1,8 @@
 //! The effect of a dead letter on its order. A dead letter is a message that was delivered too often without success.
 
+use super::decision::Verdict;
+use super::event::DeadLetterSubject;
 use super::turn::Turn;
-use super::{DeadLetterSubject, Verdict};
 use crate::task::{StepState, reason};
 
 impl Turn<'_> {

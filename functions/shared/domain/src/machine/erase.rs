@@ -1,6 +1,6 @@
 //! The personal data of an order that has ended (rule 46).
 
-use super::Refused;
+use super::decision::Refused;
 use super::turn::Turn;
 use crate::message::Command;
 use crate::task::{Task, What};

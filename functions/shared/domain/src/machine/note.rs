@@ -1,6 +1,6 @@
 //! Notes of operators on an order, and who has taken it on (rule 30). They change nothing else.
 
-use super::Refused;
+use super::decision::Refused;
 use super::turn::Turn;
 use crate::message::Command;
 use crate::task::{Taken, Task, What};

@@ -1,10 +1,10 @@
 //! The actions of an operator (rule 12).
 
 use super::close::busy_until;
+use super::decision::{Refused, Verdict};
 use super::erase;
 use super::settle::is_open_to_settle;
 use super::turn::Turn;
-use super::{Refused, Verdict};
 use crate::limits::NOTES_MAX;
 use crate::message::{Action, Command};
 use crate::task::{NoticeKind, Pause, ProcessState, Step, StepState, Task, What, bulk_of, reason};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::decision::{Dropped, TooLarge, Verdict};
 use super::turn::{Turn, release, settled_at};
-use super::{Dropped, TooLarge, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};

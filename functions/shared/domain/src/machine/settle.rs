@@ -1,9 +1,9 @@
 //! A step that an operator ends by hand (rule 27).
 
 use super::close::busy_until;
+use super::decision::{Refused, Verdict};
 use super::reply::too_large;
 use super::turn::Turn;
-use super::{Refused, Verdict};
 use crate::json::Json;
 use crate::message::{Command, Settled, Settlement};
 use crate::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason, shortened};

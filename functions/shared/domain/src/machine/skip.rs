@@ -51,7 +51,8 @@ impl Turn<'_> {
         if self.task.steps[index].was_claimed() || !self.is_ready(index) {
             return false;
         }
-        let Some(unmet) = self.workflow.steps[index].unmet_by_outputs(&self.task.steps) else { return false };
+        let output_of = |name: &str| self.task.step(name).and_then(|(_, step)| step.output.as_ref());
+        let Some(unmet) = self.workflow.steps[index].unmet_by_outputs(output_of) else { return false };
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Skipped;
         (step.not_before, step.waits_until) = (None, None);

@@ -1,6 +1,6 @@
 //! The supervisor's look at a task (rule 7). It asks for recovery and claims nothing itself.
 
-use super::Verdict;
+use super::decision::Verdict;
 use super::turn::Turn;
 use crate::backoff::Backoff;
 use crate::located::time_text;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Decision, Effect, Moment, Verdict};
+use super::decision::{Decision, Effect, Verdict};
+use super::event::Moment;
 use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX};
 use crate::task::{
-    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, cut,
-    shortened,
+    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, shortened,
 };
+use crate::text::cut;
 use crate::time::Timestamp;
 use crate::workflow::{StepRule, Workflow};
 

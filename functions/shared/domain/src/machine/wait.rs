@@ -1,7 +1,7 @@
 //! The long waits: of a step before its first claim (rule 35), and for a result that comes later (rule 36). Nothing but
 //! the watch of the task remembers them.
 
-use super::Verdict;
+use super::decision::Verdict;
 use super::turn::Turn;
 use crate::limits::HEARTBEAT_MS_MIN;
 use crate::task::{Direction, NoticeKind, StepState, What};

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::index::Term;
 use crate::json::Json;
 use crate::message::{Deferral, Failure, Outcome, Priority, Trouble};
 use crate::order::{AgainOf, Order};
+use crate::pin::Pin;
 use crate::time::Timestamp;
 use crate::workflow::{Deadline, OnLate, Remedy, Supervision, Workflow};
 

@@ -12,8 +12,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Direction, ProcessState};
 use crate::author;
+use crate::state::{Direction, ProcessState};
 use crate::time::Timestamp;
 
 /// One attempt of a step.

@@ -6,14 +6,12 @@ mod step;
 mod wait;
 mod watch;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
-use crate::limits::{ERROR_CHARS_MAX, HISTORY_MAX};
+use crate::limits::HISTORY_MAX;
 use crate::order::Order;
 use crate::priority::Priority;
 use crate::time::Timestamp;
@@ -21,91 +19,11 @@ use crate::workflow::Workflow;
 
 pub use erase::Quoted;
 pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
-pub use step::{Approvers, Direction, Step, StepError, StepState};
+pub use step::{Approvers, Step, StepError, StepState};
 pub use watch::Watch;
 
-/// The state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum ProcessState {
-    /// Stored; no step has ever been claimed.
-    Pending,
-    /// Its steps are in progress.
-    Processing,
-    /// Every step is done. Final.
-    Processed,
-    /// It waits for an operator.
-    Error,
-    /// Its steps are being compensated.
-    Compensating,
-    /// Every claimed step is undone. Final.
-    Compensated,
-    /// An operator ended it, with its steps as they were. Final.
-    Closed,
-}
-
-impl ProcessState {
-    /// All states, in the order in which an order may enter them.
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Processing,
-        Self::Processed,
-        Self::Error,
-        Self::Compensating,
-        Self::Compensated,
-        Self::Closed,
-    ];
-
-    /// The word used in records, messages and queries.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Processing => "Processing",
-            Self::Processed => "Processed",
-            Self::Error => "Error",
-            Self::Compensating => "Compensating",
-            Self::Compensated => "Compensated",
-            Self::Closed => "Closed",
-        }
-    }
-
-    /// Whether the state is final: no event changes the task any more.
-    #[must_use]
-    pub const fn is_final(self) -> bool {
-        match self {
-            Self::Processed | Self::Compensated | Self::Closed => true,
-            Self::Pending | Self::Processing | Self::Error | Self::Compensating => false,
-        }
-    }
-
-    /// Whether only an operator can move the task on. `Prefer: wait` waits for these states.
-    #[must_use]
-    pub const fn is_settled(self) -> bool {
-        match self {
-            Self::Processed | Self::Compensated | Self::Closed | Self::Error => true,
-            Self::Pending | Self::Processing | Self::Compensating => false,
-        }
-    }
-}
-
-impl fmt::Display for ProcessState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The text is not the name of a [`ProcessState`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a state: expected one of Pending, Processing, Processed, Error, Compensating, Compensated, Closed")]
-pub struct NotAState;
-
-impl FromStr for ProcessState {
-    type Err = NotAState;
-
-    fn from_str(text: &str) -> Result<Self, NotAState> {
-        Self::ALL.into_iter().find(|state| state.name() == text).ok_or(NotAState)
-    }
-}
+pub use crate::state::{Direction, NotAState, ProcessState};
+pub use crate::text::shortened;
 
 /// Why a task is in `Error`, or was compensated or closed: a stable code, and words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -446,21 +364,6 @@ impl Task {
         }
         self.history.push(Transition { at, who: who.clone(), what, why });
     }
-}
-
-/// A text cut to [`ERROR_CHARS_MAX`] characters: a remote service may return a long one.
-#[must_use]
-pub fn shortened(text: &str) -> Arc<str> {
-    match cut(text, ERROR_CHARS_MAX) {
-        whole if whole.len() == text.len() => text.into(),
-        part => format!("{part}…").into(),
-    }
-}
-
-/// The first `chars_max` characters of a text.
-#[must_use]
-pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
-    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

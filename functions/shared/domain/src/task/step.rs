@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Json;
+use crate::limits::TEXT_CHARS_MAX;
+use crate::state::Direction;
+use crate::text::cut;
 use crate::time::Timestamp;
-use crate::workflow::StepRule;
+use crate::workflow::{Approval, StepRule};
 
 /// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,26 +33,6 @@ impl StepState {
         match self {
             Self::Processed | Self::Skipped => true,
             Self::Pending | Self::Processing | Self::Error => false,
-        }
-    }
-}
-
-/// Whether a step is carried out or undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Direction {
-    /// Carry it out.
-    Forward,
-    /// Undo it.
-    Undo,
-}
-
-impl Direction {
-    /// The word used in records and messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "Forward",
-            Self::Undo => "Undo",
         }
     }
 }
@@ -231,6 +214,20 @@ impl Step {
     }
 }
 
+impl Approval {
+    /// Who decides on an order with this document.
+    #[must_use]
+    pub fn approvers(&self, document: &Json) -> Approvers {
+        let name = self.not_by.as_ref().and_then(|place| place.of(document.raw()));
+        let name = name.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
+        Approvers {
+            role: self.role.clone(),
+            not_by: name.map(|name| cut(name.trim(), TEXT_CHARS_MAX).into()),
+            since_version: 0,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 const fn is_zero(attempt: &u32) -> bool {
     *attempt == 0
@@ -249,13 +246,6 @@ fn answered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_direction_has_one_word_everywhere() {
-        for direction in [Direction::Forward, Direction::Undo] {
-            assert_eq!(serde_json::to_string(&direction).unwrap(), format!("\"{}\"", direction.name()));
-        }
-    }
 
     #[test]
     fn a_step_that_is_neither_optional_nor_a_pivot_takes_no_room_for_that() {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::json::Json;
-use crate::limits::SHARDS;
+use crate::limits::{ERROR_CHARS_MAX, SHARDS};
 use crate::machine::testing::Case;
 use crate::message::Outcome;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::parse::duration_ms;
 use crate::limits::{SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
 
 #[derive(Deserialize)]
@@ -54,6 +53,11 @@ pub fn agent_names(settings: &str) -> Vec<Arc<str>> {
 pub fn settling_ms(text: &str) -> Result<u64, &'static str> {
     let ms = duration_ms(text.trim()).ok().filter(|ms| (1..=SETTLES_WITHIN_MS_MAX).contains(ms));
     ms.ok_or("must be a time from \"1ms\" to \"1h\", such as \"30s\"")
+}
+
+fn duration_ms(text: &str) -> Result<u64, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| format!("is not a duration ({error})"))?;
+    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use super::mapping::Root;
-use crate::json::Json;
 use crate::limits::TEXT_CHARS_MAX;
 use crate::located::{Reader, Table};
 use crate::search::Pointer;
-use crate::task::{Approvers, cut};
 
 /// What stands for the agent of such a step.
 pub const PEOPLE: &str = "people";
@@ -76,17 +74,5 @@ impl Approval {
             place
         });
         Some(Self { role, not_by })
-    }
-
-    /// Who decides on an order with this document.
-    #[must_use]
-    pub fn approvers(&self, document: &Json) -> Approvers {
-        let name = self.not_by.as_ref().and_then(|place| place.of(document.raw()));
-        let name = name.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
-        Approvers {
-            role: self.role.clone(),
-            not_by: name.map(|name| cut(name.trim(), TEXT_CHARS_MAX).into()),
-            since_version: 0,
-        }
     }
 }

@@ -30,10 +30,17 @@ pub use when::Comparison;
 
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
+use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
+use crate::order::Order;
 use crate::priority::Priority;
-use crate::task::Direction;
+use crate::search::Pointer;
+use crate::state::Direction;
 use crate::template::Template;
+use crate::time::Timestamp;
+use deadline::COMPLETE_BY;
+use waits::{NOT_BEFORE, time_at};
+use when::Unmet;
 
 /// The reaction to a step that fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -138,6 +145,22 @@ impl StepRule {
             Direction::Undo => &self.undo,
         }
     }
+
+    /// Whether the step may have no output though the order goes on past it.
+    #[must_use]
+    pub const fn may_be_skipped(&self) -> bool {
+        self.optional || !self.when.is_empty()
+    }
+
+    /// The first comparison of the document that does not hold: the step does not apply then.
+    pub(crate) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
+        self.when.iter().find_map(|comparison| comparison.unmet_by_document(document))
+    }
+
+    /// The first comparison of an output that does not hold, once the steps before are over.
+    pub(crate) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
+        self.when.iter().find_map(|comparison| comparison.unmet_by_outputs(&output_of))
+    }
 }
 
 /// The supervision of tasks of a workflow.
@@ -214,6 +237,37 @@ impl Workflow {
         let hops =
             self.steps.iter().map(|rule| HOPS_PER_STEP + 2 * (longest_wait_ms(rule) / DELAY_MS_MAX + 1)).sum::<u64>();
         u32::try_from(hops + SLACK).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a service may tell the result of a step later (rule 36).
+    #[must_use]
+    pub fn has_later_results(&self) -> bool {
+        self.steps.iter().any(|rule| rule.approval.is_none() && rule.waits.within_ms.is_some())
+    }
+
+    /// The time before which each step is not claimed, as the document of an order says.
+    ///
+    /// # Errors
+    /// [`NotATime`] for the first member that is no time, or lies too far ahead of `now`.
+    pub fn not_before(&self, document: &Json, now: Timestamp) -> Result<Vec<Option<Timestamp>>, NotATime> {
+        let of_order = time_at(document, &Pointer::of_names(&[NOT_BEFORE.to_owned()]), now)?;
+        let of_step = |rule: &StepRule| {
+            let own = rule.waits.not_before.as_ref().map(|place| time_at(document, place, now)).transpose()?.flatten();
+            // A step that comes after another one begins later in any case.
+            Ok(if rule.after.is_empty() { own.max(of_order) } else { own })
+        };
+        self.steps.iter().map(of_step).collect()
+    }
+    /// The deadline of an order: the one that its document names, or else that of the workflow.
+    ///
+    /// # Errors
+    /// [`NotATime`] if the member of the document is no time, or lies too far ahead of the acceptance.
+    pub fn complete_by(&self, order: &Order) -> Result<Option<Timestamp>, NotATime> {
+        let accepted = order.submitted_at;
+        let own = time_at(&order.document, &Pointer::of_names(&[COMPLETE_BY.to_owned()]), accepted)?;
+        // The document of an order that is posted again names the deadline of the earlier order.
+        let own = own.filter(|&at| order.again_of.is_none() || accepted < at);
+        Ok(own.or_else(|| self.deadline.within_ms.map(|within_ms| accepted.plus_ms(within_ms))))
     }
 }
 

@@ -7,7 +7,7 @@ mod ways;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::ways::{Undo, Ways};
+use self::ways::{Draft, Undo, Ways};
 use super::approval::DECIDED_WITHIN_MS;
 use super::mapping::{Output, Parts, Refuse};
 use super::{Approval, Deadline, LongerWait, Mapping, PEOPLE, Remedy, Retain, StepRule, Supervision, Waits, Workflow};
@@ -24,7 +24,6 @@ use crate::template::Template;
 const COMPLETE_WITHIN_MS_DEFAULT: u64 = 30_000;
 const MAX_FAILURES_DEFAULT: u32 = 3;
 const PRIORITIES: [(&str, Priority); 2] = [("normal", Priority::Normal), ("high", Priority::High)];
-const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hold", Remedy::Hold)];
 
 /// Where the keys belong.
 const HOMES: [Home; 2] = [
@@ -77,17 +76,6 @@ impl Known<'_> {
         };
         Output { step: &step.name, keep }
     }
-}
-
-/// A step, and what the checks of the whole graph need of it.
-struct Draft<'e> {
-    rule: StepRule,
-    at: usize,
-    after: Vec<Entry<'e>>,
-    after_at: usize,
-    forward: Parts<'e>,
-    undo: Parts<'e>,
-    ways: Ways<'e>,
 }
 
 impl Workflow {
@@ -437,11 +425,6 @@ fn supervision_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Supervision 
     }
     reader.end(table);
     patience
-}
-
-pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| format!("is not a duration ({error})"))?;
-    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether a text can name a workflow, a step or an agent: letters, digits, `-` and `_`, which are safe in queue names,

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::Pin;
-
 use super::{StepRule, Workflow, WorkflowError};
+use crate::pin::Pin;
 
 /// The workflows of a deployment. Cloning copies a pointer.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use crate::limits::{RETAIN_MS_MAX, RETAIN_MS_MIN};
 use crate::located::{Reader, Table};
-use crate::task::ProcessState;
+use crate::state::ProcessState;
 
 /// The time for which an order is kept after its end, in milliseconds, by the state in which it ended. `None`: for ever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

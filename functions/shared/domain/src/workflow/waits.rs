@@ -2,7 +2,6 @@
 //! many failures (rule 39).
 
 use super::mapping::Root;
-use super::{StepRule, Workflow};
 use crate::json::Json;
 use crate::limits::{FAILURES_MAX, WAIT_MS_MAX};
 use crate::located::{Entry, Reader, Table};
@@ -10,7 +9,7 @@ use crate::search::Pointer;
 use crate::time::Timestamp;
 
 /// The reserved member of a document with the time before which its order does not begin.
-const NOT_BEFORE: &str = "NotBefore";
+pub(super) const NOT_BEFORE: &str = "NotBefore";
 
 /// The waits of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,28 +90,6 @@ impl Waits {
             place
         });
         Self { before_ms, not_before, within_ms }
-    }
-}
-
-impl Workflow {
-    /// Whether a service may tell the result of a step later (rule 36).
-    #[must_use]
-    pub fn has_later_results(&self) -> bool {
-        self.steps.iter().any(|rule| rule.approval.is_none() && rule.waits.within_ms.is_some())
-    }
-
-    /// The time before which each step is not claimed, as the document of an order says.
-    ///
-    /// # Errors
-    /// [`NotATime`] for the first member that is no time, or lies too far ahead of `now`.
-    pub fn not_before(&self, document: &Json, now: Timestamp) -> Result<Vec<Option<Timestamp>>, NotATime> {
-        let of_order = time_at(document, &Pointer::of_names(&[NOT_BEFORE.to_owned()]), now)?;
-        let of_step = |rule: &StepRule| {
-            let own = rule.waits.not_before.as_ref().map(|place| time_at(document, place, now)).transpose()?.flatten();
-            // A step that comes after another one begins later in any case.
-            Ok(if rule.after.is_empty() { own.max(of_order) } else { own })
-        };
-        self.steps.iter().map(of_step).collect()
     }
 }
 

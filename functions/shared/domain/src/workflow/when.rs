@@ -6,12 +6,11 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::{Root, StepRule};
+use super::mapping::Root;
 use crate::decimal::{Decimal, EXPONENT_MAX};
 use crate::json::{Json, key_text};
 use crate::limits::WHEN_CHARS_MAX;
 use crate::search::{NotAPointer, Pointer};
-use crate::task::Step;
 
 /// One comparison of a value of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,6 +141,20 @@ impl Comparison {
         }
     }
 
+    /// What of it does not hold for a document. `None` also if it compares an output.
+    pub(super) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
+        match Root::of(&self.pointer) {
+            Some(Root::Order(names)) => self.unmet(Pointer::walk(names, document.raw())),
+            Some(Root::Output(..) | Root::OrderId) | None => None,
+        }
+    }
+
+    /// What of it does not hold for the outputs of the steps before. `None` also if it compares the document.
+    pub(super) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
+        let (step, names) = self.output()?;
+        self.unmet(output_of(step).and_then(|output| Pointer::walk(names, output.raw())))
+    }
+
     fn unmet(&self, found: Option<&RawValue>) -> Option<Unmet<'_>> {
         let other = match &self.test {
             Test::Exists | Test::Missing => None,
@@ -235,31 +248,6 @@ impl Literal {
             (Self::Word(value), Self::Word(literal)) => (value == *literal).then_some(Ordering::Equal),
             (Self::Number(_) | Self::Text(_) | Self::Word(_), _) => None,
         }
-    }
-}
-
-impl StepRule {
-    /// Whether the step may have no output though the order goes on past it.
-    #[must_use]
-    pub const fn may_be_skipped(&self) -> bool {
-        self.optional || !self.when.is_empty()
-    }
-
-    /// The first comparison of the document that does not hold: the step does not apply then.
-    pub(crate) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
-        self.when.iter().find_map(|comparison| match Root::of(&comparison.pointer) {
-            Some(Root::Order(names)) => comparison.unmet(Pointer::walk(names, document.raw())),
-            Some(Root::Output(..) | Root::OrderId) | None => None,
-        })
-    }
-
-    /// The first comparison of an output that does not hold, once the steps before are over.
-    pub(crate) fn unmet_by_outputs(&self, steps: &[Step]) -> Option<Unmet<'_>> {
-        self.when.iter().find_map(|comparison| {
-            let (name, names) = comparison.output()?;
-            let output = steps.iter().find(|step| *step.name == *name).and_then(|step| step.output.as_ref());
-            comparison.unmet(output.and_then(|output| Pointer::walk(names, output.raw())))
-        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The data that is copied: the state of one transaction, while others write.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -8,9 +8,9 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::statvfs;
 
+use super::error::BackupError;
 use super::place::Place;
-use super::work::Work;
-use super::{BackupError, Progress, ROOM_BYTES, Stage};
+use super::work::{Progress, Stage, Work};
 use crate::directory::{DATABASE, OpenError, taken_at};
 use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
@@ -20,6 +20,8 @@ use crate::schema::VERSION;
 const STEP_PAGES: i32 = 512;
 /// The bytes of a page.
 const PAGE_BYTES: u64 = 4_096;
+/// The room that a backup and a restore leave on each disk.
+const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 /// How long to wait for a writer.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -128,9 +130,4 @@ pub(crate) fn has_room(folder: &Path, bytes: u64) -> Result<(), BackupError> {
     let Ok(disk) = statvfs(folder) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free >= bytes.saturating_add(ROOM_BYTES) { Ok(()) } else { Err(BackupError::NoRoom(folder.to_owned())) }
-}
-
-/// Makes a rename in this folder durable.
-pub(super) fn sync_folder(folder: &Path) -> Result<(), BackupError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| BackupError::file(folder, error))
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode};
 use sha2::{Digest, Sha256};
 
-use super::work::Work;
-use super::{BackupError, Progress, Stage};
+use super::error::BackupError;
+use super::work::{Progress, Stage, Work};
 use crate::check::FAULTS_MAX;
 use crate::generation::{count, open_alone};
 use crate::recovery::under_way;

@@ -5,10 +5,11 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::copy::sync_folder;
-use super::{BackupError, MANIFEST, Manifest};
-use crate::directory::{DATABASE, OWN_DIRECTORY, own_file};
+use super::error::BackupError;
+use super::manifest::{MANIFEST, Manifest};
+use crate::directory::DATABASE;
 use crate::identity::inode;
+use crate::own::{OWN_DIRECTORY, own_file};
 
 /// The name of a backup that is not complete. It does not depend on the backup's own, so that the next one in the same
 /// folder takes away what a kill left.
@@ -114,6 +115,11 @@ fn locked(part: &Path, folder: &Path) -> Result<Option<File>, BackupError> {
     }
     let opened = lock.metadata().map_err(failed)?;
     Ok((inode(part) == Some((opened.dev(), opened.ino()))).then_some(lock))
+}
+
+/// Makes a rename in this folder durable.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), BackupError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| BackupError::file(folder, error))
 }
 
 fn write(file: &Path, manifest: &Manifest) -> io::Result<()> {

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::copy::{has_room, sync_folder};
+use super::copy::has_room;
+use super::error::BackupError;
 use super::inspect::{BLOCK_BYTES, Inspected, inspect};
-use super::work::Work;
-use super::{BackupError, MANIFEST, Manifest, Progress, Stage, Watch};
-use crate::directory::{DATABASE, Directory, OpenError, PART, own_file};
+use super::manifest::{MANIFEST, Manifest};
+use super::place::sync_folder;
+use super::work::{Progress, Stage, Watch, Work};
+use crate::directory::{DATABASE, Directory, OpenError, PART};
 use crate::generation::{self, log_of};
+use crate::own::own_file;
 use crate::schema::VERSION;
 
 /// What was restored.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{BackupError, Progress, Watch};
+use super::error::BackupError;
 use crate::number_file::Beside;
 use crate::options::NumberFile;
 
@@ -19,6 +19,36 @@ const REST: u32 = 4;
 const LONG_REST: u32 = 9;
 /// The longest rest: a step that took longer waited for others itself.
 const REST_MAX: Duration = Duration::from_secs(1);
+
+/// How far a backup or a restore is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is done at present.
+    pub stage: Stage,
+    /// The bytes that are done.
+    pub done: u64,
+    /// All bytes.
+    pub all: u64,
+}
+
+/// The stages of a backup and of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The database is copied.
+    Copy,
+    /// The copy is checked.
+    Check,
+    /// The checksum of the copy is computed.
+    Checksum,
+}
+
+/// Who watches a backup or a restore.
+pub struct Watch<'a> {
+    /// Is told of the progress.
+    pub show: &'a mut dyn FnMut(Progress),
+    /// Once it is set, the work ends, and nothing is left of it.
+    pub stop: &'a Arc<AtomicBool>,
+}
 
 /// The work under way.
 pub(super) struct Work<'a> {

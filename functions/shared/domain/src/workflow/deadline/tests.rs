@@ -1,7 +1,9 @@
 use super::*;
 use crate::json::Json;
 use crate::machine::testing::order_of;
-use crate::order::AgainOf;
+use crate::order::{AgainOf, Order};
+use crate::time::Timestamp;
+use crate::workflow::{NotATime, Workflow};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 const HOUR_MS: u64 = 3_600_000;

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Draft, REMEDIES};
 use crate::limits::WHEN_MAX;
 use crate::located::{Entry, Reader, Table};
 use crate::search::Pointer;
@@ -11,6 +10,19 @@ use crate::template::PathTemplate;
 use crate::workflow::mapping::{Output, Parts};
 use crate::workflow::when::Comparison;
 use crate::workflow::{Mapping, Remedy, Root, StepRule};
+
+const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hold", Remedy::Hold)];
+
+/// A step, and what the checks of the whole graph need of it.
+pub(super) struct Draft<'e> {
+    pub(super) rule: StepRule,
+    pub(super) at: usize,
+    pub(super) after: Vec<Entry<'e>>,
+    pub(super) after_at: usize,
+    pub(super) forward: Parts<'e>,
+    pub(super) undo: Parts<'e>,
+    pub(super) ways: Ways<'e>,
+}
 
 /// The values of these keys, with their places.
 pub(super) struct Ways<'e> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::workflow::Remedy;
+use crate::workflow::{Remedy, Workflow};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
