@@ -166,7 +166,7 @@ fn a_handler_that_panics_is_counted_for_itself() {
     let handle = async |_| -> Result<batch::Handled, PortError> { panic!("as the test says") };
     let panicked = written(|| {
         let failed = batch::each(vec![delivery()], |_| Span::none(), handle).now_or_never();
-        assert_eq!(failed, Some(batch::Failures(vec![receipt.clone()])));
+        assert_eq!(failed, Some(batch::Failures(vec![batch::Failure::lasting(receipt.clone())])));
     });
     assert!(panicked.is_over("records_panicked", 0.0) && panicked.is_zero("records_failed"));
 }
