@@ -42,9 +42,9 @@ class Hands:
         """DeleteItem."""
         return lambda: self.dynamo.delete_item(TableName=self.world.deployment.table(table), Key=NOBODY)
 
-    def scans(self, table: str) -> Callable[[], object]:
-        """Scan."""
-        return lambda: self.dynamo.scan(TableName=self.world.deployment.table(table), Limit=1)
+    def scans(self, table: str, **of: str) -> Callable[[], object]:
+        """Scan of a table, or of an index."""
+        return lambda: self.dynamo.scan(TableName=self.world.deployment.table(table), Limit=1, **of)
 
     def sends(self, queue: str) -> Callable[[], object]:
         """SendMessage to a queue's normal lane."""
@@ -87,6 +87,8 @@ def granted(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obj
         yield "GetItem on Tasks", hands.reads("Tasks")
         if function == "api":
             yield "Scan of Leases", hands.scans("Leases")
+        if function == "supervisor":
+            yield "Scan of the index of Tasks", hands.scans("Tasks", IndexName="watch")
     elif function == "submission":
         yield "GetItem on Orders", hands.reads("Orders")
     elif function != "stand-ins":
@@ -100,6 +102,7 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     if function != "supervisor":
         yield "DeleteItem on Orders", hands.deletes("Orders")
     yield "Scan of Orders", hands.scans("Orders")
+    yield "Scan of Tasks", hands.scans("Tasks")
     if function != "api":
         yield "Scan of Leases", hands.scans("Leases")
     if function not in ("scheduler", "supervisor"):

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
+use lz4_flex::block::{compress_prepend_size, decompress_into};
 
 use super::{Item, Reader, Unreadable, bytes, put, text};
 
@@ -27,13 +27,16 @@ pub(super) fn put_document(item: &mut Item, document: &str, compresses: bool) {
 /// The document in the item of its order. One that says that it is longer than any document is not decompressed.
 pub(super) fn document(reader: &mut Reader) -> Result<String, Unreadable> {
     let Some(compressed) = reader.bytes_if(COMPRESSED)? else { return reader.text(PLAIN) };
-    let length = compressed.first_chunk::<4>().map(|length| u32::from_le_bytes(*length));
-    if length.is_none_or(|length| usize::try_from(length).is_ok_and(|length| length > DOCUMENT_BYTES_MAX)) {
-        return Err(reader.wrong(COMPRESSED, format!("{length:?} bytes")));
-    }
-    let document =
-        decompress_size_prepended(&compressed).map_err(|error| reader.wrong(COMPRESSED, error.to_string()))?;
-    String::from_utf8(document).map_err(|error| reader.wrong(COMPRESSED, error.to_string()))
+    decompressed(&compressed).ok_or_else(|| reader.wrong(COMPRESSED, "it is no compressed document"))
+}
+
+fn decompressed(compressed: &[u8]) -> Option<String> {
+    let (length, block) = compressed.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok().filter(|length| *length <= DOCUMENT_BYTES_MAX)?;
+    let mut document = vec![0; length];
+    let written = decompress_into(block, &mut document).ok()?;
+    document.truncate(written);
+    String::from_utf8(document).ok()
 }
 
 /// Whether an item has its document compressed.

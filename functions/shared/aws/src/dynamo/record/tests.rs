@@ -519,8 +519,7 @@ fn a_compressed_document_that_is_none_is_refused_and_one_that_is_too_long_is_not
     };
     let too_long = u32::try_from(DOCUMENT_BYTES_MAX + 1).unwrap().to_le_bytes();
     let bomb: Vec<u8> = too_long.iter().chain(&whole.as_ref()[4..]).copied().collect();
-    assert!(with(&bomb).contains("131073"), "{}", with(&bomb));
-    for broken in [&b""[..], &whole.as_ref()[..3], &whole.as_ref()[..100], &[200, 0, 0, 0, 255, 255, 255]] {
+    for broken in [&bomb[..], b"", &whole.as_ref()[..3], &whole.as_ref()[..100], &[200, 0, 0, 0, 255, 255, 255]] {
         assert!(with(broken).starts_with("Compressed is stored in a form that cannot be read"));
     }
     // A text that does not shrink stays as it is.
