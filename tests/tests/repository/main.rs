@@ -1,5 +1,6 @@
 //! Checks of everything except code: contracts, documents, the template.
 
+mod circles;
 mod contracts;
 mod documents;
 mod layout;
