@@ -34,7 +34,7 @@ fn modules(folder: &str, sources: &BTreeMap<String, String>) -> BTreeMap<Path, M
             let names = [format!("{base}.rs"), format!("{base}/mod.rs")];
             let file = names.into_iter().find(|name| sources.contains_key(name));
             let file = file.unwrap_or_else(|| panic!("{base} has no file"));
-            open.push(([&path[..], &[child.clone()]].concat(), file, base));
+            open.push((path.iter().chain([child]).cloned().collect(), file, base));
         }
         found.insert(path.clone(), Module::read(&code, &path, &children));
     }

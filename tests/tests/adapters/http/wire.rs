@@ -84,7 +84,7 @@ async fn garbage_on_the_socket_ends_its_connection_and_nothing_else() {
         good.send(&request("GET", "/health", &[], "")).await.unwrap();
         assert_eq!(
             good.answer(true).await.unwrap().json(),
-            json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")})
+            json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION"), "StandIns": true})
         );
     }
     assert_eq!(machine.trace().await, before);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::documents::{Kind, defined, text_of};
 
 /// Folders or files, from the root of the repository, and the faults with a test in them.
-const PROMISED: [(&str, &[RangeInclusive<u32>]); 16] = [
+const PROMISED: [(&str, &[RangeInclusive<u32>]); 17] = [
     ("tests/tests/proof/faults/submission.rs", &[1..=8]),
     ("tests/tests/proof/faults/scheduler.rs", &[9..=23]),
     ("tests/tests/proof/faults/agent.rs", &[24..=34]),
@@ -18,6 +18,7 @@ const PROMISED: [(&str, &[RangeInclusive<u32>]); 16] = [
     ("tests/tests/proof/under_way.rs", &[61..=61]),
     ("tests/tests/proof/faults/durable.rs", &[3..=3, 9..=9, 20..=20, 24..=24]),
     ("tests/tests/adapters/telemetry.rs", &[58..=58]),
+    ("tests/tests/proof/simulation/aws.rs", &[72..=72]),
     ("tests/tests/adapters/http", &[64..=65, 69..=69, 71..=71]),
     ("functions/api", &[1..=1, 6..=6]),
     ("functions/supervisor", &[8..=8, 35..=43, 50..=50, 53..=53, 57..=57, 71..=71]),
