@@ -1,6 +1,5 @@
 //! The document in the item of an order: as text, or compressed where that saves write units.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use domain::limits::DOCUMENT_BYTES_MAX;
 use lz4_flex::block::{compress_prepend_size, decompress_into};
 
@@ -42,5 +41,5 @@ fn decompressed(compressed: &[u8]) -> Option<String> {
 /// Whether an item has its document compressed.
 #[cfg(test)]
 pub(super) fn is_compressed(item: &Item) -> bool {
-    matches!(item.get(COMPRESSED), Some(AttributeValue::B(_))) && !item.contains_key(PLAIN)
+    item.get(COMPRESSED).is_some_and(aws_sdk_dynamodb::types::AttributeValue::is_b) && !item.contains_key(PLAIN)
 }
