@@ -1,6 +1,5 @@
 //! The document in the item of an order: as text, or compressed where that saves write units.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use domain::limits::DOCUMENT_BYTES_MAX;
 use lz4_flex::block::{compress_prepend_size, decompress_into};
 
@@ -39,8 +38,72 @@ fn decompressed(compressed: &[u8]) -> Option<String> {
     String::from_utf8(document).ok()
 }
 
-/// Whether an item has its document compressed.
 #[cfg(test)]
-pub(super) fn is_compressed(item: &Item) -> bool {
-    matches!(item.get(COMPRESSED), Some(AttributeValue::B(_))) && !item.contains_key(PLAIN)
+mod tests {
+    use aws_sdk_dynamodb::types::AttributeValue;
+    use domain::json::Json;
+    use domain::order::Order;
+
+    use super::super::size::item_bytes;
+    use super::super::tests::sample_order;
+    use super::super::{order, order_item};
+    use super::*;
+
+    fn is_compressed(item: &Item) -> bool {
+        item.get(COMPRESSED).is_some_and(AttributeValue::is_b) && !item.contains_key(PLAIN)
+    }
+
+    /// An order of about this size, as shops write them: a list of lines.
+    fn order_of_lines(bytes: usize) -> Order {
+        let mut lines = String::new();
+        for n in 0_u32.. {
+            let (sku, price) = (n.wrapping_mul(2_654_435_761), n.wrapping_mul(40_503) % 10_000);
+            lines += &format!(
+                r#"{{"Sku":"{sku:08x}","Name":"Item no. {n}","Quantity":{},"UnitPrice":{price}}},"#,
+                n % 9 + 1
+            );
+            if lines.len() >= bytes {
+                break;
+            }
+        }
+        let document = Json::document(format!("{{\"Lines\":[{}]}}", lines.trim_end_matches(',')).as_bytes()).unwrap();
+        Order { fingerprint: document.fingerprint().into(), document, ..sample_order("shop") }
+    }
+
+    #[test]
+    fn a_large_document_is_compressed_if_that_is_allowed_and_read_back_in_either_form() {
+        for (bytes, compressed_max) in [(500, 0), (4_096, 2_048), (16_384, 6_144), (65_536, 22_528), (120_000, 41_984)]
+        {
+            let of_lines = order_of_lines(bytes);
+            for compresses in [false, true] {
+                let item = order_item(&of_lines, compresses);
+                assert_eq!(is_compressed(&item), compresses && compressed_max > 0, "{bytes}");
+                println!("{bytes} bytes of document: an item of {} bytes", item_bytes(&item));
+                assert!(!is_compressed(&item) || item_bytes(&item) <= compressed_max, "{bytes}: {}", item_bytes(&item));
+                assert_eq!(order(item).unwrap(), of_lines);
+            }
+        }
+    }
+
+    #[test]
+    fn a_compressed_document_that_is_none_is_refused_and_one_that_is_too_long_is_not_decompressed() {
+        let item = order_item(&order_of_lines(4_096), true);
+        let AttributeValue::B(whole) = item["Compressed"].clone() else { panic!("bytes") };
+        let with = |compressed: &[u8]| {
+            let mut item = item.clone();
+            item.insert("Compressed".to_owned(), bytes(compressed));
+            order(item).unwrap_err().to_string()
+        };
+        let too_long = u32::try_from(DOCUMENT_BYTES_MAX + 1).unwrap().to_le_bytes();
+        let bomb: Vec<u8> = too_long.iter().chain(&whole.as_ref()[4..]).copied().collect();
+        for broken in [&bomb[..], b"", &whole.as_ref()[..3], &whole.as_ref()[..100], &[200, 0, 0, 0, 255, 255, 255]] {
+            assert!(with(broken).starts_with("Compressed is stored in a form that cannot be read"));
+        }
+        // A text that does not shrink stays as it is.
+        let random =
+            (0..2_000_u64).map(|n| char::from(b'a' + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as u8 % 26));
+        let document = Json::document(format!("{{\"T\":\"{}\"}}", random.collect::<String>()).as_bytes()).unwrap();
+        let random = Order { document, ..sample_order("shop") };
+        assert!(item_bytes(&order_item(&random, true)) <= item_bytes(&order_item(&random, false)));
+    }
 }
