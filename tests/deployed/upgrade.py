@@ -40,12 +40,26 @@ def build_of(folder: Path) -> Path:
 
 def is_tried(report: Report, world: World, earlier: Path) -> None:
     """The stack has the earlier version, gets this one, and goes back."""
-    emulator = world.deployment.emulator
     unchanged = Orders(world, lambda: None)
     report.check("orders before any change end", unchanged.all_end)
     for title, template in (("to this version", built_template()), ("back to the earlier version", earlier)):
-        changed = Orders(world, functools.partial(deploy, emulator, template), unchanged.slowest_s + LONGER_S_MAX)
+        changed = Orders(world, functools.partial(update, world, template), unchanged.slowest_s + LONGER_S_MAX)
         report.check(f"orders under way while the stack goes {title}", changed.all_end)
+
+
+def update(world: World, template: Path) -> None:
+    """Deploys a version, which must be another."""
+    before = programs(world)
+    deploy(world.deployment.emulator, template)
+    same = {name for name, program in programs(world).items() if program == before[name]}
+    expect(not same, f"each function has another program, but not {sorted(same)}")
+
+
+def programs(world: World) -> dict[str, str]:
+    """The hash of each function's program."""
+    names = ("api", "submission", "scheduler", "agents", "supervisor")
+    found = {name: world.lambdas.get_function_configuration(FunctionName=world.deployment.function(name)) for name in names}
+    return {name: one["CodeSha256"] for name, one in found.items()}
 
 
 class Orders:

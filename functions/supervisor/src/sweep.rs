@@ -289,9 +289,11 @@ impl fmt::Display for Counts {
 impl Report {
     /// What a lease, or the record of the run, says of it.
     fn health(&self, shards_unreached: u64) -> String {
-        let Self { due, taken, failed, .. } = self;
+        let Self { due, taken, failed, shards_cut_short, .. } = self;
         let mut health = format!("swept {due}, took {taken}");
-        for (what, count) in [("failed", *failed), ("shards not reached", shards_unreached)] {
+        let faults =
+            [("failed", *failed), ("shards cut short", *shards_cut_short), ("shards not reached", shards_unreached)];
+        for (what, count) in faults {
             if count > 0 {
                 health.push_str(&format!(", {what} {count}"));
             }

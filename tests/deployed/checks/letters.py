@@ -9,7 +9,7 @@ from world import World
 
 # The deliveries that a queue allows, and those after which a function gives up what nobody can read.
 RECEIVES_MAX = 1_000
-LASTING_RECEIVES_MAX = 50
+UNREADABLE_RECEIVES_MAX = 50
 
 
 def an_order_that_could_not_be_stored_is_held(world: World) -> None:
@@ -47,7 +47,7 @@ def what_nobody_can_read_is_written_down(world: World) -> None:
         name = queue.lower()
         with world.closed_lane(name, name) as url:
             world.send(name, "high", body)
-            for _ in range(LASTING_RECEIVES_MAX - 1):
+            for _ in range(UNREADABLE_RECEIVES_MAX - 1):
                 until("it is on its queue", lambda url=url: take_and_drop(world, url, expected=False), 10)
     settled = until("both are settled", lambda: found if len(found := of(world, poison)) == 2 else None, 60)
     fates = {(letter["Queue"], letter["Fate"]) for letter in settled}

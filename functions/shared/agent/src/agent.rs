@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use domain::batch::{self, Failure, Failures, Record};
+use domain::batch::{self, Cause, Failure, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Request};
 use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords};
@@ -116,10 +116,11 @@ where
 #[must_use]
 pub fn refuse(batch: Vec<Delivery<Request>>) -> Failures {
     let refused = batch.into_iter().map(|Delivery { receipt, receive_count, body, .. }| {
+        let cause = if body.is_err() { Cause::Unreadable } else { Cause::Lasting };
         let fault = body.err().map_or_else(|| "the request names no agent".to_owned(), |fault| fault.to_string());
         let message_id = &*receipt.message_id;
         tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{fault}");
-        Failure::lasting(receipt)
+        Failure { receipt, cause }
     });
     Failures(refused.collect())
 }

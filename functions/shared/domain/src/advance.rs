@@ -56,7 +56,7 @@ pub enum AdvanceError {
         /// The contradiction.
         source: Impossible,
     },
-    /// A task without its order: the store broke its promise to write both or neither.
+    /// A task without its order: the store broke its promise.
     #[error("the order of task {0} is missing")]
     OrderMissing(OrderId),
     /// Too many instances change the same task.

@@ -58,8 +58,10 @@ pub enum Cause {
     Returned,
     /// Store or queue did not answer in time, or others were in the way. It may pass by itself.
     Passing,
-    /// The message, the program or the deployment is wrong. It stays until somebody mends it.
+    /// The program or the deployment is wrong. It stays until somebody mends it.
     Lasting,
+    /// The message itself is wrong: its body cannot be read.
+    Unreadable,
 }
 
 /// An error of which the cause is known.
@@ -89,7 +91,7 @@ where
             Err(undecodable) => {
                 let message_id = &*receipt.message_id;
                 tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{undecodable}");
-                return Some(Failure::lasting(receipt));
+                return Some(Failure { receipt, cause: Cause::Unreadable });
             }
         };
         let redelivered = receive_count > 1;
@@ -184,7 +186,7 @@ mod tests {
         let Failures(failed) = handling.now_or_never().unwrap();
         let causes: Vec<_> = failed.iter().map(|failure| (&*failure.receipt.message_id, failure.cause)).collect();
         let (returned, passing, lasting) = (Cause::Returned, Cause::Passing, Cause::Lasting);
-        assert_eq!(causes, [("a", returned), ("b", lasting), ("c", lasting), ("d", lasting), ("f", passing)]);
+        assert_eq!(causes, [("a", returned), ("b", Cause::Unreadable), ("c", lasting), ("d", lasting), ("f", passing)]);
     }
 
     #[test]

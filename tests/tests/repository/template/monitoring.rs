@@ -96,9 +96,10 @@ fn every_alarm_is_told_to_the_topic_with_what_happened_and_what_to_do() {
     let templates = alarms();
     let mut names = BTreeSet::new();
     for Resource { id, properties, .. } in of_alarms(&templates) {
-        for actions in ["AlarmActions", "OKActions"] {
-            assert_eq!(properties[actions], json!([{"Ref": "TopicArn"}]), "{id}");
-        }
+        assert_eq!(properties["AlarmActions"], json!([{"Ref": "TopicArn"}]), "{id}");
+        // What the topic cannot deliver would set off its own alarm again.
+        let ok = if id == "AlertTopicFailing" { json!(null) } else { json!([{"Ref": "TopicArn"}]) };
+        assert_eq!(properties["OKActions"], ok, "{id}");
         let words = properties["AlarmDescription"].as_str().unwrap();
         let (happened, to_do) = words.split_once(" To do: ").unwrap_or_else(|| panic!("{id}: {words}"));
         assert!(happened.len() > 20 && happened.ends_with('.') && to_do.len() > 20 && to_do.ends_with('.'), "{words}");

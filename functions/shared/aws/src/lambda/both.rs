@@ -14,7 +14,7 @@ use super::payload::read;
 use super::runtime::serve;
 use super::{http_api, queue, record};
 use crate::ports::Ports;
-use crate::queues::Sqs;
+use crate::queues::Redelivers;
 
 /// The member that a batch has and a request has not.
 #[derive(Debug, Deserialize)]
@@ -50,7 +50,7 @@ where
 {
     let (of_batch, of_request) = (&of_batch, &of_request);
     serve(move |payload, invocation| async move {
-        answer(&payload, &invocation, Some(ports.sqs()), of_batch, of_request).await
+        answer(&payload, &invocation, ports.sqs(), of_batch, of_request).await
     })
     .await
 }
@@ -58,7 +58,7 @@ where
 async fn answer<M, OfBatch, Batching, OfRequest, Requesting>(
     payload: &RawValue,
     invocation: &Invocation,
-    source: Option<&Sqs>,
+    source: &impl Redelivers,
     of_batch: &OfBatch,
     of_request: &OfRequest,
 ) -> Result<Answer, Error>
@@ -82,6 +82,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::queues::AsTheQueueSays;
 
     async fn answered(event: &Value) -> Result<Value, Error> {
         let payload = serde_json::value::to_raw_value(event).unwrap();
@@ -91,7 +92,7 @@ mod tests {
         let echo = async |caller: http_api::Identity, request: Request<Bytes>| {
             Response::new(Bytes::from(format!("{} {} {}", caller.name, request.method(), request.uri())))
         };
-        let answer = answer(&payload, &Invocation::for_test(60_000), None, &fails, &echo).await;
+        let answer = answer(&payload, &Invocation::for_test(60_000), &AsTheQueueSays, &fails, &echo).await;
         answer.map(|answer| serde_json::to_value(answer).unwrap())
     }
 

@@ -18,7 +18,7 @@ use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
 use crate::environment::within;
 use crate::ports::Ports;
-use crate::queues::Sqs;
+use crate::queues::{AsTheQueueSays, Redelivers};
 use crate::scope::Company;
 
 /// Runs a function behind a queue. It passes each record of a batch to `handle` as a separate delivery, all at the same
@@ -52,7 +52,7 @@ where
     Handling: Future<Output = Failures>,
 {
     let handle = &handle;
-    let source = Some(ports.sqs());
+    let source = ports.sqs();
     serve(move |payload, invocation| async move { batch_with_senders(&payload, &invocation, source, handle).await })
         .await
 }
@@ -60,7 +60,7 @@ where
 async fn batch_with_senders<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
-    source: Option<&Sqs>,
+    source: &impl Redelivers,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -88,13 +88,16 @@ where
     Handle: Fn(Vec<Delivery<M>>) -> Handling,
     Handling: Future<Output = Failures>,
 {
-    batch_of(payload, invocation, ports.map(Ports::sqs), handle).await
+    match ports {
+        Some(ports) => batch_of(payload, invocation, ports.sqs(), handle).await,
+        None => batch_of(payload, invocation, &AsTheQueueSays, handle).await,
+    }
 }
 
 pub(super) async fn batch_of<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
-    source: Option<&Sqs>,
+    source: &impl Redelivers,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -106,12 +109,11 @@ where
     Ok(each(&event.records, invocation, source, |record| handle(vec![record.delivery()])).await)
 }
 
-/// Handles the records of a batch at the same time, each in its own context. Tells their source when the failed ones come
-/// again, if it is given.
+/// Handles the records of a batch at the same time, each in its own context. `source` decides about the failed ones.
 pub(super) async fn each<'a, Handle, Handling>(
     records: &'a [SqsRecord<'a>],
     invocation: &Invocation,
-    source: Option<&Sqs>,
+    source: &impl Redelivers,
     handle: Handle,
 ) -> Answer
 where
@@ -127,18 +129,17 @@ where
             match within(invocation.left_ms(), work).await {
                 Some(Ok(Failures(failed))) => failed.first().map(|failure| failure.cause),
                 Some(Err(_)) => {
-                    tracing::error!("the handler panicked on this record");
+                    tracing::error!(monotonic_counter.records_panicked = 1, "the handler panicked on this record");
                     Some(Cause::Lasting)
                 }
                 None => {
-                    tracing::warn!("not done before the invocation's deadline");
+                    tracing::warn!(monotonic_counter.records_failed = 1, "not done before the invocation's deadline");
                     Some(Cause::Passing)
                 }
             }
         };
         let comes_again = async move {
-            let (cause, Some(source)) = (cause.await?, source) else { return Some(()) };
-            let redelivery = scope.run(source.redeliver(record.failed(cause)));
+            let redelivery = scope.run(source.redeliver(record.failed(cause.await?)));
             // Without an answer of SQS it comes again as its queue says.
             within(invocation.rest_ms(), redelivery).await.unwrap_or(true).then_some(())
         };
@@ -159,6 +160,7 @@ mod tests {
 
     use super::*;
     use crate::config::testing::queue_urls;
+    use crate::queues::Sqs;
     use crate::scope::Scope;
     use crate::testing::{FakeAws, random};
 
@@ -222,7 +224,7 @@ mod tests {
     async fn rule_47_each_failed_record_of_a_batch_is_told_to_its_queue_by_its_cause() {
         let fake = FakeAws::that_takes_everything().await;
         let sqs = Sqs::new(fake.clients().sqs, queue_urls(), random());
-        let often = json!({"ApproximateReceiveCount": "60"});
+        let often = json!({"ApproximateReceiveCount": "600"});
         let records = ["1", "2", "3", "4", "{nonsense"].map(|body| record(body, body, &often));
         let handle = async |batch: Vec<Delivery<u32>>| {
             let delivery = &batch[0];
@@ -232,10 +234,10 @@ mod tests {
                 Ok(2) => failed(Cause::Passing),
                 Ok(3) => panic!("this panic is part of the test"),
                 Ok(_) => std::future::pending().await,
-                Err(_) => failed(Cause::Lasting),
+                Err(_) => failed(Cause::Unreadable),
             }
         };
-        let answer = batch_of(&event(&records), &Invocation::for_test(800), Some(&sqs), &handle).await.unwrap();
+        let answer = batch_of(&event(&records), &Invocation::for_test(800), &sqs, &handle).await.unwrap();
         assert_eq!(answer.message_ids(), ["2", "4"], "the two others are given up");
         let requests = fake.requests();
         let of = |operation: &str| {
@@ -321,7 +323,8 @@ mod tests {
             assert_eq!(*sender, *expected[*batch[0].body.as_ref().unwrap() as usize - 1]);
             Failures::default()
         };
-        let answer = batch_with_senders(&payload, &Invocation::for_test(60_000), None, &handle).await.unwrap();
+        let answer =
+            batch_with_senders(&payload, &Invocation::for_test(60_000), &AsTheQueueSays, &handle).await.unwrap();
         assert_eq!(answer.len(), 0);
     }
 

@@ -22,6 +22,7 @@ use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
 use super::stream::{audited, changes};
 use crate::environment::within;
+use crate::queues::AsTheQueueSays;
 use crate::scope::Company;
 
 /// The share of an invocation's time in which a run may begin new work, in percent. The work in flight ends in the
@@ -120,7 +121,7 @@ where
             Some(dead_letter) => Either::Left(dead_letters(vec![dead_letter])),
             None => Either::Right(unknown(record)),
         };
-        return Ok(Some(each(&event.records, invocation, None, settle).await));
+        return Ok(Some(each(&event.records, invocation, &AsTheQueueSays, settle).await));
     }
     // A run handles many orders at once, so its messages can share requests.
     let scope = invocation.scope(None, Company::of(BATCH_MAX));

@@ -21,8 +21,7 @@ use crate::scope::Scope;
 use crate::sdk_error::port_error;
 pub(crate) use carrier::{Message, SqsCarrier};
 pub(crate) use handle::handle_from;
-pub(crate) use redelivery::FailedRecord;
-pub use redelivery::LASTING_RECEIVES_MAX;
+pub(crate) use redelivery::{AsTheQueueSays, FailedRecord, Redelivers};
 
 const SUBMIT: &str = "queues.submit";
 const TO_SCHEDULER: &str = "queues.to_scheduler";

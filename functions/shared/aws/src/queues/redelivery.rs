@@ -9,9 +9,11 @@ use domain::trace;
 use super::{Message, Sqs};
 use crate::scope::Scope;
 
-/// The deliveries after which a record is given up that fails for a lasting reason. Together they take some 20 minutes.
-pub const LASTING_RECEIVES_MAX: u32 = 50;
-/// Up to 127 s, so that the deliveries that the template allows last for 8 hours.
+/// The deliveries after which a record is given up that cannot be read. Together they take some 20 minutes.
+const UNREADABLE_RECEIVES_MAX: u32 = 50;
+/// The same for a record that fails for another reason that lasts: some 4 hours. A request may be parked 500 times before.
+const LASTING_RECEIVES_MAX: u32 = 550;
+/// Up to 127 s, so that the deliveries that the template allows last for 7 hours at least.
 const BACKOFF: BackoffPolicy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 7, stay_at_ceiling: true };
 
 const HIDE: &str = "queues.hide";
@@ -25,17 +27,33 @@ pub(crate) struct FailedRecord<'a> {
     pub(crate) cause: Cause,
 }
 
-impl Sqs {
+/// What decides about a record that failed.
+pub(crate) trait Redelivers {
     /// Gives a failed record up, or says when it comes again. Returns whether it must come again.
-    ///
+    fn redeliver(&self, record: FailedRecord<'_>) -> impl Future<Output = bool>;
+}
+
+/// A failed record stays hidden for as long as its queue says.
+pub(crate) struct AsTheQueueSays;
+
+impl Redelivers for AsTheQueueSays {
+    async fn redeliver(&self, _: FailedRecord<'_>) -> bool {
+        true
+    }
+}
+
+impl Redelivers for Sqs {
     /// If SQS is not reached, the record comes again after its queue's visibility timeout.
-    pub(crate) async fn redeliver(&self, record: FailedRecord<'_>) -> bool {
+    async fn redeliver(&self, record: FailedRecord<'_>) -> bool {
         let FailedRecord { receipt, receive_count, body, cause } = record;
         let message_id = &*receipt.message_id;
-        if cause == Cause::Returned {
-            return true;
-        }
-        if cause == Cause::Lasting && receive_count >= LASTING_RECEIVES_MAX {
+        let receives_max = match cause {
+            Cause::Returned => return true,
+            Cause::Passing => u32::MAX,
+            Cause::Lasting => LASTING_RECEIVES_MAX,
+            Cause::Unreadable => UNREADABLE_RECEIVES_MAX,
+        };
+        if receive_count >= receives_max {
             match self.give_up(body).await {
                 Ok(true) => {
                     tracing::error!(
@@ -56,7 +74,9 @@ impl Sqs {
         }
         true
     }
+}
 
+impl Sqs {
     /// Puts a copy on the dead-letter queue. Returns whether the function has one.
     async fn give_up(&self, body: &str) -> Result<bool, PortError> {
         let Some(url) = &self.urls.dead_letters else { return Ok(false) };

@@ -293,16 +293,18 @@ async fn rule_47_a_passing_failure_comes_again_after_a_back_off_and_is_never_giv
 }
 
 #[tokio::test]
-async fn rule_47_a_lasting_failure_is_a_dead_letter_after_fifty_deliveries() {
-    let fake = FakeAws::that_takes_everything().await;
-    assert!(sqs(&fake).redeliver(failed(Cause::Lasting, 49)).await);
-    assert!(hidden_s(&fake) <= 127);
+async fn rule_47_what_cannot_be_read_is_a_dead_letter_after_fifty_deliveries_and_what_lasts_after_550() {
+    for (cause, receives_max) in [(Cause::Unreadable, 50), (Cause::Lasting, 550)] {
+        let fake = FakeAws::that_takes_everything().await;
+        assert!(sqs(&fake).redeliver(failed(cause, receives_max - 1)).await);
+        assert!(hidden_s(&fake) <= 127);
 
-    let fake = FakeAws::that_takes_everything().await;
-    assert!(!sqs(&fake).redeliver(failed(Cause::Lasting, 50)).await, "its message may be deleted");
-    let (operation, body) = only(&fake);
-    assert_eq!((&*operation, &body["QueueUrl"]), ("SendMessageBatch", &json!("http://127.0.0.1:1/1/dead")));
-    assert_eq!(body["Entries"][0]["MessageBody"], BODY);
+        let fake = FakeAws::that_takes_everything().await;
+        assert!(!sqs(&fake).redeliver(failed(cause, receives_max)).await, "its message may be deleted");
+        let (operation, body) = only(&fake);
+        assert_eq!((&*operation, &body["QueueUrl"]), ("SendMessageBatch", &json!("http://127.0.0.1:1/1/dead")));
+        assert_eq!(body["Entries"][0]["MessageBody"], BODY);
+    }
 }
 
 #[tokio::test]
@@ -313,7 +315,7 @@ async fn rule_47_what_no_dead_letter_queue_took_comes_again() {
         _ => (200, all_taken(body)),
     };
     let fake = FakeAws::start(answer).await;
-    assert!(sqs(&fake).redeliver(failed(Cause::Lasting, 60)).await);
+    assert!(sqs(&fake).redeliver(failed(Cause::Unreadable, 60)).await);
     let operations: Vec<String> = fake.requests().into_iter().map(|(operation, _)| operation).collect();
     assert_eq!(operations, ["SendMessageBatch", "ChangeMessageVisibility"]);
 
@@ -321,7 +323,7 @@ async fn rule_47_what_no_dead_letter_queue_took_comes_again() {
     let urls = QueueUrls { dead_letters: None, ..queue_urls() };
     let without = Sqs::new(fake.clients().sqs, urls, random());
     assert!(
-        without.redeliver(failed(Cause::Lasting, 60)).await,
+        without.redeliver(failed(Cause::Unreadable, 60)).await,
         "the variables of an earlier stack name no such queue"
     );
     hidden_s(&fake);

@@ -14,7 +14,8 @@ const PLAIN_BYTES_MAX: usize = 1_024;
 
 /// Puts a document into the item of its order.
 pub(super) fn put_document(item: &mut Item, document: &str, compresses: bool) {
-    if compresses && document.len() > PLAIN_BYTES_MAX {
+    // One with escapes for SQS may be longer than a caller may post, and is read only as text.
+    if compresses && (PLAIN_BYTES_MAX + 1..=DOCUMENT_BYTES_MAX).contains(&document.len()) {
         let compressed = compress_prepend_size(document.as_bytes());
         if compressed.len() < document.len() {
             return put(item, COMPRESSED, bytes(&compressed));
