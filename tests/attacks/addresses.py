@@ -30,6 +30,7 @@ class Addresses:
         """The checks, one after the other."""
         self.id = self.secured.order()
         self.token = self.secured.services.token(self.id, "check")
+        report.check("a Host or a forwarded host of a request gets into no address", self.hosts)
         report.check("an address with any one character changed is 401", self.changed)
         report.check(
             "an address of another order, step, direction or key, by the same signature, is 401", self.of_others
@@ -41,6 +42,20 @@ class Addresses:
         report.check("a caller's token adds nothing to an address, and is not needed", self.callers)
         report.check("the first result counts: a repeat with another body changes nothing", self.replay)
         report.check("no address and no key for addresses is in answers, log or data that a reader sees", self.secret)
+
+    def hosts(self) -> None:
+        """The service would post its result to the attacker."""
+        for headers in (
+            (),
+            ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: gopher", "Forwarded: host=evil.example"),
+        ):
+            lines = [*self.secured.bearer("application"), *headers]
+            answer = raw(self.secured.port, post("/orders", "{}", *lines, host="localhost:1"))
+            order = str(answer.document["OrderID"])
+            self.secured.services.token(order, "check")
+            address = self.secured.services.addresses[f"{order}/check"]
+            expect(address.startswith(f"{self.secured.server.url}/callbacks/"), address)
+            expect(f"location: /orders/{order}\r\n" in answer.text.lower(), answer.text)
 
     def tell(self, token: str, body: object, *headers: str) -> Raw:
         """A post to the address of a call."""

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from attacks.addresses import Addresses
 from attacks.answers import Answers
+from attacks.backups import Backups
 from attacks.bearers import Bearers
 from attacks.bodies import Bodies
 from attacks.claims import Claims
@@ -112,7 +113,7 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:
     """Each has servers of its own, and waits most of its time."""
-    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles)
+    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups)
 
     def all_of(number: int) -> None:
         folder = scratch / f"side-{number}"
