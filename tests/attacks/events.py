@@ -221,19 +221,9 @@ class Events:
         """Webhooks know no callers, so nothing else may be behind them."""
         scheme = SCHEMES["github"]
         body = self.event(scheme)
-        for agent in (
-            "",
-            "kyc",
-            "nobody",
-            "..",
-            "../orders",
-            "%2e%2e/orders",
-            f"{scheme.agent}/",
-            f"{scheme.agent}/..",
-            f"{scheme.agent}%00",
-            scheme.agent.upper(),
-            f"%6c{scheme.agent[1:]}",
-        ):
+        own = scheme.agent
+        odd = ["", "kyc", "nobody", "..", "../orders", "%2e%2e/orders", f"{own}/", f"{own}/..", f"{own}%00"]
+        for agent in (*odd, own.upper(), f"%6c{own[1:]}"):
             answer = raw(
                 self.secured.port,
                 post(f"/webhooks/{agent}", body, *(f"{n}: {v}" for n, v in scheme.signed(body).items())),
