@@ -1,4 +1,4 @@
-"""Attacks on the released program: requests that cost much, hostile connections, pages of other sites, harmful texts.
+"""Attacks on the released program: by requests, connections, tokens, texts, folders, services, and servers of others.
 
     tests/run attacks [--program FILE] [--connections N] [--cpu-ms MS] [--answer-ms MS]
 
@@ -16,18 +16,41 @@ from __future__ import annotations
 
 import json
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from attacks.addresses import Addresses
+from attacks.answers import Answers
+from attacks.backups import Backups
+from attacks.bearers import Bearers
+from attacks.bodies import Bodies
+from attacks.claims import Claims
+from attacks.clients import Clients
+from attacks.consoles import Consoles
 from attacks.costs import Costs
 from attacks.crowd import Crowd
+from attacks.events import Events
+from attacks.folders import Folders
+from attacks.framing import Framing
+from attacks.impostors import Impostors
+from attacks.jwts import Jwts
+from attacks.leaks import Leaks
+from attacks.lines import Lines
+from attacks.paths import Paths
+from attacks.proxies import Proxies
+from attacks.roles import Roles
+from attacks.secured import Secured
+from attacks.services import Services
 from attacks.sites import Sites
 from attacks.texts import Texts
+from attacks.tls import Tls
 from attacks.wire import post, raw, tomorrow
 from harness import command, tools
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server
 
 ROOM = 5
+SIDE_BY_SIDE = 3
 
 
 def main() -> int:
@@ -41,6 +64,8 @@ def main() -> int:
     program = tools.stepwarden(options.program)
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-attacks-") as scratch:
+        # Another user has to get as far as the socket of `callers`.
+        Path(scratch).chmod(0o755)
         with Server(program, Path(scratch) / "data") as server:
             report.section("Texts and files")
             Texts(server).all(report)
@@ -52,8 +77,51 @@ def main() -> int:
             Crowd(server, options.connections, options.answer_ms).all(report)
         with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
             report.section("Too many orders")
-            report.check(f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server))
+            report.check(
+                f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server)
+            )
+        with Server(program, Path(scratch) / "requests") as server:
+            report.section("Requests that are read in two ways")
+            Framing(server).all(report)
+            report.section("Paths, parameters and headers")
+            Paths(server).all(report)
+            report.section("Bodies")
+            Bodies(server).all(report)
+        callers(program, Path(scratch) / "callers", report)
+        report.section("Commands, folders, services and TLS, side by side")
+        side_by_side(program, Path(scratch), report)
     return report.close()
+
+
+def callers(program: Path, scratch: Path, report: Report) -> None:
+    """What a server answers that knows its callers, and has services that tell results later."""
+    scratch.mkdir()
+    with Secured(program, scratch) as secured:
+        report.section("Tokens of the file")
+        Bearers(secured).all(report)
+        report.section("Tokens of an issuer")
+        Jwts(secured).all(report)
+        Claims(secured, scratch).all(report)
+        report.section("Callers that a proxy names, and the socket")
+        Proxies(secured, scratch).all(report)
+        report.section("Roles, and the orders of others")
+        Roles(secured).all(report)
+        report.section("Results that no service told")
+        Addresses(secured).all(report)
+        Events(secured).all(report)
+
+
+def side_by_side(program: Path, scratch: Path, report: Report) -> None:
+    """Each has servers of its own, and waits most of its time."""
+    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups)
+
+    def all_of(number: int) -> None:
+        folder = scratch / f"side-{number}"
+        folder.mkdir()
+        kinds[number](program, folder).all(report)
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(all_of, range(len(kinds))))
 
 
 def room(server: Server) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
 import re
 import socket
 from dataclasses import dataclass
+from typing import Any
 
 ANSWER_S_MAX = 60.0
+# The end of a head after which the server closes.
+CLOSE = "Connection: close\r\n"
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,26 @@ class Raw:
     status: int
     text: str
 
+    @property
+    def statuses(self) -> list[int]:
+        """The statuses of all answers that came, in their order."""
+        return [int(status) for status in re.findall(r"HTTP/1\.[01] (\d{3}) ", self.text)]
+
+    @property
+    def head(self) -> str:
+        """The head of the answer, in lower case."""
+        return self.text.partition("\r\n\r\n")[0].lower()
+
+    @property
+    def body(self) -> str:
+        """What comes after the head."""
+        return self.text.partition("\r\n\r\n")[2]
+
+    @property
+    def document(self) -> Any:
+        """The body, which has to be JSON."""
+        return json.loads(self.body)
+
 
 def tomorrow() -> str:
     """A time for `NotBefore`: an order with it does not settle."""
@@ -24,11 +49,27 @@ def tomorrow() -> str:
     return later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def raw(port: int, request: bytes, within_s: float = ANSWER_S_MAX) -> Raw:
-    """Sends bytes and reads until the server closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=within_s) as connection:
+def raw(port: int, request: bytes, within_s: float = ANSWER_S_MAX, source: str = "127.0.0.1") -> Raw:
+    """Sends bytes from an address of this machine, and reads until the server closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=within_s, source_address=(source, 0)) as connection:
+        return exchange(connection, request)
+
+
+def raw_by_socket(path: str, request: bytes, within_s: float = ANSWER_S_MAX) -> Raw:
+    """The same by a socket in the file system."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(within_s)
+        connection.connect(path)
+        return exchange(connection, request)
+
+
+def exchange(connection: socket.socket, request: bytes) -> Raw:
+    """Sends bytes, and reads until the server closes or resets the connection."""
+    received = bytearray()
+    # A server that refuses the beginning of a request does not read its rest.
+    with contextlib.suppress(ConnectionError):
         connection.sendall(request)
-        received = bytearray()
+    with contextlib.suppress(ConnectionError):
         while more := connection.recv(65_536):
             received += more
     text = received.decode(errors="replace")
@@ -38,12 +79,16 @@ def raw(port: int, request: bytes, within_s: float = ANSWER_S_MAX) -> Raw:
 
 def get(path: str, *headers: str, host: str | None = "localhost", version: str = "1.1") -> bytes:
     """A GET after which the server closes."""
-    lines = [f"GET {path} HTTP/{version}", *([f"Host: {host}"] if host else []), *headers, "Connection: close"]
-    return "\r\n".join([*lines, "", ""]).encode()
+    return call("GET", path, *headers, host=host, version=version)
 
 
-def post(path: str, body: str, *headers: str, host: str | None = "localhost") -> bytes:
+def call(method: str, path: str, *headers: str, host: str | None = "localhost", version: str = "1.1") -> bytes:
+    """A call without a body, after which the server closes. Each character is one byte."""
+    lines = [f"{method} {path} HTTP/{version}", *([f"Host: {host}"] if host else []), *headers, "Connection: close"]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def post(path: str, body: str | bytes, *headers: str, host: str | None = "localhost") -> bytes:
     """A POST after which the server closes."""
-    length = f"Content-Length: {len(body.encode())}"
-    lines = [f"POST {path} HTTP/1.1", *([f"Host: {host}"] if host else []), *headers, length, "Connection: close"]
-    return "\r\n".join([*lines, "", body]).encode()
+    data = body.encode() if isinstance(body, str) else body
+    return call("POST", path, *headers, f"Content-Length: {len(data)}", host=host) + data

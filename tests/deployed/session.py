@@ -24,8 +24,8 @@ import audit
 import conformance
 import template
 import upgrade
-from checks import callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows, repeats
-from checks import rights, supervision, under_way, ways
+from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows
+from checks import repeats, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -67,6 +67,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("erased by an administrator alone: no table has it", erased.an_administrator_erases_an_order),
     ("an idempotency key names one order", callers.a_key_names_one_order),
     ("what is wrong with a call is named", callers.what_is_wrong_is_named),
+    ("bodies, names and cursors of an attacker are refused", attackers.bodies_names_and_cursors_are_refused),
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
     ("requests that come three times: one effect", repeats.requests_come_again),
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),

@@ -21,11 +21,12 @@ ANSWER_S_MAX = 180.0
 class Server:
     """A running `stepwarden serve`. Leaving its `with` stops it; started again, it has the same port and data."""
 
-    def __init__(self, program: Path, data: Path, *options: str) -> None:
-        """`data` is the folder of its store; its log is a file beside that."""
+    def __init__(self, program: Path, data: Path, *options: str, variables: dict[str, str] | None = None) -> None:
+        """`data` is the folder of its store; its log is a file beside that. `variables` are added to its environment."""
         self.program = program
         self.data = data
         self._options = options
+        self._variables = variables or {}
         self.port = 0
         self.process: Process | None = None
 
@@ -45,7 +46,7 @@ class Server:
         """Starts it and waits until it answers."""
         self.port = self.port or free_port()
         command = [str(self.program), "serve", "--data", str(self.data), "--port", str(self.port), *self._options]
-        environment = {**os.environ, "RUST_LOG": "warn", "NO_COLOR": "1"}
+        environment = {**os.environ, "RUST_LOG": "warn", "NO_COLOR": "1", **self._variables}
         self.process = Process(command, self.data.with_suffix(".log"), env=environment)
         self.process.start(self._answers)
 

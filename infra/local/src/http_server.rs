@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
+use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
@@ -247,8 +248,8 @@ where
     Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
 {
     let (mut head, body) = request.into_parts();
-    if !has_its_host(head.version, &head.headers) {
-        return Ok(closing(problem(StatusCode::BAD_REQUEST, "the request must have one Host header")));
+    if let Some((status, fault)) = fault(&head) {
+        return Ok(closing(problem(status, fault)));
     }
     // It counts until the answer is made.
     let mut counted = connection.body();
@@ -272,6 +273,33 @@ where
         Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end"))
     })?;
     Ok(if too_large { closing(response) } else { response })
+}
+
+/// What is wrong with the head of a request that hyper takes.
+fn fault(head: &Parts) -> Option<(StatusCode, &'static str)> {
+    if !has_its_host(head.version, &head.headers) {
+        Some((StatusCode::BAD_REQUEST, "the request must have one Host header"))
+    } else if !has_one_framing(&head.headers) {
+        Some((StatusCode::BAD_REQUEST, "Transfer-Encoding must be chunked alone"))
+    } else if head_bytes(head) > HEAD_BYTES_MAX {
+        Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head has more than 32 KiB"))
+    } else {
+        None
+    }
+}
+
+/// Whether a proxy and this server see the end of the body at the same place. hyper looks at the last coding alone, and
+/// closes after a request with a length beside it.
+fn has_one_framing(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+        && codings.next().is_none()
+}
+
+/// The head without its blanks and ends of lines. hyper's own bound is that of its buffer, which may have room for more.
+fn head_bytes(head: &Parts) -> usize {
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>() + target
 }
 
 /// Whether a request has the header `Host` that RFC 9112 asks for. With two, a proxy and this server may believe different

@@ -6,6 +6,8 @@ use anstyle::{AnsiColor, Style};
 use domain::task::ProcessState;
 use wire::OpenEnum;
 
+use crate::terminal::plain;
+
 /// Colours text, or leaves it plain.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
@@ -61,7 +63,7 @@ impl Paint {
     /// The name of a state, padded to the width of the widest.
     #[must_use]
     pub fn state(self, state: &OpenEnum<ProcessState>) -> String {
-        self.tint(Tint::of(state), format_args!("{:<12}", state.to_string()))
+        self.tint(Tint::of(state), format_args!("{:<12}", plain(&state.to_string())))
     }
 
     /// Green if good, red otherwise.

@@ -3,12 +3,14 @@
 use domain::task::{Direction, StepState};
 use wire::{OpenEnum, Step};
 
-/// The words for a step. An unknown state of a newer server is shown unchanged.
+use crate::terminal::plain;
+
+/// The words for a step. An unknown state of a newer server is shown as it is, but for what it could do to a terminal.
 #[must_use]
 pub fn words(step: &Step<'_>) -> String {
     match (&step.direction, &step.process_state) {
         (OpenEnum::Known(direction), OpenEnum::Known(state)) => known(*direction, *state, step.attempt),
-        (_, OpenEnum::Unknown(word)) | (OpenEnum::Unknown(word), _) => word.to_string(),
+        (_, OpenEnum::Unknown(word)) | (OpenEnum::Unknown(word), _) => plain(word),
     }
 }
 

@@ -13,6 +13,12 @@ pub fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A file of text, without what it could do to a terminal.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    text.replace(|c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || turns(c), " ")
+}
+
 /// With an escape such as `\u009b` for each character that JSON and TOML allow and a terminal takes for a command. So
 /// they have the same value. What is below U+0020 stays: JSON has none, and the lines and colours are ours.
 #[must_use]
@@ -43,6 +49,11 @@ mod tests {
     use super::*;
 
     const HARMFUL: [char; 8] = ['\u{7f}', '\u{80}', '\u{9b}', '\u{9f}', '\u{200e}', '\u{202e}', '\u{2066}', '\u{61c}'];
+
+    #[test]
+    fn a_file_keeps_its_lines_and_its_tabs_alone() {
+        assert_eq!(lines("a = 1\n\tb = \"é\u{1b}[2J\"\r\n\u{9b}\u{202e}"), "a = 1\n\tb = \"é [2J\" \n  ");
+    }
 
     #[test]
     fn json_keeps_its_value_and_has_nothing_harmful() {

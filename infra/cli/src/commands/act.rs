@@ -6,7 +6,7 @@ use domain::message::Action;
 use domain::task::{ProcessState, What};
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use wire::{Command, Decision, Note, Settle, Task, Transition};
+use wire::{Command, Decision, Note, Queued, Settle, Task, Transition};
 
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
@@ -137,7 +137,9 @@ async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, Comm
         call = call.with(IF_MATCH, if_match(version));
     }
     let began = context.now();
-    let error = match context.remote.call(&call).await {
+    // A page of somebody between, with the status of a success, is none.
+    let answered = context.remote.call(&call).await;
+    let error = match answered.and_then(|answer| answer.read::<Queued>().map(|_| answer)) {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };

@@ -9,7 +9,6 @@ use super::error::CommandError;
 use crate::args::{ApplyArgs, CheckArgs};
 use crate::exit::Exit;
 use crate::remote::Call;
-use crate::show::table::plain;
 
 const PATH: &str = "/configuration";
 
@@ -36,7 +35,7 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await?;
     let planned: Configured<'static> = answer.read()?;
     for line in planned.changes.iter().chain(&planned.notes) {
-        context.note(&plain(line));
+        context.note(line);
     }
     if planned.changes.is_empty() {
         context.note("nothing changes; `stepwarden workflows choose` changes what new orders begin with");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use domain::time::Timestamp;
 use http::HeaderValue;
-use local::terminal::escaped;
+use local::terminal::{escaped, plain};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use wire::Command;
@@ -93,9 +93,9 @@ impl Context {
         self.line(&value.get().replace(['\n', '\r'], " "))
     }
 
-    /// Prints a note on stderr.
+    /// Prints a note on stderr, of one line: a name or a word of the server may be in it.
     pub(super) fn note(&self, text: &str) {
-        eprintln!("stepwarden: {}", escaped(text));
+        eprintln!("stepwarden: {}", plain(text));
     }
 
     /// Shows the progress on stderr.

@@ -28,7 +28,7 @@ pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> Strin
     let mut text = service_table(services, context.now()).text(context.paint);
     for service in services {
         if let Some(problem) = &service.problem {
-            text.push_str(&format!("\n{}: {}\n", service.service, plain(problem)));
+            text.push_str(&format!("\n{}: {}\n", plain(&service.service), plain(problem)));
         }
         if let Some(to_do) = &service.to_do {
             text.push_str(&format!("To do: {}\n", plain(to_do)));
@@ -36,7 +36,8 @@ pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> Strin
         if let Some(Acceptance { by, reason, at }) = &service.rejections_accepted {
             let at = from_now(*at, context.now());
             let (by, reason) = (plain(by), plain(reason));
-            text.push_str(&format!("\n{}: its rejections count, accepted by {by} {at}: {reason}\n", service.service));
+            let service = plain(&service.service);
+            text.push_str(&format!("\n{service}: its rejections count, accepted by {by} {at}: {reason}\n"));
         }
     }
     text

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use local::terminal::lines;
 use wire::{Choose, Definition, Workflow, WorkflowList, WorkflowStep};
 
 use super::context::{Context, body};
@@ -53,7 +54,7 @@ async fn file(context: &Context, version: &str) -> Result<Exit, CommandError> {
     let answer = context.remote.call(&Call::get(format!("/workflows/{version}"))).await?;
     match context.is_json() {
         true => context.line(&answer.line())?,
-        false => context.print(&answer.read::<Definition<'_>>()?.text)?,
+        false => context.print(&lines(&answer.read::<Definition<'_>>()?.text))?,
     }
     Ok(Exit::Fine)
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use domain::located::Fault;
@@ -213,7 +214,8 @@ fn place(environment: &Environment) -> Option<PathBuf> {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    // As the XDG specification has it: whoever can write there can lead commands to a server of theirs.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
@@ -256,6 +258,20 @@ mod tests {
         assert!(!contexts.remove("local.2").unwrap());
         contexts.write(&environment).unwrap();
         assert_eq!(Contexts::read(&environment).unwrap(), Contexts::default());
+    }
+
+    #[test]
+    fn nobody_else_can_lead_commands_elsewhere_by_a_file_of_theirs() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let home = tempfile::tempdir().unwrap();
+        let settings = home.path().join(".config");
+        Contexts::default().write(&at_home(&settings)).unwrap();
+        for (path, mode) in
+            [(settings.clone(), 0o700), (settings.join("stepwarden"), 0o700), (settings.join(FILE), 0o600)]
+        {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
+        }
     }
 
     #[test]

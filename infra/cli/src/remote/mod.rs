@@ -245,10 +245,11 @@ impl Answer {
             .map_err(|error| RemoteError::Unreadable { url: self.url.clone(), why: error.to_string() })
     }
 
-    /// The body as one line, otherwise unchanged. In JSON, line breaks are white space.
+    /// The body as one line, otherwise unchanged. JSON has control characters as white space only; what is no JSON could
+    /// have others, which a terminal takes for commands.
     #[must_use]
     pub fn line(&self) -> String {
-        String::from_utf8_lossy(&self.body).replace(['\n', '\r'], " ")
+        String::from_utf8_lossy(&self.body).replace(|c: char| c.is_ascii_control(), " ")
     }
 }
 

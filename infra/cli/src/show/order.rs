@@ -105,7 +105,7 @@ pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>, ids: Ids) -
 /// The same, short enough for a line that is written over again and again.
 pub(crate) fn brief(task: &Task<'_>) -> String {
     let steps: Vec<String> = task.steps.iter().map(|step| format!("{} {}", plain(&step.name), words(step))).collect();
-    format!("{}: {}", task.process_state, steps.join(", "))
+    plain(&format!("{}: {}", task.process_state, steps.join(", ")))
 }
 
 /// All there is to know of an order.
@@ -396,5 +396,14 @@ mod tests {
         let text = whole(PLAIN, &task, now());
         assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
         assert!(change(PLAIN, 0, &task, Ids::Whole).contains("Archived"));
+    }
+
+    #[test]
+    fn words_of_a_server_that_is_none_of_ours_do_nothing_to_the_terminal() {
+        let mut task = task("Archi\u{1b}[2Jved");
+        task.steps[1].process_state = serde_json::from_value(json!("Fro\u{1b}[2Jzen")).unwrap();
+        for text in [whole(PLAIN, &task, now()), change(PLAIN, 0, &task, Ids::Whole), brief(&task)] {
+            assert!(!text.contains('\u{1b}') && text.contains("Archi [2Jved") && text.contains("Fro [2Jzen"), "{text}");
+        }
     }
 }

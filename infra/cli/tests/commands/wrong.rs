@@ -115,3 +115,38 @@ fn the_help_shows_every_exit_status() {
         run(program(args), "").with_status(0).shows(&["Exit status", "not authorised", "settled in time"]);
     }
 }
+
+const ORDER: &str = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011";
+
+#[test]
+fn a_page_of_somebody_between_is_no_success_whatever_its_status() {
+    for args in [&["cancel", ORDER, "--reason", "x"][..], &["note", ORDER, "--reason", "x"], &["get", ORDER]] {
+        let stub = Stub::start(|_, _| answer("200 OK", "content-type: text/html\r\n", "<html>Sign in first"));
+        run(program(&[args, &["--api", &stub.url]].concat()), "").with_status(5).says(&["unexpected answer"]);
+    }
+}
+
+#[test]
+fn what_a_server_sends_in_the_place_of_json_or_of_a_name_does_nothing_to_the_terminal() {
+    let escape = "\u{1b}]0;title\u{7}\u{9b}31m";
+    let name = r"A\u001b]0;title\u0007\u009b31m";
+    let services = format!(
+        r#"{{"Services":[{{"Service":"{name}","State":"{name}","FailuresInARow":1,"Problem":"{name}","ToDo":"{name}"}}]}}"#
+    );
+    let problem = format!(r#"{{"type":"/problems/{name}","title":"T","status":409,"detail":"{name}"}}"#);
+    let definition = format!(r#"{{"Name":"a","Version":1,"Text":"{name}","AppliedAt":"2026-11-20T17:26:43Z"}}"#);
+    for (status, body, args) in [
+        ("200 OK", escape, &["services", "-o", "json"][..]),
+        ("200 OK", escape, &["get", ORDER, "--document"]),
+        ("200 OK", &services, &["services"]),
+        ("200 OK", &services, &["services", "-o", "json"]),
+        ("200 OK", &definition, &["workflows", "a/1", "--text"]),
+        ("409 Conflict", &problem, &["cancel", ORDER, ORDER, "--reason", "x", "--yes"]),
+    ] {
+        let body = body.to_owned();
+        let stub = Stub::start(move |_, _| answer(status, "", &body));
+        let ended = run(program(&[args, &["--api", &stub.url]].concat()), "");
+        let shown = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']) && ended.status != 101, "{args:?}: {ended:?}");
+    }
+}

@@ -103,6 +103,40 @@ async fn a_request_has_one_host_unless_it_is_older_than_that() {
     }
 }
 
+#[tokio::test]
+async fn a_body_has_no_coding_but_chunked_so_that_a_proxy_sees_the_same_end() {
+    let server = server(length).await;
+    for (codings, status) in [
+        ("transfer-encoding: chunked\r\n", 200),
+        ("transfer-encoding:  Chunked \r\n", 200),
+        ("transfer-encoding: gzip, chunked\r\n", 400),
+        ("transfer-encoding: chunked, chunked\r\n", 400),
+        ("transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n", 400),
+        ("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", 400),
+    ] {
+        let head = format!("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{codings}\r\n");
+        let answer = talk(&server, format!("{head}3\r\nabc\r\n0\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{codings:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_over_the_limit_is_431_also_if_it_comes_in_one_piece() {
+    let server = server(length).await;
+    let (close, room) = ("host: x\r\nconnection: close\r\n", 200);
+    for (target, value, status) in [
+        (1, HEAD_BYTES_MAX - room, 200),
+        (1, HEAD_BYTES_MAX, 431),
+        (HEAD_BYTES_MAX, 1, 431),
+        (HEAD_BYTES_MAX / 2, HEAD_BYTES_MAX / 2, 431),
+        (1, 8 * HEAD_BYTES_MAX, 431),
+    ] {
+        let (target, value) = ("a".repeat(target), "b".repeat(value));
+        let answer = talk(&server, format!("GET /{target} HTTP/1.1\r\n{close}x: {value}\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{} {}: {answer}", target.len(), value.len());
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a test of times of the host")]
 #[tokio::test]
 async fn a_half_head_and_a_connection_without_a_request_are_closed_in_time() {

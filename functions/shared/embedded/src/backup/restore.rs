@@ -17,6 +17,9 @@ use crate::generation::{self, log_of};
 use crate::own::own_file;
 use crate::schema::VERSION;
 
+/// The longest manifest, in bytes.
+const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
+
 /// What was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -72,6 +75,16 @@ fn has_no_data(directory: &Path) -> Result<(), BackupError> {
     }
 }
 
+/// A backup may come from anybody: its manifest is a short file, and no pipe or device, which would never end.
+fn manifest_text(manifest: &Path) -> Option<Vec<u8>> {
+    if !manifest.is_file() {
+        return None;
+    }
+    let mut text = Vec::new();
+    File::open(manifest).ok()?.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut text).ok()?;
+    (text.len() as u64 <= MANIFEST_BYTES_MAX).then_some(text)
+}
+
 impl Backup {
     fn find(source: &Path) -> Result<Self, BackupError> {
         let no_backup = |why| BackupError::NoBackup { path: source.to_owned(), why };
@@ -85,7 +98,7 @@ impl Backup {
         if !file.is_file() {
             return Err(no_backup("has no database"));
         }
-        let text = fs::read(manifest).map_err(|_| no_backup("has no readable backup.json"))?;
+        let text = manifest_text(&manifest).ok_or_else(|| no_backup("has no readable backup.json"))?;
         let manifest = serde_json::from_slice(&text).map_err(|_| no_backup("has no readable backup.json"))?;
         Ok(Self { file, manifest: Some(manifest) })
     }

@@ -275,6 +275,24 @@ async fn only_a_backup_is_restored_and_only_where_no_data_is() {
         let refused = restored(&running.at(source), &running.at("copy")).unwrap_err().to_string();
         assert!(refused.contains(words), "{refused}");
     }
+    // Each of these would be read without an end.
+    let manifest = running.at("backup/backup.json");
+    let good = fs::read(&manifest).unwrap();
+    for made in ["device", "pipe", "large"] {
+        fs::remove_file(&manifest).unwrap();
+        match made {
+            "device" => std::os::unix::fs::symlink("/dev/zero", &manifest).unwrap(),
+            "pipe" => {
+                use rustix::fs::{CWD, FileType, Mode, mknodat};
+                mknodat(CWD, &manifest, FileType::Fifo, Mode::RUSR, 0).unwrap();
+            }
+            _ => fs::write(&manifest, [good.clone(), vec![b' '; 64 * 1024]].concat()).unwrap(),
+        }
+        let refused = restored(&running.at("backup"), &running.at("copy")).unwrap_err().to_string();
+        assert!(refused.contains("has no readable backup.json"), "{made}: {refused}");
+    }
+    fs::remove_file(&manifest).unwrap();
+    fs::write(&manifest, good).unwrap();
     for file in [DATABASE, "stepwarden.db-wal", "stepwarden.transactions"] {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(file), "").unwrap();

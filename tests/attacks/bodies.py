@@ -1,0 +1,197 @@
+"""Bodies that two programs may read in two ways, or that grow as they are read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+
+from attacks.wire import Raw, get, post, raw, tomorrow
+from harness.report import Report, expect, expect_equal
+from harness.serve import Server
+
+UTF_16 = '{"Item":"mug"}'.encode("utf-16")
+BOMB_BYTES = 100 * 1024 * 1024
+CARD = "4111111111111111"
+# What some parsers take for JSON.
+NEARLY = [
+    *('{"a":NaN}', '{"a":Infinity}', '{"a":1,}', '{"a":01}', '{"a":-}', '{"a":.5}', '{"a":+1}', '{"a":0x1}'),
+    *("{'a':1}", "{a:1}", '/*x*/{"a":1}', '{"a":1}//x', '\ufeff{"a":1}', '{"a":1}{"a":2}', '{"a":1}\0', "", " "),
+    *('{"a":"\x01"}', '{"a":"\\x41"}', '{"a":"\\u12"}', '{"a":tru}', '{"a" 1}', '{"a":1 "b":2}', '{"a"'),
+    *("[1]", "null", '"x"', "1", "true"),
+]
+NO_UTF_8 = [b'{"a":"\xff"}', b'{"a":"\xc0\xaf"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xf4\x90\x80\x80"}', b'{"\xfe":1}']
+# Members of an order that have a meaning, with values that they cannot have.
+ODD_MEMBERS: dict[str, list[object]] = {
+    "Workflow": ["../x", "order/1", 1, None, {"a": 1}, "", "order\u0000", "x" * 5_000],
+    "ReplyChannel": ["http://evil.example/", "file:///etc/passwd", {"url": "x"}, 1, ""],
+    "CorrelationID": ["x" * 5_000, 1, ["a"], " ", None],
+    "Priority": ["root", 1, "HIGH", None],
+    "NotBefore": ["2026-02-30T00:00:00Z", 1, "tomorrow", "9999-12-31T23:59:60Z", "0000-00-00T00:00:00Z"],
+    "CompleteBy": ["2126-01-01T00:00:00Z", -1, True],
+}
+# Names of operators that look like a known caller, or are none.
+ODD_NAMES = ["ada [root]", "a]", "", " ", "\n", 1, None, ["ann"], "x" * 5_000]
+
+
+class Bodies:
+    """JSON, and what is not."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def all(self, report: Report) -> None:
+        """The checks, one after the other."""
+        report.check("what is nearly JSON is 400: NaN, comments, a BOM, two documents, overlong UTF-8", self.nearly)
+        report.check("1,000 and 100,000 levels are 400 and cost nothing", self.deep)
+        report.check(f"a compressed body of {BOMB_BYTES // 1024 // 1024} MiB is not unpacked: 400", self.bomb)
+        report.check("a body in UTF-16 or of another media type is no order", self.media_types)
+        report.check("a member that is there twice has one value for all: the last", self.twice)
+        report.check("a name in escapes is redacted like any other", self.escaped_names)
+        report.check("lone surrogates stop no order, list, search or command", self.surrogates)
+        report.check("numbers of 5,000 digits are kept digit for digit, and calculated by nobody", self.numbers)
+        report.check("members of the API with other types, paths or URLs are 400", self.members)
+        report.check(
+            "a command's name that looks like a known caller, or is no name, is 400; so are unknown members",
+            self.commands,
+        )
+        report.check("a job, a choice and a settle with odd numbers, names or members are refused", self.odd_commands)
+
+    def order(self, body: str | bytes, *headers: str) -> Raw:
+        """Posts an order."""
+        return raw(self.server.port, post("/orders", body, *headers), within_s=30)
+
+    def nearly(self) -> None:
+        """Each is refused, and not mended."""
+        for body in (*NEARLY, *NO_UTF_8):
+            answer = self.order(body)
+            expect_equal(f"{body!r}: {answer.body}", answer.status, 400)
+
+    def deep(self) -> None:
+        """A parser that calls itself would run out of its stack."""
+        for body in ('{"a":' * 1_000 + "1" + "}" * 1_000, '{"a":' + "[" * 100_000, "[" * 130_000, '{"a":[' * 20_000):
+            expect_equal(body[:20], self.order(body).status, 400)
+        expect_equal("63 levels", self.order('{"a":' * 63 + "1" + "}" * 63).status, 202)
+
+    def bomb(self) -> None:
+        """Nobody asked for it, so it is JSON or nothing."""
+        packed = gzip.compress(b"[" * BOMB_BYTES, 9)
+        expect(len(packed) < 120_000, f"{len(packed)}")
+        for coding in ("gzip", "deflate", "br", "gzip, gzip"):
+            expect_equal(coding, self.order(packed, f"Content-Encoding: {coding}").status, 400)
+
+    def media_types(self) -> None:
+        """UTF-8 alone is JSON (RFC 8259)."""
+        for label in ("application/json; charset=utf-16", "application/json; charset=utf-7"):
+            expect_equal(label, self.order(UTF_16, f"Content-Type: {label}").status, 400)
+        for label in (
+            "text/html",
+            "text/plain",
+            "multipart/form-data; boundary=a",
+            "application/json, text/html",
+            "\xff",
+        ):
+            expect_equal(label, self.order('{"Item":"mug"}', f"Content-Type: {label}").status, 415)
+        both = ("Content-Type: application/json", "Content-Type: text/html")
+        expect_equal("two", self.order('{"Item":"mug"}', *both).status, 415)
+
+    def twice(self) -> None:
+        """What the API shows is what it finds, and what it acts by."""
+        body = f'{{"CorrelationID":"first","CorrelationID":"last","NotBefore":"x","NotBefore":"{tomorrow()}"}}'
+        order = self.order(body).document["OrderID"]
+        self.server.seen(order, lambda _: True)
+        found = [len(self.server.get(f"/orders?correlation={name}")["Orders"]) for name in ("first", "last")]
+        expect_equal("found by the first and the last", found, [0, 1])
+        expect_equal("its state", self.server.get(f"/orders/{order}")["ProcessState"], "Pending")
+        refused = f'{{"NotBefore":"{tomorrow()}","NotBefore":"x"}}'
+        expect_equal("a bad one last", self.order(refused).status, 400)
+
+    def escaped_names(self) -> None:
+        """The members are the same to every reader."""
+        body = f'{{"Card\\u004eumber":"{CARD}","a":[{{"\\u0063VC":"{CARD}"}}],"Iban":1,"Iban":"{CARD}"}}'
+        order = self.order(body).document["OrderID"]
+        self.server.seen(order, lambda _: True)
+        for path in (f"/orders/{order}/document", f"/orders/{order}", "/orders?with=index", f"/orders?value={CARD}"):
+            text = raw(self.server.port, get(path)).text
+            expect(CARD not in text and order in text or "value=" in path, f"{path}: {text}")
+        expect_equal("found by it", self.server.get(f"/orders?value={CARD}")["Orders"], [])
+
+    def surrogates(self) -> None:
+        """JSON allows them, and no text has them."""
+        body = f'{{"Item":"\\ud800","\\udfff":"\\ud800\\ud800","CorrelationID":"lone","NotBefore":"{tomorrow()}"}}'
+        order = self.order(body).document["OrderID"]
+        self.server.seen(order, lambda _: True)
+        for path in (
+            f"/orders/{order}",
+            f"/orders/{order}/document",
+            "/orders?value=x",
+            "/orders?with=index",
+            "/orders?correlation=lone",
+        ):
+            expect_equal(path, raw(self.server.port, get(path)).status, 200)
+        expect_equal("the order", self.order('{"CorrelationID":"\\ud800"}').status, 400)
+        for words in (
+            ["get", order],
+            ["get", order, "--document"],
+            ["get", order, "--document", "-o", "json"],
+            ["list"],
+        ):
+            command = [str(self.server.program), *words, "--api", self.server.url]
+            done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+            expect_equal(f"{words}: {done.stderr!r}", done.returncode, 0)
+
+    def numbers(self) -> None:
+        """A program that reads them as floating point would change or refuse them."""
+        digits = "9" * 5_000
+        order = self.order(f'{{"n":{digits},"e":1e99999999999,"m":-0.10,"NotBefore":"{tomorrow()}"}}').document[
+            "OrderID"
+        ]
+        self.server.seen(order, lambda _: True)
+        text = raw(self.server.port, get(f"/orders/{order}/document")).body
+        expect(f'"n":{digits},"e":1e99999999999,"m":-0.10' in text, text[-200:])
+
+    def members(self) -> None:
+        """Each names a place or a time."""
+        for name, values in ODD_MEMBERS.items():
+            for value in values:
+                answer = self.order(json.dumps({name: value}))
+                expect_equal(f"{name} {value!r}"[:80], answer.status, 400)
+
+    def commands(self) -> None:
+        """By a bracket one operator could pass for another."""
+        order = self.server.order(wait=False, NotBefore=tomorrow())["OrderID"]
+        path = f"/orders/{order}/note"
+        good = {"By": "ann", "Reason": "x"}
+        odd = [good | {"By": by} for by in ODD_NAMES]
+        odd += [good | {"Caller": "root"}, good | {"Version": 1}, {"By": "ann"}, good | {"Take": "yes"}, [good], "x"]
+        for body in odd:
+            answer = raw(self.server.port, post(path, json.dumps(body)))
+            expect(answer.status == 400, f"{body!r}"[:80] + f": {answer.status}")
+        expect_equal("the good one", raw(self.server.port, post(path, json.dumps(good))).status, 202)
+
+    def odd_commands(self) -> None:
+        """Nothing is cut down to what would be allowed."""
+        order = self.server.order(wait=False, NotBefore=tomorrow())["OrderID"]
+        good = {"By": "ann", "Reason": "x"}
+        for path, member in (
+            *(
+                ("/bulk", {name: value})
+                for name in ("Canary", "RatePerSecond")
+                for value in (-1, 1e99, 10**30, "5", 1.5, None)
+            ),
+            *(
+                ("/bulk", {"Selector": value})
+                for value in ({"Orders": ["x"]}, {"Step": 1}, [], "*", {"FailedSince": "x"})
+            ),
+            ("/bulk", {"Action": "Erase"}),
+            ("/bulk", {"Action": "Settle"}),
+            *(("/workflows/order/choose", {"Version": value}) for value in (-1, 0, 1e99, "1", 2**70)),
+            ("/workflows/order/choose", {"Version": 1, "SharePercent": 101}),
+            ("/configuration", {"Files": [{"Name": "../../x.toml", "Text": ""}]}),
+            ("/configuration", {"Files": "x"}),
+            (f"/orders/{order}/settle", {"Step": "x", "Outcome": "Erased"}),
+            (f"/orders/{order}/settle", {"Outcome": "Done"}),
+        ):
+            answer = raw(self.server.port, post(path, json.dumps(good | member)))
+            expect(answer.status in (400, 404, 409, 422), f"{path} {member}: {answer.status} {answer.body}")
+        expect_equal("jobs", self.server.get("/bulk")["Jobs"], [])
