@@ -1,6 +1,6 @@
 //! Submission: F01 to F08.
 
-use domain::batch::Failure;
+use domain::batch::{Cause, Failure};
 use domain::index::Term;
 use domain::limits::{BATCH_MAX, CONFLICTS_MAX, DOCUMENT_BYTES_MAX};
 use domain::message::{Action, Delivery, Receipt, Undecodable};
@@ -168,7 +168,7 @@ fn f07_of_a_batch_with_a_poison_record_only_that_one_fails() {
     let body = Err::<Order, _>(Undecodable { problem: "poison".into() });
     batch.insert(1, Delivery { receipt: receipt.clone(), receive_count: 1, parent: None, body });
     let failures = now(submission::handle(&world.ports, &world.instance("submission"), batch));
-    assert_eq!(failures.0, [Failure::lasting(receipt)]);
+    assert_eq!(failures.0, [Failure { receipt, cause: Cause::Unreadable }]);
     world.end_all(&orders.map(|order_id| (order_id, End::Processed)));
 }
 
