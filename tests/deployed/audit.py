@@ -18,7 +18,7 @@ EMPTY_S_MAX = 90
 COUNTED_S_MAX = 90
 
 
-def queues_are_empty(world: World) -> None:
+def queues_are_empty(world: World, within_s: float = EMPTY_S_MAX) -> None:
     """Nothing is ready, in flight or delayed, on any lane, nor among the dead letters."""
 
     def left() -> dict[str, dict[str, int]]:
@@ -35,7 +35,7 @@ def queues_are_empty(world: World) -> None:
         return not last
 
     try:
-        until("all queues are empty", empty, EMPTY_S_MAX, pause_s=1.0)
+        until("all queues are empty", empty, within_s, pause_s=1.0)
     except CheckFailed as late:
         raise CheckFailed(f"{late}: {last}") from late
 

@@ -209,8 +209,7 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
     world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         upgrade.is_tried(report, world, earlier)
-    report.section("The books")
-    report.all(bound(BOOKS_OF_WAITING, world))
+    report.all(bound([check for check in BOOKS_OF_WAITING if check[1] is not audit.queues_are_empty], world))
 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
