@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from harness.stub import Quiet, Stub
 
 AUDIENCE = "orders"
 DISCOVERY = "/.well-known/openid-configuration"
@@ -70,7 +69,7 @@ def joined(header: dict[str, Any] | str, claims: dict[str, Any] | str) -> str:
     return ".".join(encoded(text.encode()) for text in texts)
 
 
-class Issuer:
+class Issuer(Stub):
     """Serves its two documents. Below `/NAME` is one that does something wrong, by `wrong`."""
 
     def __init__(self) -> None:
@@ -80,7 +79,7 @@ class Issuer:
         self.wrong: dict[str, tuple[int, dict[str, str], Any]] = {}
         issuer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             """Answers each GET."""
 
             def do_GET(self) -> None:
@@ -98,24 +97,7 @@ class Issuer:
                 except OSError:
                     pass
 
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Issuer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """Its name, and its address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(Handler)
 
     def answer(self, path: str) -> tuple[int, dict[str, str], Any]:
         """Status, headers and body, which may be in slow parts."""

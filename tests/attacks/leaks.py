@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from attacks.folders import WORKFLOW, apply
 from attacks.wire import get, raw
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server
+from harness.stub import Quiet, Stub
 
 SECRET = "of-the-suite-and-of-no-answer-4f1d"
 
 
-class Bank:
+class Bank(Stub):
     """A service that leads elsewhere, and repeats what it is told. Leaving its `with` stops it."""
 
     def __init__(self) -> None:
@@ -24,7 +23,7 @@ class Bank:
         self.asked: Counter[str] = Counter()
         self.status = 200
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             """Answers each call."""
 
             def do_POST(self) -> None:
@@ -42,24 +41,7 @@ class Bank:
 
             do_GET = do_POST
 
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Bank:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(Handler)
 
 
 class Leaks:

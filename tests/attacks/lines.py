@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from attacks.issuer import encoded
 from attacks.wire import call, get, post, raw, tomorrow
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server
+from harness.stub import Quiet, Stub
 
 # What a forged line begins with, in each way in which a text can begin a line or a command of the terminal.
 FORGED = "ALERT forged"
@@ -23,11 +22,11 @@ IN_PATH = "".join(f"%{ord(c):02x}" for c in PAGE)
 POLICY = ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'")
 
 
-class Refusing:
+class Refusing(Stub):
     """A service that says no in lines of its own."""
 
     def __init__(self) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             """Answers each call."""
 
             def do_POST(self) -> None:
@@ -39,18 +38,7 @@ class Refusing:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def close(self) -> None:
-        """Stops it."""
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler)
 
 
 class Lines:

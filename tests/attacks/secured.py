@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from attacks.wire import Raw, call, post, raw
 from callbacks.webhooks import SCHEMES
 from harness.report import expect_equal, until
 from harness.serve import Server
+from harness.stub import Quiet, Stub
 
 ROLES = ("application", "viewer", "operator", "approver", "administrator")
 # The callers by their tokens: one for each role, a second application, and one that posts and approves.
@@ -52,7 +51,7 @@ def workflow() -> str:
     return "\n".join(lines) + "\n"
 
 
-class Services:
+class Services(Stub):
     """Takes every call on with a 202, and undoes at once. Keeps what it was sent."""
 
     def __init__(self) -> None:
@@ -60,7 +59,7 @@ class Services:
         self.addresses: dict[str, str] = {}
         self.paths: list[str] = []
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             """Answers each call."""
 
             protocol_version = "HTTP/1.1"
@@ -80,22 +79,7 @@ class Services:
                 self.end_headers()
                 self.wfile.write(b"{}")
 
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """Their address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def close(self) -> None:
-        """Stops them."""
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler)
 
     def token(self, order_id: str, step: str) -> str:
         """The token of the address that a call gave."""

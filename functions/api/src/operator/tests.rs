@@ -83,7 +83,7 @@ fn a_note_that_nobody_would_write_is_refused_and_named() {
     fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Take":"yes"}"#).is_problem(400, "invalid-field");
     let answer = fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Take":false}"#);
     answer.is_problem(409, "state-conflict");
-    assert_eq!(answer.body["detail"], "nobody has taken the order on (it is Processing)");
+    assert_eq!(answer.body["detail"], "no operator has taken the order on (it is Processing)");
     let (fake, path) = order_in(ProcessState::Processed, "note");
     fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
     fake.queued_nothing();

@@ -44,7 +44,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The failure of a record that nobody can handle as it is.
+    /// A failure that lasts.
     #[must_use]
     pub const fn lasting(receipt: Receipt) -> Self {
         Self { receipt, cause: Cause::Lasting }

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The mode of a new directory: orders are nobody else's business.
+/// The mode of a new directory: only its owner may read orders.
 pub(crate) const OWN_DIRECTORY: u32 = 0o700;
 /// The mode of a new file.
 const OWN_FILE: u32 = 0o600;

@@ -138,8 +138,8 @@ pub enum Refused {
     /// The same operator wrote the same words.
     #[error("the order has this note already")]
     NotedBefore,
-    /// Nobody has taken it on, so nobody can let it go.
-    #[error("nobody has taken the order on")]
+    /// No operator has taken it on, so there is nothing to let go.
+    #[error("no operator has taken the order on")]
     NotTaken,
     /// No step waits for people, or not this one.
     #[error("no such step of the order waits for an approval: it may be decided already")]
@@ -147,7 +147,7 @@ pub enum Refused {
     /// Several steps wait for people.
     #[error("several steps wait for an approval: name one as Step, or with --step on the command line")]
     WhichStep,
-    /// This person posted the order, and nobody decides on an order of their own.
+    /// This person posted the order, and may not decide on it.
     #[error("{0} posted this order, so somebody else decides")]
     OwnOrder(Arc<str>),
     /// The order names this person at the place `not_by` of the step: it is their own too.

@@ -40,7 +40,7 @@ pub trait Leases: Send + Sync {
     fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Writes down that `owner` has done the work `name` now, and its health: the record of a lease that is free. It
-    /// excludes nobody.
+    /// keeps no one out.
     ///
     /// # Errors
     /// [`PortError`] if that is not known to have happened.
