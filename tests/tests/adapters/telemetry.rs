@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::panic::catch_unwind;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use agent::Answer;
-use aws::telemetry::{self, Settings, Telemetry};
+use aws::telemetry::{Settings, Telemetry};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Delivery, Failure, Outcome, Receipt, Reply, SchedulerMessage, decode};
@@ -426,39 +425,22 @@ fn f58_an_order_is_carried_through_whatever_becomes_of_what_is_told() {
 
 #[test]
 fn a_function_tells_on_stdout_also_that_it_panicked_but_not_with_what() {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "telemetry::a_function_of_its_own"])
+    let output = Command::new(env!("CARGO_BIN_EXE_function"))
+        .args(["panics", SECRET])
         .env("RUST_LOG", "debug")
         .env("METRICS_NAMESPACE", "Stepwarden/test")
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    // The test runner also writes there, before our lines.
-    let lines: Vec<Value> =
-        text.lines().filter_map(|line| serde_json::from_str(&line[line.find('{')?..]).ok()).collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> = lines.iter().filter_map(|line| line["message"].as_str()).collect();
     assert_eq!(told, ["begun", "panicked: this text is in the source", "panicked: the text is not shown"]);
     assert!(lines.iter().all(|line| line["function"] == "scheduler" || line["Function"] == "scheduler"));
-    assert!(lines[1]["location"].as_str().unwrap().contains("adapters/telemetry.rs"));
+    assert!(lines[1]["location"].as_str().unwrap().contains("bin/function.rs"));
     assert_eq!((&lines[1]["message_id"], &lines[1]["level"]), (&"m-1".into(), &"ERROR".into()));
     let metrics = lines.last().unwrap();
     assert_eq!(metrics["begun"], 1.0);
     assert_eq!(metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Stepwarden/test");
     assert!(!text.contains(SECRET) && !String::from_utf8_lossy(&output.stderr).contains(SECRET));
-}
-
-/// The `main` of a function.
-#[test]
-#[ignore = "another test runs it, in a process of its own"]
-fn a_function_of_its_own() {
-    telemetry::start("scheduler");
-    telemetry::start("another");
-    let _record = tracing::info_span!("record", message_id = "m-1").entered();
-    tracing::debug!(monotonic_counter.begun = 1, "begun");
-    assert!(catch_unwind(|| panic!("this text is in the source")).is_err());
-    let card = SECRET.to_owned();
-    assert!(catch_unwind(|| panic!("no such card: {card}")).is_err());
-    telemetry::flush();
-    telemetry::flush();
 }

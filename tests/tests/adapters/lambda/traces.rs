@@ -10,7 +10,7 @@ use aws::config::Function as OnLambda;
 use aws::ports::Ports;
 use aws::telemetry::{Settings, Telemetry};
 use bytes::Bytes;
-use domain::message::{Delivery, Request};
+use domain::message::Request;
 use domain::ports::{HasStore, Store};
 use domain::task::ProcessState;
 use http::Response;
@@ -309,13 +309,4 @@ async fn a_collector_that_never_answers_costs_an_invocation_a_second_once_and_no
     let began = Instant::now();
     platform.invoke(&record(ORDER, CALLER), 1_000).await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
-}
-
-/// The function's handling of one record.
-pub(crate) async fn handle(batch: Vec<Delivery<domain::message::SchedulerMessage>>) -> domain::batch::Failures {
-    let span = |record: &domain::batch::Record<domain::message::SchedulerMessage>| {
-        domain::trace::handled("scheduler", record.message.order_id(), record)
-    };
-    let done = async |_| Ok::<_, domain::ports::PortError>(domain::batch::Handled::Done);
-    domain::batch::each(batch, span, done).await
 }
