@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from harness.process import reserved_port
+from harness.process import free_port
 from harness.tools import ROOT, ToolError
 
 CONTRACTS = ROOT / "infra" / "contracts"
@@ -42,12 +42,7 @@ def stop_all() -> None:
 
 def under_test(command: list[str], name: str, folder: Path, environment: dict[str, str]) -> Outcome:
     """Runs the kit against the agent that `command` starts with the URLs of queues and service added."""
-    # The kit's service is away at times, and agents connect from any free port: its own must stay reserved.
-    with reserved_port() as port:
-        return _under_test(command, name, folder, environment, port)
-
-
-def _under_test(command: list[str], name: str, folder: Path, environment: dict[str, str], port: int) -> Outcome:
+    port = free_port()
     folder.mkdir(parents=True)
     environment = {**os.environ, **environment}
     status, said, problem = _kit(["--make-queues", name], environment)

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.tools import ROOT, ToolError
@@ -16,6 +16,9 @@ from harness.tools import ROOT, ToolError
 START_S_MAX = 60.0
 STOP_S_MAX = 30.0
 LOOK_EVERY_S = 0.05
+
+# The ports of this suite.
+_HELD: list[socket.socket] = []
 
 
 class Process:
@@ -105,18 +108,13 @@ class Process:
 
 
 def free_port() -> int:
-    """A port of this machine that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of this machine that is this suite's until it ends, also while its server is away.
 
-
-@contextlib.contextmanager
-def reserved_port() -> Iterator[int]:
-    """A port that stays reserved within the block, also while its server is away. A server may listen on it with
-    SO_REUSEADDR, as Python's servers do; a program that asks for any free port does not get it.
+    A server may listen on it with SO_REUSEADDR, which Rust, Python and Node set. No program or connection that asks for
+    any free port gets it: with a port that is only free at the moment, one did between two starts of a server.
     """
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield int(holder.getsockname()[1])
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _HELD.append(holder)
+    return int(holder.getsockname()[1])
