@@ -115,15 +115,15 @@ def of_services(page: Page) -> Shown:
 
 
 # The titles that are other words than the names here.
-EVENTS = {"Accepted": "accepted", "in Error": "failed", "under way at the end": "under way"}
-SUMS = re.compile(r"([\d,]+) (orders? accepted|processed|compensated|closed|in Error)")
+EVENTS = {"Accepted": "accepted", "came to Error": "failed", "under way at the end": "under way"}
+SUMS = re.compile(r"([\d,]+) (orders? accepted|processed|compensated|closed|came to Error)")
 
 
 def of_picture(page: Page, each: str) -> Shown:
     """The bars of what happened: their sums in words, and the table of their numbers."""
     sums = next((image for image in page.read["images"] if " accepted in the last " in image), "")
     for number, words in SUMS.findall(sums):
-        event = "accepted" if "accepted" in words else "failed" if words == "in Error" else words
+        event = "accepted" if "accepted" in words else "failed" if words == "came to Error" else words
         yield f"orders/all/{event}", number_of(number)
     if each != "each minute":
         return

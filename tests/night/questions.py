@@ -1,4 +1,4 @@
-"""Ten questions of an operator, as data: when they are asked, how they are answered, and what is true.
+"""Eleven questions of an operator, as data: when they are asked, how they are answered, and what is true.
 
 In the console an answer takes at most three clicks; typing is none. On the command line it takes one command.
 """
@@ -270,7 +270,7 @@ def error_on_page(hand: Hand, _: Night) -> tuple[int, dict[str, int]]:
         cells = row.locator("th, td").all_inner_texts()
         code, _, step = cells[0].strip().splitlines()[0].partition(" at ")
         causes[f"cause/{code}/{step}"] = int(number_of(cells[1])[0])
-    return int(number_of(re.findall(r"([\d,]+) in Error", str(picture))[0])[0]), causes
+    return int(number_of(re.findall(r"([\d,]+) came to Error", str(picture))[0])[0]), causes
 
 
 def taken_on_page(hand: Hand, night: Night) -> str:
@@ -333,6 +333,18 @@ ALL = (
             lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
         ),
         p99_on_page,
+        p99,
+        overlaps,
+    ),
+    Question(
+        "what was p99 of a day?",
+        16,
+        # Not of a night that goes over midnight of UTC: its orders are of two days.
+        (
+            lambda _: ("numbers", "--day", "today"),
+            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
+        ),
+        None,
         p99,
         overlaps,
     ),

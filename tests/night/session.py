@@ -13,7 +13,7 @@ posted. At a moment the load stands still, and all orders have ended but those t
 be exactly the counted one. Where orders wait for a service, its probes and their attempts go on: then a number must lie
 between a count before the look and one after it. The last line but one of the report says how much was exact.
 
-Ten questions of an operator are answered in at most three clicks, or by one command, and compared with the truth.
+Eleven questions of an operator are answered in at most three clicks, or by one command, and compared with the truth.
 
 Needs npm and Chromium, or root and apt to install them.
 """

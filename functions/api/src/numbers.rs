@@ -18,14 +18,28 @@ use crate::view::text;
 use crate::walk::under_way;
 use crate::{query, reply};
 
-/// The spans that can be asked for: the name, the length of a point in minutes, the number of points, and the spans of
-/// the store that they are made of.
+/// The spans that end now: the name, the length of a point in minutes, the number of points, and the spans of the store
+/// that they are made of.
 const LAST: [(&str, u64, usize, Grain); 4] = [
     ("30m", 1, 30, Grain::Minute),
     ("24h", 10, 144, Grain::Minute),
     ("7d", 60, 168, Grain::Hour),
     ("30d", 6 * 60, 120, Grain::Hour),
 ];
+
+const HOURS_OF_A_DAY: usize = 24;
+/// The store keeps an hour for 31 days.
+const DAYS_MAX: u64 = 30;
+
+/// A span of time, point by point, from its beginning until now.
+struct Span {
+    grain: Grain,
+    point_ms: u64,
+    from: Timestamp,
+    count: usize,
+    /// How many of its points are shown, from the first one on.
+    shown: usize,
+}
 
 /// What the store counted, and the points of a span of time.
 pub(crate) struct Counted {
@@ -43,33 +57,33 @@ struct Asked {
 
 /// The numbers of the span that is asked for.
 pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [last, workflow, step, service] = query::parameters(query, ["last", "workflow", "step", "service"])?;
+    let [last, day, workflow, step, service] =
+        query::parameters(query, ["last", "day", "workflow", "step", "service"])?;
     let asked = Asked {
         workflow: query::text("workflow", workflow, NAME_CHARS_MAX)?,
         step: query::text("step", step, NAME_CHARS_MAX)?,
         service: query::text("service", service, NAME_CHARS_MAX)?,
     };
-    let last = last.as_deref().unwrap_or("24h");
-    let known = LAST.iter().find(|(name, ..)| *name == last);
-    let (_, minutes, count, grain) =
-        *known.ok_or_else(|| Problem::parameter("last", "must be one of 30m, 24h, 7d and 30d"))?;
     let now = ports.environment().now();
-    let point_ms = minutes * Grain::Minute.ms();
-    let (from, numbers) = read(ports, now, grain, point_ms, count).await?;
-    let numbers = numbers.ok_or(Problem::UnknownRoute)?;
+    let span = match (last, day) {
+        (Some(_), Some(_)) => return Err(Problem::parameter("day", "cannot be given together with last")),
+        (None, Some(day)) => Span::of_day(&day, now)?,
+        (last, None) => Span::named(last.as_deref().unwrap_or("24h"), now)?,
+    };
+    let numbers = span.read(ports, now).await?.ok_or(Problem::UnknownRoute)?;
     let counts = match &numbers.states {
         Some(states) => counts(states),
         None => under_way(ports).await?.into(),
     };
-    let mut counted = Counted { points: points(&numbers, in_flight(&counts), from, point_ms, count), numbers, counts };
-    asked.add_to(&mut counted, point_ms);
+    let mut counted = span.counted(numbers, counts);
+    asked.add_to(&mut counted, span.point_ms);
     let mut all = Tally::default();
     counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
     let answer = wire::Numbers {
         at: now,
         since: counted.numbers.since,
         from: counted.points.first().map_or(now, |point| point.at),
-        point_seconds: point_ms / 1_000,
+        point_seconds: span.point_ms / 1_000,
         counts: counted.counts,
         orders: orders(&all.orders()),
         points: counted.points,
@@ -96,31 +110,67 @@ pub(crate) async fn of_minutes(
     now: Timestamp,
     count: usize,
 ) -> Result<Option<Counted>, Problem> {
-    let point_ms = Grain::Minute.ms();
-    let (from, numbers) = read(ports, now, Grain::Minute, point_ms, count).await?;
-    Ok(numbers.and_then(|numbers| {
+    let span = Span::last(Grain::Minute, Grain::Minute.ms(), count, now);
+    Ok(span.read(ports, now).await?.and_then(|numbers| {
         let counts = counts(numbers.states.as_ref()?);
-        Some(Counted { points: points(&numbers, in_flight(&counts), from, point_ms, count), numbers, counts })
+        Some(span.counted(numbers, counts))
     }))
 }
 
-/// The beginning of the first point, and the numbers since then.
-async fn read(
-    ports: &impl ApiPorts,
-    now: Timestamp,
-    grain: Grain,
-    point_ms: u64,
-    count: usize,
-) -> Result<(Timestamp, Option<Numbers>), Problem> {
-    let into = now.epoch_ms().rem_euclid(i64::try_from(point_ms).unwrap_or(i64::MAX));
-    let last = now.minus_ms(u64::try_from(into).unwrap_or(0));
-    let from = last.minus_ms(point_ms * (count as u64).saturating_sub(1));
-    let mut numbers = ports.store().numbers(grain, from).await.map_err(Problem::unread)?;
-    if let Some(numbers) = &mut numbers {
-        // A wrong clock wrote what lies ahead (rule 23).
-        numbers.spans.retain(|span| !span.at.is_beyond(now, grain.ms()));
+impl Span {
+    /// A span that ends now, by its name.
+    fn named(name: &str, now: Timestamp) -> Result<Self, Problem> {
+        let known = LAST.iter().find(|(known, ..)| *known == name);
+        let (_, minutes, count, grain) =
+            *known.ok_or_else(|| Problem::parameter("last", "must be one of 30m, 24h, 7d and 30d"))?;
+        Ok(Self::last(grain, minutes * Grain::Minute.ms(), count, now))
     }
-    Ok((from, numbers))
+
+    /// The last points up to now.
+    fn last(grain: Grain, point_ms: u64, count: usize, now: Timestamp) -> Self {
+        let into = now.epoch_ms().rem_euclid(i64::try_from(point_ms).unwrap_or(i64::MAX));
+        let last = now.minus_ms(u64::try_from(into).unwrap_or(0));
+        let from = last.minus_ms(point_ms * (count as u64).saturating_sub(1));
+        Self { grain, point_ms, from, count, shown: count }
+    }
+
+    /// The hours of a day of UTC, those of today up to now.
+    fn of_day(day: &str, now: Timestamp) -> Result<Self, Problem> {
+        let refused = || {
+            Problem::parameter(
+                "day",
+                format!("must be a date such as 2026-11-20, in UTC, of today or the {DAYS_MAX} days before"),
+            )
+        };
+        let from = query::time("day", Some(format!("{day}T00:00:00Z"))).ok().flatten().ok_or_else(refused)?;
+        let point_ms = Grain::Hour.ms();
+        if from > now || from.ms_until(now) / (point_ms * HOURS_OF_A_DAY as u64) > DAYS_MAX {
+            return Err(refused());
+        }
+        let count = usize::try_from(from.ms_until(now) / point_ms + 1).map_err(|_| refused())?;
+        Ok(Self { grain: Grain::Hour, point_ms, from, count, shown: HOURS_OF_A_DAY })
+    }
+
+    /// The numbers since its beginning. `None`: the store keeps no tally.
+    async fn read(&self, ports: &impl ApiPorts, now: Timestamp) -> Result<Option<Numbers>, Problem> {
+        let mut numbers = ports.store().numbers(self.grain, self.from).await.map_err(Problem::unread)?;
+        if let Some(numbers) = &mut numbers {
+            // A wrong clock wrote what lies ahead (rule 23).
+            numbers.spans.retain(|span| !span.at.is_beyond(now, self.grain.ms()));
+        }
+        Ok(numbers)
+    }
+
+    /// Its points, and the numbers of these.
+    fn counted(&self, mut numbers: Numbers, counts: Vec<Count>) -> Counted {
+        let mut points = points(&numbers, in_flight(&counts), self.from, self.point_ms, self.count);
+        if self.shown < self.count {
+            points.truncate(self.shown);
+            let end = self.from.plus_ms(self.point_ms * self.shown as u64);
+            numbers.spans.retain(|span| span.at < end);
+        }
+        Counted { points, numbers, counts }
+    }
 }
 
 impl Asked {

@@ -55,6 +55,7 @@ Examples:
   stepwarden submit order.json --wait        post an order and wait until it is processed
   stepwarden overview                        orders by state, failures and causes
   stepwarden numbers --last 7d               what came through in a week, how long it took, which step is slowest
+  stepwarden numbers --day yesterday         the same of one day
   stepwarden get ID                          one order: its state, its steps, its error
   stepwarden resubmit ID --reason 'payment is back' --wait
   stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'

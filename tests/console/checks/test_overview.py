@@ -32,7 +32,7 @@ def test_the_throughput_is_a_picture_whose_text_says_the_same_and_a_table_of_the
     accepted = sum(one["Accepted"] for one in minutes)
     picture = console.page.locator("#throughput").get_by_role("img")
     expect(picture).to_have_accessible_name(
-        re.compile(rf"\b{accepted} orders accepted in the last 30 minutes: \d+ processed, .* in Error")
+        re.compile(rf"\b{accepted} orders accepted in the last 30 minutes: \d+ processed, .* came to Error")
     )
     bars = console.page.locator("#throughput svg g > title")
     assert bars.count() == sum(1 for one in minutes if one["Processed"] + one["Compensated"] + one["Error"])

@@ -32,9 +32,9 @@ function percent(attempts) {
  * The charts of one direction. `spans`: `At` with the attempts of each span; `minutes` were counted in all; `name` tells
  * the charts of a page apart.
  */
-export function attemptCharts(spans, { name, last, each, minutes }) {
+export function attemptCharts(spans, { name, during, each, minutes }) {
   const all = spans.filter((one) => one.Begun > 0 || sum(one, OUTCOMES) > 0);
-  if (!all.length) return h("p", { class: "empty" }, `No attempt in the last ${last}.`);
+  if (!all.length) return h("p", { class: "empty" }, `No attempt ${during}.`);
   const total = (part) => all.reduce((so_far, one) => so_far + one[part], 0);
   const totals = Object.fromEntries(["Begun", "Done", "Rejected", "Expired"].map((part) => [part, total(part)]));
   const moment = momentOf(each);
@@ -47,7 +47,7 @@ export function attemptCharts(spans, { name, last, each, minutes }) {
     h("h3", {}, `Attempts that ended, each ${each}`),
     bars(spans, OUTCOMES, {
       name,
-      label: `Bars, one for each ${each}. ${plural(totals.Begun, "attempt")} begun in the last ${last}: ${outcomes(totals)}.`,
+      label: `Bars, one for each ${each}. ${plural(totals.Begun, "attempt")} begun ${during}: ${outcomes(totals)}.`,
       top: ceiling(busiest),
       title: words,
     }),

@@ -8,19 +8,33 @@ import { count, heading, panel, table } from "./parts.js";
 import { throughput } from "./pictures.js";
 import { ms, when } from "./time.js";
 
-// The spans, and the length of time that a bar of each stands for.
+// The spans: the name in an address, the words of its link, and the length of time that a bar stands for.
 const SPANS = [
   ["30m", "30 minutes", "minute"],
   ["24h", "24 hours", "10 minutes"],
   ["7d", "7 days", "hour"],
   ["30d", "30 days", "6 hours"],
 ];
+const YESTERDAY = ["yesterday", "yesterday", "hour"];
+const DAY_MS = 86_400_000;
 // The attempts whose charts are shown.
 const ASKED = ["workflow", "step", "service"];
 const NONE = { Begun: 0, Done: 0, Expired: 0, Rejected: 0 };
 
 /** The span of an address. */
-export const lastOf = (params) => SPANS.find(([name]) => name === params.get("last")) ?? SPANS[1];
+export const lastOf = (params) => [...SPANS, YESTERDAY].find(([name]) => name === params.get("last")) ?? SPANS[1];
+
+/** The span of an address as the API is asked for it. A day is one of UTC. */
+export function spanOf(params) {
+  const [last] = lastOf(params);
+  return last === YESTERDAY[0] ? { day: new Date(Date.now() - DAY_MS).toISOString().slice(0, 10) } : { last };
+}
+
+/** A span after "of". */
+export const spanWords = ([last, words]) => (last === YESTERDAY[0] ? "yesterday (UTC)" : `the last ${words}`);
+
+/** A span after a verb. */
+const during = (span) => (span[0] === YESTERDAY[0] ? spanWords(span) : `in ${spanWords(span)}`);
 
 const askedOf = (params) => Object.fromEntries(ASKED.map((name) => [name, params.get(name)]));
 
@@ -28,10 +42,11 @@ export const numbers = {
   name: "numbers",
   title: ({ params }) => (params.get("step") ? `Numbers of ${params.get("step")}` : "Numbers"),
   load: ({ params }, signal) =>
-    getIfThere(withQuery("numbers", { ...askedOf(params), last: lastOf(params)[0] }), signal),
+    getIfThere(withQuery("numbers", { ...askedOf(params), ...spanOf(params) }), signal),
   render(all, { params }) {
     const asked = askedOf(params);
-    const [chosen, words, each] = lastOf(params);
+    const span = lastOf(params);
+    const [chosen] = span;
     if (!all)
       return fragment(
         heading("Numbers"),
@@ -39,7 +54,7 @@ export const numbers = {
       );
     return fragment(
       heading("Numbers", choice(chosen, "#/numbers", asked)),
-      asked.step ? ofStep(all, asked, params) : orders(all, words, each),
+      asked.step ? ofStep(all, asked, params) : orders(all, span),
       panel("workflows", "By workflow", workflows(all)),
       panel("steps", "By step, the slowest first", steps(all.Steps, chosen)),
       panel("services", "By service", services(all.Services, chosen)),
@@ -48,14 +63,15 @@ export const numbers = {
   },
 };
 
-function orders(all, words, each) {
-  const spans = all.Points.map(({ At, UnderWay, Orders: { Failed, ...rest } }) => ({
+function orders(all, span) {
+  const points = all.Points.map(({ At, UnderWay, Orders: { Failed, ...rest } }) => ({
     At,
     UnderWay,
     Error: Failed,
     ...rest,
   }));
-  return panel("throughput", `Orders of the last ${words}`, counted(all), throughput(spans, { counted: true, last: words, each }));
+  const chart = throughput(points, { counted: true, during: during(span), each: span[2] });
+  return panel("throughput", `Orders of ${spanWords(span)}`, counted(all), chart);
 }
 
 function ofStep(all, { workflow, step, service }, params) {
@@ -74,16 +90,18 @@ function counted({ Since, From }) {
 }
 
 /** The charts of the attempts that were asked for. Undos have charts of their own, if there were any. */
-export function charts({ Points, At, From, Since }, params) {
-  const [, last, each] = lastOf(params);
-  const counted_ms = ms(At) - Math.max(ms(From), ms(Since ?? From));
+export function charts({ Points, PointSeconds, At, From, Since }, params) {
+  const span = lastOf(params);
+  const end = ms(Points.at(-1).At) + PointSeconds * 1_000;
+  const counted_ms = Math.min(ms(At), end) - Math.max(ms(From), ms(Since ?? From));
   const minutes = Math.max(1, counted_ms / 60_000);
   const of = (name) => Points.map((point) => ({ At: point.At, ...NONE, ...point[name] }));
   const undone = Points.some((point) => point.Undo);
+  const shown = { during: during(span), each: span[2], minutes };
   return [
-    attemptCharts(of("Forward"), { name: "forward", last, each, minutes }),
+    attemptCharts(of("Forward"), { name: "forward", ...shown }),
     undone
-      ? [h("h3", { class: "undone" }, "Undone"), attemptCharts(of("Undo"), { name: "undo", last, each, minutes })]
+      ? [h("h3", { class: "undone" }, "Undone"), attemptCharts(of("Undo"), { name: "undo", ...shown })]
       : null,
   ];
 }
@@ -93,7 +111,7 @@ export function choice(chosen, path, parameters = {}) {
   return h(
     "ul",
     { class: "choice", "aria-label": "Span" },
-    SPANS.map(([name, words]) =>
+    [...SPANS, YESTERDAY].map(([name, words]) =>
       h(
         "li",
         {},

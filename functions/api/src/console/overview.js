@@ -125,9 +125,9 @@ function counts(all) {
 }
 
 function recent({ Minutes, MinutesComplete, CountedSince }) {
-  const last = `${Minutes.length} minutes`;
+  const during = `in the last ${Minutes.length} minutes`;
   return [
-    throughput(Minutes, { complete: MinutesComplete, counted: Boolean(CountedSince), last }),
+    throughput(Minutes, { complete: MinutesComplete, counted: Boolean(CountedSince), during }),
     CountedSince ? h("p", {}, h("a", { href: "#/numbers" }, "Days, weeks and durations")) : null,
   ];
 }

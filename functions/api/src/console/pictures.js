@@ -51,18 +51,18 @@ const OUTCOMES = [
 ];
 
 // What happened in a span, where each order is counted as it changes.
-const EVENTS = OUTCOMES.filter(([name]) => name !== "UnderWay");
+const EVENTS = [...OUTCOMES.filter(([name]) => name !== "UnderWay" && name !== "Error"), ["Error", "Error", "came to Error"]];
 
 /**
  * The orders of spans of time. `counted`: what happened in each span; otherwise the orders accepted in each span, by
  * their present state, and `complete` says whether these are all of them.
  */
-export function throughput(spans, { complete = true, counted = false, last, each = "minute" }) {
+export function throughput(spans, { complete = true, counted = false, during, each = "minute" }) {
   const shown = counted ? EVENTS : OUTCOMES;
   const size = (one) => (counted ? sum(one, shown) : one.Accepted);
   const total = (name) => spans.reduce((all, one) => all + (one[name] ?? 0), 0);
   const words =
-    `${plural(total("Accepted"), "order", !complete)} accepted in the last ${last}: ` +
+    `${plural(total("Accepted"), "order", !complete)} accepted ${during}: ` +
     shown.map(([name, , word]) => `${total(name)} ${word}`).join(", ") +
     ".";
   const moment = momentOf(each);

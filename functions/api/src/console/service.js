@@ -3,7 +3,7 @@
 import { Problem, get, getIfThere, getOnce, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { named } from "./drawing.js";
-import { charts, choice, lastOf, steps } from "./numbers.js";
+import { charts, choice, lastOf, spanOf, spanWords, steps } from "./numbers.js";
 import { fact, heading, health, panel, probe, table } from "./parts.js";
 import { acceptButton, accepted, needsOperator, waiting } from "./services.js";
 import { when } from "./time.js";
@@ -25,7 +25,7 @@ export const service = {
   async load({ id, params }, signal) {
     const [list, numbers, alerts, workflows] = await Promise.all([
       get("services", signal),
-      getIfThere(withQuery("numbers", { service: id, last: lastOf(params)[0] }), signal),
+      getIfThere(withQuery("numbers", { service: id, ...spanOf(params) }), signal),
       getIfThere("alerts", signal),
       getOnce("workflows", signal),
     ]);
@@ -35,14 +35,15 @@ export const service = {
     return { one, numbers, outages, workflows: workflows?.Workflows ?? [] };
   },
   render({ one, numbers, outages, workflows }, { id, params, changed }) {
-    const [last, words] = lastOf(params);
+    const span = lastOf(params);
+    const [last] = span;
     return fragment(
       heading(id, h("p", { class: "beside" }, health(one))),
       standing(one, changed),
       panel("outages", "Outages", history(one, outages)),
       panel(
         "numbers",
-        `Attempts of the last ${words}`,
+        `Attempts of ${spanWords(span)}`,
         numbers
           ? [choice(last, `#/service/${encodeURIComponent(id)}`), charts(numbers, params)]
           : h("p", { class: "empty" }, "This API keeps no numbers. It is older, or you may not see them."),

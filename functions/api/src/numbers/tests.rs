@@ -122,6 +122,39 @@ fn a_span_is_one_of_four() {
 }
 
 #[test]
+fn a_day_has_its_hours_and_nothing_of_the_days_beside_it() {
+    let fake = Fake::default();
+    let hour = Grain::Hour.of(fake.now());
+    let midnight = hour.minus_ms(hour.epoch_ms().rem_euclid(86_400_000).cast_unsigned());
+    let day = |days: u64| midnight.minus_ms(days * 86_400_000).to_string()[..10].to_owned();
+    // The last hour of the day before, the first and the last of yesterday, and the first of today.
+    let spans = [25, 24, 1, 0].map(|hours| Span { at: midnight.minus_ms(hours * Grain::Hour.ms()), tally: tally() });
+    *fake.numbers.lock().unwrap() =
+        Some(Numbers { spans: spans.into(), states: Some(States::default()), ..Numbers::default() });
+    let answer = fake.get(&format!("/numbers?day={}&step=pay", day(1)));
+    let accepted: Vec<_> = column(&answer.body["Points"], "Orders")
+        .into_iter()
+        .map(|orders| orders["Accepted"].as_u64().unwrap())
+        .collect();
+    assert_eq!((accepted.len(), accepted[0], accepted[1], accepted[23]), (24, 2, 0, 2));
+    assert_eq!((&answer.body["Orders"]["Accepted"], &answer.body["PointSeconds"]), (&json!(4), &json!(3_600)));
+    assert_eq!(answer.body["From"], json!(midnight.minus_ms(86_400_000).to_string()));
+    assert_eq!(answer.body["Steps"][0]["Attempts"]["Begun"], json!(6));
+    // What was under way at its end: nothing is now, and today two came and two went.
+    assert_eq!(answer.body["Points"][23]["UnderWay"], json!(0));
+    let today = fake.get(&format!("/numbers?day={}", day(0))).body;
+    assert_eq!(today["Orders"]["Accepted"], json!(2));
+    assert_eq!(today["Points"].as_array().unwrap().len() as u64, midnight.ms_until(hour) / Grain::Hour.ms() + 1);
+    assert_eq!(fake.get(&format!("/numbers?day={}", day(30))).status, 200);
+    for wrong in
+        [day(31), midnight.plus_ms(86_400_000).to_string()[..10].to_owned(), "yesterday".to_owned(), String::new()]
+    {
+        fake.get(&format!("/numbers?day={wrong}")).names(400, "invalid-parameter", "day");
+    }
+    fake.get(&format!("/numbers?day={}&last=7d", day(1))).names(400, "invalid-parameter", "day");
+}
+
+#[test]
 fn a_store_that_counts_nothing_has_no_numbers_and_one_that_is_down_says_so() {
     let fake = Fake::default();
     for path in ["/numbers", "/metrics"] {

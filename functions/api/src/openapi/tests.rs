@@ -194,7 +194,7 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
             }
         }
     }
-    assert_eq!(asked, 22);
+    assert_eq!(asked, 23);
 }
 
 #[test]

@@ -78,9 +78,13 @@ impl Store for Fake {
         }))
     }
 
-    async fn numbers(&self, _: Grain, _: Timestamp) -> Result<Option<Numbers>, PortError> {
+    async fn numbers(&self, _: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
         self.reach("store.numbers")?;
-        Ok(self.numbers.lock().unwrap().clone())
+        let mut numbers = self.numbers.lock().unwrap().clone();
+        if let Some(numbers) = &mut numbers {
+            numbers.spans.retain(|span| since <= span.at);
+        }
+        Ok(numbers)
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {

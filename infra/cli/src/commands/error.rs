@@ -47,14 +47,14 @@ pub(super) enum CommandError {
         end: String,
     },
     /// Nothing of this name happened in the span.
-    #[error("there are no numbers of the {what} {name} in the last {last}, {}", but(.known))]
+    #[error("there are no numbers of the {what} {name} in {span}, {}", but(.known))]
     NoNumbers {
         /// Workflow, step or service.
         what: &'static str,
         /// Its name.
         name: String,
         /// The span.
-        last: String,
+        span: String,
         /// The names that have numbers.
         known: Vec<String>,
     },

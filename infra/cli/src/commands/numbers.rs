@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use domain::time::Timestamp;
 use wire::{AttemptNumbers, Count, Numbers, OrderNumbers, Took};
 
 use super::context::Context;
@@ -18,9 +19,13 @@ use crate::show::time::{clock, percentile};
 const TIMES: &str = "Slowest steps first. The time of an order runs from its submission to Processed, that of a step from its \
                      first attempt to its success, with all waits. A percentile is at most an eighth too high.";
 
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
+    let day = args.day.as_deref().map(|day| date(day, context.now()));
     let asked = [
-        ("last", Some(&args.last)),
+        ("last", Some(&args.last).filter(|_| day.is_none())),
+        ("day", day.as_ref()),
         ("workflow", args.workflow.as_ref()),
         ("step", args.step.as_ref()),
         ("service", args.service.as_ref()),
@@ -44,21 +49,36 @@ pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, C
     Ok(Exit::Fine)
 }
 
+/// The date of a day of UTC.
+fn date(day: &str, now: Timestamp) -> String {
+    let at = match day {
+        "today" => now,
+        "yesterday" => now.minus_ms(DAY_MS),
+        date => return date.to_owned(),
+    };
+    at.to_string().chars().take_while(|letter| *letter != 'T').collect()
+}
+
+/// The span that is asked for.
+fn span(args: &NumbersArgs) -> String {
+    args.day.as_ref().map_or_else(|| format!("the last {}", args.last), |day| format!("{day} (UTC)"))
+}
+
 /// Leaves the workflows and steps that are asked for. The API narrows its points alone.
 fn narrow(numbers: &mut Numbers<'_>, args: &NumbersArgs) -> Result<(), CommandError> {
     let Numbers { workflows, steps, .. } = numbers;
-    let last = &*args.last;
-    keep("workflow", &args.workflow, last, workflows, |one| &one.workflow)?;
+    let span = &span(args);
+    keep("workflow", &args.workflow, span, workflows, |one| &one.workflow)?;
     steps.retain(|step| args.workflow.as_ref().is_none_or(|asked| step.workflow == *asked));
-    keep("step", &args.step, last, steps, |one| &one.step)?;
-    keep("service", &args.service, last, steps, |one| &one.service)
+    keep("step", &args.step, span, steps, |one| &one.step)?;
+    keep("service", &args.service, span, steps, |one| &one.service)
 }
 
 /// Leaves those with the name that is asked for.
 fn keep<T>(
     what: &'static str,
     asked: &Option<String>,
-    last: &str,
+    span: &str,
     all: &mut Vec<T>,
     name: impl Fn(&T) -> &str,
 ) -> Result<(), CommandError> {
@@ -66,14 +86,14 @@ fn keep<T>(
     if !all.iter().any(|one| name(one) == *asked) {
         let known: BTreeSet<_> = all.iter().map(|one| name(one).to_owned()).collect();
         let known = known.into_iter().collect();
-        return Err(CommandError::NoNumbers { what, name: asked.clone(), last: last.to_owned(), known });
+        return Err(CommandError::NoNumbers { what, name: asked.clone(), span: span.to_owned(), known });
     }
     all.retain(|one| name(one) == *asked);
     Ok(())
 }
 
 fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
-    let NumbersArgs { last, workflow, step, service } = args;
+    let NumbersArgs { last: _, day: _, workflow, step, service } = args;
     let since = match numbers.since {
         Some(since) if since > numbers.from => format!(", counted since {}", clock(since)),
         Some(_) => String::new(),
@@ -96,7 +116,7 @@ fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
     if numbers.workflows.len() != 1 {
         orders.row(of_orders("all", &numbers.orders));
     }
-    let mut parts = vec![format!("Last {last}{since}\n")];
+    let mut parts = vec![format!("Numbers of {}{since}\n", span(args))];
     // An order is of no single step, and the counts are of all workflows.
     let is_of_steps = step.is_some() || service.is_some();
     if !is_of_steps {
@@ -198,7 +218,7 @@ mod tests {
 
     fn asked(workflow: Option<&str>, step: Option<&str>, service: Option<&str>) -> NumbersArgs {
         let [workflow, step, service] = [workflow, step, service].map(|name| name.map(str::to_owned));
-        NumbersArgs { last: "24h".to_owned(), workflow, step, service }
+        NumbersArgs { last: "24h".to_owned(), day: None, workflow, step, service }
     }
 
     /// The lines, without the blanks that align them.
@@ -212,7 +232,7 @@ mod tests {
     #[test]
     fn numbers_tell_the_slowest_step_first_and_how_much_failed() {
         let lines = lines(&asked(None, None, None));
-        assert_eq!(lines[0], "Last 24h, counted since 2026-11-20 09:00:00Z");
+        assert_eq!(lines[0], "Numbers of the last 24h, counted since 2026-11-20 09:00:00Z");
         assert_eq!(lines[3], "order 9 8 0 0 1 700 ms 1.4 s 2.1 s");
         assert!(lines[4].starts_with("return 9") && lines[5].starts_with("all 9"));
         assert_eq!(lines[8], "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s 0");
@@ -241,6 +261,15 @@ mod tests {
             let steps: Vec<_> = steps.map(|line| line.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")).collect();
             assert_eq!(steps, expected);
         }
+    }
+
+    #[test]
+    fn a_day_is_one_of_utc() {
+        let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let dates = ["today", "yesterday", "2026-11-01"].map(|day| date(day, now));
+        assert_eq!(dates, ["2026-11-20", "2026-11-19", "2026-11-01"]);
+        let args = NumbersArgs { day: Some("yesterday".to_owned()), ..asked(None, None, None) };
+        assert!(lines(&args)[0].starts_with("Numbers of yesterday (UTC)"));
     }
 
     #[test]

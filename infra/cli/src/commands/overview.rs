@@ -32,6 +32,9 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
     if !failures.is_empty() {
         parts.push(failures.text(paint));
     }
+    if let Some(approvals) = overview.approvals.filter(|approvals| *approvals > 0) {
+        parts.push(format!("Approvals that people are asked for: {approvals} (stepwarden list --approval)\n"));
+    }
     parts.push(throughput(overview));
     parts.push(service_table(&overview.services, now).text(paint));
     if let Some(dead_letters) = &overview.dead_letters {
@@ -116,6 +119,7 @@ mod tests {
                           "OldestAt": "2026-11-20T17:25:43.007Z", "OrderIDs": [],
                           "LastError": {"Code": "expired", "Message": "no answer", "Attempt": 3}}],
             "Services": [{"Service": "payment", "State": "Open", "Until": "2026-11-20T17:26:53.007Z"}],
+            "Approvals": 2,
             "DeadLetters": {"Count": 0, "AtLeast": false},
         }))
         .unwrap();
@@ -124,6 +128,7 @@ mod tests {
             "Error  7+",
             "7+        exhausted  charge-payment  1 min ago  no answer (expired)",
             "stepwarden bulk resubmit --reason-code exhausted --step charge-payment",
+            "asked for: 2 (stepwarden list --approval)",
             "last 2 minutes: 4; of these 2 are processed",
             "failing (Open)",
             "in 10 s",
