@@ -127,8 +127,7 @@ impl Caller {
     /// A caller whose token has these scopes. With `prefix` a scope `{prefix}{role}` is a role, and scopes
     /// `{prefix}channel:{name}` are the only reply channels that its orders may name. Without `prefix` the gateway
     /// decides.
-    #[must_use]
-    pub fn by_scopes(name: impl Into<Arc<str>>, scopes: &[String], prefix: Option<&str>) -> Self {
+    pub(crate) fn by_scopes(name: impl Into<Arc<str>>, scopes: &[String], prefix: Option<&str>) -> Self {
         let Some(prefix) = prefix else { return Self::unrestricted(name) };
         let own = || scopes.iter().filter_map(|scope| scope.strip_prefix(prefix));
         let roles: Vec<Role> = own().filter_map(|scope| scope.parse().ok()).collect();

@@ -23,6 +23,7 @@ mod console;
 mod cursor;
 mod dead_letters;
 mod etag;
+mod gateway;
 mod job_view;
 mod key;
 mod leases;
@@ -58,6 +59,7 @@ use http::{Request, Response};
 
 pub use crate::caller::{Caller, NotARole, Role};
 pub use crate::config::{ApiConfig, BODY_BYTES_MAX};
+pub use crate::gateway::{Gateway, IamRolesError};
 pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{ApiConfig, Caller};
+use api::{ApiConfig, Gateway};
 use aws::config::{Config, Function};
 use aws::lambda::{self, Error, Identity};
 use aws::{ports::Ports, telemetry};
@@ -15,15 +15,14 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Api)?;
+    let gateway = Gateway::new(config.role_scopes.clone(), config.iam_roles.as_deref())?;
     let ports = Ports::connected(&config).await?;
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
     let api_config = api_config.with_stand_ins_if(config.services.stand_ins.is_some());
-    let role_scopes = config.role_scopes;
     lambda::http_api(async |Identity { name, scopes }, request| {
-        let caller = Caller::by_scopes(name, &scopes.unwrap_or_default(), role_scopes.as_deref());
-        api::handle(&ports, &api_config, &caller, request).await
+        api::handle(&ports, &api_config, &gateway.caller(name, scopes), request).await
     })
     .await
 }

@@ -122,7 +122,7 @@ fn rule_42_the_gateway_admits_to_each_route_the_roles_that_the_api_lets_make_one
 }
 
 #[test]
-fn rule_42_roles_are_off_until_a_deployment_switches_them_on_and_need_tokens() {
+fn rule_42_roles_are_off_until_a_deployment_switches_them_on_and_need_their_kind_of_caller() {
     let template = Template::main();
     assert_eq!(*template.get("/Parameters/JwtRoles/Default"), "false");
     let is_on = json!({"Fn::And": [{"Condition": "UsesJwt"}, {"Fn::Equals": [{"Ref": "JwtRoles"}, "true"]}]});
@@ -131,6 +131,13 @@ fn rule_42_roles_are_off_until_a_deployment_switches_them_on_and_need_tokens() {
     assert_eq!(*variable, json!({"Fn::If": ["HasRoles", "stepwarden/", {"Ref": "AWS::NoValue"}]}));
     let needs = template.get("/Rules/JwtRolesNeedJwt/Assertions/0/Assert");
     assert_eq!(*needs, json!({"Fn::Equals": [{"Ref": "Auth"}, "JWT"]}));
+    assert_eq!(*template.get("/Parameters/IamRoles/Default"), "{}");
+    let is_on = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "IamRoles"}, "{}"]}]});
+    assert_eq!(*template.get("/Conditions/HasIamRoles"), is_on);
+    let variable = &template.resource("Api").properties["Environment"]["Variables"]["IAM_ROLES"];
+    assert_eq!(*variable, json!({"Fn::If": ["HasIamRoles", {"Ref": "IamRoles"}, {"Ref": "AWS::NoValue"}]}));
+    let needs = template.get("/Rules/IamRolesNeedIam/Assertions/0/Assert");
+    assert_eq!(*needs, json!({"Fn::Equals": [{"Ref": "Auth"}, "IAM"]}));
 }
 
 #[test]

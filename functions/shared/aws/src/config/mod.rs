@@ -74,6 +74,8 @@ pub struct Config {
     pub redacted: Vec<Arc<str>>,
     /// How the scopes of tokens begin that are roles (rule 42). `None`: scopes are no roles.
     pub role_scopes: Option<Arc<str>>,
+    /// The roles of the callers that sign their requests (rule 42), as JSON. `None`: the gateway alone decides.
+    pub iam_roles: Option<String>,
     /// The source queue of each dead-letter queue, by the dead-letter queue's ARN. Empty except for
     /// [`Function::Supervisor`].
     pub dead_letter_queues: BTreeMap<Arc<str>, SourceQueue>,
@@ -172,6 +174,7 @@ impl Config {
         };
         let redacted = redacted(&mut reader);
         let role_scopes = reader.optional("ROLE_SCOPES");
+        let iam_roles = reader.optional("IAM_ROLES").map(|text| text.to_string());
         reader.finish(Self {
             access,
             tables,
@@ -186,6 +189,7 @@ impl Config {
             senders,
             redacted,
             role_scopes,
+            iam_roles,
             dead_letter_queues,
         })
     }
