@@ -27,6 +27,8 @@ pub struct Plan {
     pub address: SocketAddr,
     /// Orders under way at the same time.
     pub in_flight: usize,
+    /// Whether each order has an `Idempotency-Key`.
+    pub keyed: bool,
     /// How long nothing counts.
     pub warm_up: Duration,
     /// How long it does.
@@ -101,7 +103,7 @@ async fn measure(plan: Plan, shared: Rc<Shared>) -> io::Result<Seen> {
     let started = Instant::now();
     shared.under_way.replace(vec![started; plan.in_flight]);
     for number in 0..plan.in_flight {
-        connections.spawn_local(connection(plan.address, number, shared.clone()));
+        connections.spawn_local(connection(plan, number, shared.clone()));
     }
     wait_until(started + plan.warm_up, &mut connections).await?;
     let began = Instant::now();
@@ -128,12 +130,15 @@ fn say(word: &str) -> io::Result<()> {
     io::stdout().flush()
 }
 
-async fn connection(address: SocketAddr, place: usize, shared: Rc<Shared>) -> io::Result<()> {
-    let mut wire = Wire::open(address).await?;
+async fn connection(plan: Plan, place: usize, shared: Rc<Shared>) -> io::Result<()> {
+    let mut wire = Wire::open(plan.address).await?;
+    // Another load generator may have posted to the same store.
+    let process = std::process::id();
     loop {
         let number = shared.posted.get();
         shared.posted.set(number + 1);
-        let request = post(&document(number));
+        let key = plan.keyed.then(|| format!("{process}-{number}"));
+        let request = post(&document(number), key.as_deref());
         let began = Instant::now();
         shared.under_way.borrow_mut()[place] = began;
         wire.send(request.as_bytes()).await?;
@@ -154,11 +159,12 @@ async fn connection(address: SocketAddr, place: usize, shared: Rc<Shared>) -> io
     }
 }
 
-fn post(document: &str) -> String {
+fn post(document: &str, key: Option<&str>) -> String {
     let length = document.len();
+    let key = key.map(|key| format!("idempotency-key: {key}\r\n")).unwrap_or_default();
     format!(
         "POST /orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nprefer: wait=20\r\n\
-         content-length: {length}\r\n\r\n{document}"
+         {key}content-length: {length}\r\n\r\n{document}"
     )
 }
 

@@ -28,6 +28,8 @@ pub struct Usage {
     pub resident_mib_max: f64,
     /// Bytes that it had written to the disk.
     pub written_bytes: u64,
+    /// How often its threads were switched.
+    pub switches: u64,
 }
 
 impl Process {
@@ -120,6 +122,7 @@ pub fn usage(id: u32) -> io::Result<Usage> {
         resident_mib: mib("VmRSS:"),
         resident_mib_max: mib("VmHWM:"),
         written_bytes: number_behind(&read("io").unwrap_or_default(), "write_bytes:"),
+        switches: switches(id),
     })
 }
 
@@ -131,6 +134,16 @@ fn scheduled_ms(id: u32) -> f64 {
         told.split_whitespace().next()?.parse::<f64>().ok()
     });
     ran_ns.sum::<f64>() / 1e6
+}
+
+/// How often the threads that a process has were switched, by themselves or by the system.
+fn switches(id: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let told = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+    told.map(|status| {
+        number_behind(&status, "voluntary_ctxt_switches:") + number_behind(&status, "nonvoluntary_ctxt_switches:")
+    })
+    .sum()
 }
 
 fn number_behind(text: &str, name: &str) -> u64 {

@@ -1,4 +1,5 @@
-//! `stepwarden serve`, as a user runs it: the measured process. And the stub that it calls.
+//! `stepwarden serve`, as a user runs it: the measured process. The floor, which may stand in its place, and the stub that
+//! they call.
 
 use std::io;
 use std::net::SocketAddr;
@@ -58,7 +59,16 @@ impl Stub {
     }
 }
 
-/// `stepwarden serve` on a directory of the caller's.
+/// A program that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `stepwarden serve`.
+    Stepwarden,
+    /// The floor, with a file of this kind.
+    Floor(&'static str),
+}
+
+/// A measured program on a directory of the caller's.
 #[derive(Debug)]
 pub struct Served {
     process: Process,
@@ -69,29 +79,35 @@ pub struct Served {
 }
 
 impl Served {
-    /// Starts it on a free port, and waits until it listens.
+    /// Starts `stepwarden serve` on a free port, and waits until it listens.
     ///
     /// # Errors
     /// Where it does not start.
     pub fn start(data: &Path, stub: &Stub) -> io::Result<Self> {
-        Self::start_under(&[], data, stub)
+        Self::start_under(&[], Program::Stepwarden, data, stub)
     }
 
-    /// The same under another program, such as `strace`.
+    /// The same with this program, under another one such as `strace` if `wrapper` names one.
     ///
     /// # Errors
     /// Where it does not start.
-    pub fn start_under(wrapper: &[&str], data: &Path, stub: &Stub) -> io::Result<Self> {
-        let program = neighbour("stepwarden")?;
+    pub fn start_under(wrapper: &[&str], program: Program, data: &Path, stub: &Stub) -> io::Result<Self> {
+        let file = neighbour(if program == Program::Stepwarden { "stepwarden" } else { "floor" })?;
         let mut command = match wrapper.split_first() {
-            None => Command::new(&program),
+            None => Command::new(&file),
             Some((first, rest)) => {
                 let mut command = Command::new(first);
-                command.args(rest).arg(&program);
+                command.args(rest).arg(&file);
                 command
             }
         };
-        command.args(["serve", "--port", "0", "--data"]).arg(data).env("RUST_LOG", LEVELS);
+        match program {
+            Program::Stepwarden => command.args(["serve", "--port", "0"]).env("RUST_LOG", LEVELS),
+            Program::Floor(kind) => {
+                command.args(["--kind", kind, "--services"]).args(stub.addresses.map(|address| address.to_string()))
+            }
+        };
+        command.arg("--data").arg(data);
         let log = NamedTempFile::new()?;
         command.stderr(log.reopen()?);
         for (variable, address) in VARIABLES.into_iter().zip(stub.addresses) {

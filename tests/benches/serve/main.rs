@@ -4,12 +4,14 @@
 //!
 //! Each row starts `stepwarden serve` on a fresh directory, the stub for the three services and the load generator, each as
 //! a process of its own. The figures of other engines, in `reference.json`, come from another hour of a machine of the same
-//! kind: ratios to them are worth as much as two hours are alike. Figures are to be taken on a machine that does nothing
-//! else; how busy it was is printed with them.
+//! kind: ratios to them are worth as much as two hours are alike. The row `floor` runs beside Stepwarden in the same minutes:
+//! its ratios hold on any machine. Figures are to be taken on a machine that does nothing else; how busy it was is printed
+//! with them.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]
 
 mod backup;
+mod beside;
 mod kill;
 mod reference;
 mod row;
@@ -37,7 +39,7 @@ struct Args {
     /// Short windows and few orders: shows that all of it works, and no figures to believe
     #[arg(long)]
     quick: bool,
-    /// Only this row (repeatable): alone, 64, 256, mix, syncs, kill, backup
+    /// Only this row (repeatable): floor, alone, 64, 256, mix, syncs, kill, backup
     #[arg(long = "only", value_name = "ROW")]
     only: Vec<Row>,
     /// Length of each window, in seconds; a fifth of it comes before as warm-up
@@ -67,6 +69,9 @@ enum Part {
         /// Orders under way at the same time
         #[arg(long, default_value_t = 64)]
         in_flight: usize,
+        /// Each order has an idempotency key
+        #[arg(long)]
+        keyed: bool,
         /// How long nothing counts
         #[arg(long, default_value_t = 1_000)]
         warm_up_ms: u64,
@@ -97,9 +102,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             runtime.block_on(stub::serve(Manner { mix, counts }))?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Part::Load { address, in_flight, warm_up_ms, window_ms }) => {
+        Some(Part::Load { address, in_flight, keyed, warm_up_ms, window_ms }) => {
             let [warm_up, window] = [warm_up_ms, window_ms].map(Duration::from_millis);
-            runtime.block_on(load::run(Plan { address, in_flight, warm_up, window }))?;
+            runtime.block_on(load::run(Plan { address, in_flight, keyed, warm_up, window }))?;
             Ok(ExitCode::SUCCESS)
         }
         None => table(&args.only, times, args.quick, &runtime),
@@ -127,6 +132,7 @@ fn table(
     for row in rows {
         let load_before = machine::load();
         let report: Report = match row.kind() {
+            row::Kind::Beside => beside::run(times)?,
             row::Kind::Throughput { in_flight, mix } => {
                 throughput::run(row, in_flight, mix, times, &reference, runtime)?
             }

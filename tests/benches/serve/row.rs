@@ -6,6 +6,7 @@ use std::str::FromStr;
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Row {
+    Floor,
     Alone,
     Of64,
     Of256,
@@ -18,6 +19,8 @@ pub(crate) enum Row {
 /// What is done for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// The same load on Stepwarden and on the floor, in turns.
+    Beside,
     /// As many orders as go through.
     Throughput { in_flight: usize, mix: bool },
     /// Counts how often the disk is synced for an order that is alone.
@@ -29,11 +32,12 @@ pub(crate) enum Kind {
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill, Self::Backup];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Floor, Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill, Self::Backup];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
+            Self::Floor => "floor",
             Self::Alone => "alone",
             Self::Of64 => "64",
             Self::Of256 => "256",
@@ -46,6 +50,7 @@ impl Row {
 
     pub(crate) const fn kind(self) -> Kind {
         match self {
+            Self::Floor => Kind::Beside,
             Self::Alone => Kind::Throughput { in_flight: 1, mix: false },
             Self::Of64 => Kind::Throughput { in_flight: 64, mix: false },
             Self::Of256 => Kind::Throughput { in_flight: 256, mix: false },

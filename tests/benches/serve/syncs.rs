@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tests::bench::load::{OVER, WARM};
-use tests::bench::served::{Served, Stub};
+use tests::bench::served::{Program, Served, Stub};
 use tests::bench::stub::Manner;
 
 use crate::Times;
@@ -30,7 +30,7 @@ pub(crate) fn run(times: Times) -> io::Result<Report> {
     let stub = Stub::start(Manner::default())?;
     let counts_path = counts.to_string_lossy().into_owned();
     let strace = ["strace", "-f", "--seccomp-bpf", "-c", "-e", "trace=fsync,fdatasync", "-o", &counts_path];
-    let mut served = Served::start_under(&strace, &folder.path().join("data"), &stub)?;
+    let mut served = Served::start_under(&strace, Program::Stepwarden, &folder.path().join("data"), &stub)?;
     let mut load = load(&served, 1, 0, times.counting.as_millis())?;
     load.line_is(WARM)?;
     load.line_is(OVER)?;

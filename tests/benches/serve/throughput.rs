@@ -51,10 +51,21 @@ pub(crate) fn run(
     Ok(found.told(row, reference))
 }
 
-/// Starts a load generator of this plan.
+/// Starts a load generator of this plan, without keys.
 pub(crate) fn load(served: &Served, in_flight: usize, warm_up_ms: u128, window_ms: u128) -> io::Result<Process> {
+    generator(served, in_flight, &[], warm_up_ms, window_ms)
+}
+
+/// The same with further options.
+pub(crate) fn generator(
+    served: &Served,
+    in_flight: usize,
+    options: &[&str],
+    warm_up_ms: u128,
+    window_ms: u128,
+) -> io::Result<Process> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["load", "--address", &served.address().to_string()]);
+    command.args(["load", "--address", &served.address().to_string()]).args(options);
     command.args(["--in-flight", &in_flight.to_string()]);
     command.args(["--warm-up-ms", &warm_up_ms.to_string(), "--window-ms", &window_ms.to_string()]);
     Process::start(&mut command)
