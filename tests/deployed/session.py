@@ -66,6 +66,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("paused and resumed by an operator", ways.an_operator_pauses_and_resumes),
     ("erased by an administrator alone: no table has it", erased.an_administrator_erases_an_order),
     ("an idempotency key names one order", callers.a_key_names_one_order),
+    ("an application sees its own orders alone", callers.an_application_sees_its_own_orders_alone),
     ("what is wrong with a call is named", callers.what_is_wrong_is_named),
     ("bodies, names and cursors of an attacker are refused", attackers.bodies_names_and_cursors_are_refused),
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),

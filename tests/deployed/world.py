@@ -71,7 +71,7 @@ class World:
 
     def task(self, order_id: str) -> dict[str, Any] | None:
         """The task as the API shows it; nothing before it is stored."""
-        answer = patiently(lambda: self.application.get(f"/orders/{order_id}"))
+        answer = patiently(lambda: self.operator.get(f"/orders/{order_id}"))
         if answer.status == 404:
             return None
         expect_equal(f"status of GET /orders/{order_id}", answer.status, 200)

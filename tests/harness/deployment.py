@@ -12,7 +12,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from harness.emulator import REGION, ROOT_KEYS, Emulator, client_environment
+from harness.emulator import ACCOUNT, REGION, ROOT_KEYS, Emulator, client_environment
 from harness.tools import ROOT, program, run
 
 TEMPLATE = ROOT / "template.yaml"
@@ -21,6 +21,15 @@ ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm
 
 STACK = "stepwarden"
 CHANNEL = "shop"
+# The roles of the users that the tests make.
+APPLICATION, OPERATOR = ["application"], ["operator", "approver", "administrator"]
+ROLES = {
+    "user/application": APPLICATION,
+    "user/other-application": APPLICATION,
+    "user/operator": OPERATOR,
+    "user/administrator": OPERATOR,
+    "root": OPERATOR,
+}
 
 CLIENT = Config(max_pool_connections=64, retries={"max_attempts": 3}, connect_timeout=5, read_timeout=90)
 SESSION = boto3.Session(region_name=REGION)
@@ -87,7 +96,12 @@ def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
     """`sam deploy` of the last build, or of the built template of another version, with stand-ins and one
     registered reply channel."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
+    # Each caller has the calls of its policy, and the emulator's root, which the doctor is, has all.
+    known = {f"arn:aws:iam::{ACCOUNT}:{name}": roles for name, roles in ROLES.items()}
+    text = (template or built_template()).read_text()
+    of_this_version = {"IamRoles": json.dumps(known, separators=(",", ":"))} if "IamRoles:" in text else {}
     parameters = {
+        **of_this_version,
         "Architecture": architecture(),
         "EmulatorUrl": emulator.url,
         "StandIns": "true",

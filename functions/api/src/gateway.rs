@@ -82,16 +82,20 @@ fn words_by_name(text: &str) -> Result<BTreeMap<String, Vec<String>>, IamRolesEr
     Ok(names)
 }
 
-/// The name under which a request of this user or role comes. That of a role is of its sessions, without its path.
+/// The name under which a request of this role or user comes. That of a role is of its sessions, without its path.
 fn name(arn: &str) -> Option<String> {
     let (start, resource) = arn.rsplit_once(':')?;
-    let (kind, name) = resource.split_once('/')?;
     let (partition, account) = start.strip_prefix("arn:")?.split_once(":iam::")?;
-    let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
-    let last = name.rsplit('/').next().filter(|last| !last.is_empty())?;
-    match kind {
-        "role" if is_account => Some(format!("arn:{partition}:sts::{account}:assumed-role/{last}")),
-        "user" if is_account => Some(arn.to_owned()),
+    if account.len() != 12 || !account.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (kind, path) = resource.split_once('/').unwrap_or((resource, ""));
+    let last = path.rsplit('/').next().unwrap_or_default();
+    match (kind, last) {
+        ("root", "") => Some(arn.to_owned()),
+        ("role" | "user", "") => None,
+        ("role", _) => Some(format!("arn:{partition}:sts::{account}:assumed-role/{last}")),
+        ("user", _) => Some(arn.to_owned()),
         _ => None,
     }
 }
@@ -170,7 +174,7 @@ mod tests {
         }
         for arn in [
             "shop",
-            "arn:aws:iam::123456789012:root",
+            "arn:aws:iam::123456789012:root/x",
             "arn:aws:iam::1:role/shop",
             "arn:aws:iam::123456789012:group/shop",
             "arn:aws:sts::123456789012:assumed-role/shop",

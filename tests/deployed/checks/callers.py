@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from harness.api import caller
 from harness.report import expect, expect_equal, until
 from world import World, document
 
@@ -19,6 +20,25 @@ def only_the_authorised_come_in(world: World) -> None:
     expect_equal("POST /orders as operator", world.operator.post("/orders", order).status, 403)
     expect_equal("GET /health of anybody", world.stranger.get("/health").status, 200)
     expect_equal("GET /nothing", world.operator.get("/nothing").status, 404)
+
+
+def an_application_sees_its_own_orders_alone(world: World) -> None:
+    """To another one they do not exist. A caller without a role is refused by the API, whatever its policy."""
+    mine = world.post("Processed", CorrelationID="seen-by-one")
+    world.reach(mine, "Processed")
+    until("it is listed", lambda: mine in str(world.application.get("/orders?limit=100").body), 15)
+    other = caller(world.deployment, "other-application", "ApplicationPolicyArn")
+    for path in (f"/orders/{mine}", f"/orders/{mine}/document"):
+        expect_equal(f"GET {path} of another application", other.get(path).status, 404)
+    listed = other.get("/orders?limit=100")
+    expect_equal("orders that it lists", (listed.status, listed.body.get("Orders")), (200, []))
+    theirs = other.post("/orders", document(CorrelationID="seen-by-one"))
+    expect_equal("POST /orders of another application", theirs.status, 202)
+    order_id = world.expect_end(theirs.body["OrderID"], "Processed")
+    until("it sees its own", lambda: other.get(f"/orders/{order_id}").status == 200, 30)
+    expect_equal("its order seen by the first", world.application.get(f"/orders/{order_id}").status, 404)
+    nobody = caller(world.deployment, "without-a-role", "OperatorPolicyArn")
+    expect_equal("GET /overview without a role", nobody.get("/overview").body["type"], "/problems/unauthenticated")
 
 
 def a_caller_may_wait_for_the_end(world: World) -> None:
