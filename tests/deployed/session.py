@@ -1,6 +1,7 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --update-from DIR] [--program FILE]
+    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --update-from DIR | --parameters]
+                       [--program FILE]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
@@ -10,6 +11,7 @@ registries; no AWS account.
 --only WORDS    tries only the checks with these words in their title
 --update-from DIR
                 tries only an update from the version in this checkout, and the way back, with orders under way
+--parameters    tries only eight sets of other parameters, each in a deployment of its own with an order
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import audit
 import conformance
+import parameters
 import template
 import upgrade
 from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows
@@ -107,6 +110,7 @@ def main() -> int:
     only.add_argument("--waiting", type=int)
     only.add_argument("--only")
     only.add_argument("--update-from", type=Path)
+    only.add_argument("--parameters", action="store_true")
     parser.add_argument("--program")
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
@@ -117,7 +121,10 @@ def main() -> int:
         before_deployment(report)
     if report.failed == 0:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
-            deployed(report, Path(folder), program, chosen(options.waiting, options.only), options.update_from)
+            if options.parameters:
+                parameters.are_tried(report, Path(folder), program)
+            else:
+                deployed(report, Path(folder), program, chosen(options.waiting, options.only), options.update_from)
     return report.close()
 
 

@@ -92,9 +92,11 @@ def built_template(folder: Path = ROOT) -> Path:
     return folder / BUILD.relative_to(ROOT) / "template.yaml"
 
 
-def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
+def deploy(
+    emulator: Emulator, template: Path | None = None, others: dict[str, str] | None = None
+) -> Deployment:
     """`sam deploy` of the last build, or of the built template of another version, with stand-ins and one
-    registered reply channel."""
+    registered reply channel, and with these other parameters."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
     # Each caller has the calls of its policy, and the emulator's root, which the doctor is, has all.
     known = {f"arn:aws:iam::{ACCOUNT}:{name}": roles for name, roles in ROLES.items()}
@@ -107,6 +109,7 @@ def deploy(emulator: Emulator, template: Path | None = None) -> Deployment:
         "StandIns": "true",
         "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
         "ReplyChannelQueueArns": channel_arn,
+        **(others or {}),
     }
     sam_deploy(emulator, STACK, parameters, template)
     stacks = client(emulator, "cloudformation").describe_stacks(StackName=STACK)["Stacks"]

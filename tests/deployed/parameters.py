@@ -1,0 +1,225 @@
+"""Each parameter of the template at a value that is not its default, deployed once, and an order through each."""
+
+from __future__ import annotations
+
+import functools
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attacks.issuer import AUDIENCE, Issuer
+from harness.api import Answer, ApiClient, caller
+from harness.deployment import Deployment, client, deploy
+from harness.emulator import Emulator
+from harness.process import Process, free_port
+from harness.report import Report, expect, expect_equal, until
+from world import SECRET, document, patiently
+
+ORDER_S_MAX = 60.0
+Tries = Callable[[Deployment], object]
+
+
+@dataclass(frozen=True)
+class Around:
+    """What stands around the deployments."""
+
+    emulator: Emulator
+    issuer: Issuer
+    # The base URL of services of one's own.
+    services: str
+
+
+@dataclass(frozen=True)
+class Set:
+    """Parameters, and what is tried with them beside an order."""
+
+    title: str
+    parameters: Callable[[Around], dict[str, str]]
+    tries: Callable[[Around, Deployment], object]
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """A caller with a token."""
+
+    deployment: Deployment
+    token: str
+
+    def get(self, path: str) -> Answer:
+        """GET."""
+        return ApiClient(self.deployment.api_url, None).get(path, self._headers())
+
+    def post(self, path: str, body: object) -> Answer:
+        """POST of a JSON document."""
+        return ApiClient(self.deployment.api_url, None).post(path, body, self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Idempotency-Key": str(uuid.uuid4())}
+
+
+def are_tried(report: Report, folder: Path, program: Path) -> None:
+    """Each set on an emulator of its own: what one leaves behind says nothing of another."""
+    with services(folder, program) as url, Issuer() as issuer:
+        for number, one in enumerate(SETS):
+            report.section(one.title)
+            with Emulator(folder / f"set-{number}") as emulator:
+                around = Around(emulator, issuer, url)
+                deployment = report.check("sam deploy", functools.partial(deploy, emulator, None, one.parameters(around)))
+                if deployment is not None:
+                    report.check("an order goes through it", functools.partial(one.tries, around, deployment))
+
+
+@contextmanager
+def services(folder: Path, program: Path) -> Iterator[str]:
+    """Services of one's own: stand-ins in a process beside the stack."""
+    port = free_port()
+    process = Process([str(program), "stand-ins", "--port", str(port)], folder / "services.log", env={})
+    process.start(lambda: str(port) in process.text())
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.stop()
+
+
+# ---- what is tried
+
+
+def ends(poster: Any, reader: Any, **members: object) -> dict[str, Any]:
+    """An order of this caller is Processed. Gives its task, as the other one reads it."""
+    answer = patiently(lambda: poster.post("/orders", document(**members)))
+    expect_equal("POST /orders", (answer.status, answer.body.get("type")), (202, None))
+    path = f"/orders/{answer.body['OrderID']}"
+
+    def look() -> dict[str, Any] | None:
+        found = reader.get(path)
+        return dict(found.body) if found.status == 200 and found.body["ProcessState"] == "Processed" else None
+
+    return until("the order is Processed", look, ORDER_S_MAX)
+
+
+def signed(_: Around, deployment: Deployment) -> None:
+    """With signatures."""
+    application = caller(deployment, "application", "ApplicationPolicyArn")
+    ends(application, application)
+
+
+def by_roles(around: Around, deployment: Deployment) -> None:
+    """Scopes are roles: each makes its own calls, and an application sees its own orders."""
+
+    def holder(name: str, *roles: str) -> Bearer:
+        scopes = " ".join(f"stepwarden/{role}" for role in roles)
+        return Bearer(deployment, around.issuer.token(sub=name, scope=scopes, roles=None))
+
+    shop, other, viewer = holder("shop", "application"), holder("other", "application"), holder("vera", "viewer")
+    path = f"/orders/{ends(shop, shop)['OrderID']}"
+    expect_equal("the order of another application", other.get(path).status, 404)
+    expect_equal("the same of a viewer", viewer.get(path).status, 200)
+    expect_equal("POST /orders of a viewer", viewer.post("/orders", document()).status, 403)
+    expect_equal("GET /overview of an application", shop.get("/overview").status, 403)
+    note = {"By": "vera", "Reason": "looks well"}
+    expect_equal("a note of a viewer", viewer.post(f"{path}/note", note).status, 403)
+    expect_equal("a note of an operator", holder("ann", "operator").post(f"{path}/note", note).status, 202)
+    expect_equal("GET /overview without a role", holder("nobody").get("/overview").status, 403)
+    forged = Bearer(deployment, Issuer().token(sub="ann", scope="stepwarden/operator", iss=around.issuer.url))
+    expect_equal("GET /overview with a forged token", forged.get("/overview").status, 401)
+
+
+def by_two_scopes(around: Around, deployment: Deployment) -> None:
+    """One scope of applications, one of operators."""
+
+    def holder(scope: str) -> Bearer:
+        return Bearer(deployment, around.issuer.token(scope=scope, roles=None))
+
+    shop, operator = holder("shop/orders"), holder("shop/operate")
+    ends(shop, shop)
+    expect_equal("GET /overview of an application", shop.get("/overview").status, 403)
+    expect_equal("GET /overview of an operator", operator.get("/overview").status, 200)
+
+
+def remembered(_: Around, deployment: Deployment) -> None:
+    """The agents keep what was answered."""
+    signed(_, deployment)
+    table = deployment.table("Memos")
+    count = client(deployment.emulator, "dynamodb").scan(TableName=table, Select="COUNT")["Count"]
+    expect(count >= 3, f"a memo of each call, found {count}")
+
+
+def unmonitored(_: Around, deployment: Deployment) -> None:
+    """No alarm is made, and orders go on."""
+    signed(_, deployment)
+    alarms = client(deployment.emulator, "cloudwatch").describe_alarms()["MetricAlarms"]
+    expect_equal("alarms", [alarm["AlarmName"] for alarm in alarms], [])
+
+
+def without_earlier_queues(_: Around, deployment: Deployment) -> None:
+    """Queues of earlier versions are not made."""
+    signed(_, deployment)
+    urls = client(deployment.emulator, "sqs").list_queues().get("QueueUrls", [])
+    expect(not [url for url in urls if "payment" in url], f"no queue of an agent of its own, found {urls}")
+
+
+def compressed(_: Around, deployment: Deployment) -> None:
+    """A long document is whole, a hidden member is not shown, and the table has it smaller."""
+    application = caller(deployment, "application", "ApplicationPolicyArn")
+    operator = caller(deployment, "operator", "OperatorPolicyArn")
+    note = "ring twice " * 2_000
+    order_id = ends(application, application, Note=note)["OrderID"]
+    shown = operator.get(f"/orders/{order_id}/document").body["Document"]
+    expect_equal("the long member", shown["Note"], note)
+    expect(SECRET not in json.dumps(shown), f"Card is hidden: {json.dumps(shown)[:300]}")
+    key = {"OrderID": {"S": order_id}}
+    item = client(deployment.emulator, "dynamodb").get_item(TableName=deployment.table("Orders"), Key=key)["Item"]
+    size = len(repr(item))
+    expect(size < len(note) / 2, f"the item is small, found {size} bytes")
+
+
+def tokens(around: Around, **more: str) -> dict[str, str]:
+    """Those of the issuer."""
+    return {"Auth": "JWT", "IamRoles": "{}", "JwtIssuer": around.issuer.url, "JwtAudience": AUDIENCE, **more}
+
+
+def own_services(around: Around) -> dict[str, str]:
+    """No stand-ins in the stack."""
+    names = ("Inventory", "Payment", "Shipping")
+    return {"StandIns": "false", **{f"{name}Url": f"{around.services}/{name.lower()}" for name in names}}
+
+
+SETS = [
+    Set("Services of one's own, and no stand-ins", own_services, signed),
+    Set("Tokens whose scopes are roles", lambda around: tokens(around, JwtRoles="true"), by_roles),
+    Set(
+        "Tokens with two scopes",
+        lambda around: tokens(around, JwtScope="shop/orders", JwtOperatorScope="shop/operate"),
+        by_two_scopes,
+    ),
+    Set("Memos", lambda _: {"Memos": "true"}, remembered),
+    Set("No monitoring, and an address for alerts", lambda _: {"Monitoring": "false", "AlertEmail": "a@b.example"}, unmonitored),
+    Set(
+        "No queues of earlier versions, few shards, other concurrency",
+        lambda _: {"EarlierAgentQueues": "false", "Shards": "4", "QueueConcurrency": "low", "AgentConcurrency": "high"},
+        without_earlier_queues,
+    ),
+    Set(
+        "Compressed documents, hidden members, callers with their policies alone",
+        lambda _: {"CompressDocuments": "true", "Redact": "Card", "IamRoles": "{}"},
+        compressed,
+    ),
+    Set(
+        "Agents in a VPC, deletion protected, another size, slow requests",
+        lambda _: {
+            "VpcSubnetIds": "subnet-1,subnet-2",
+            "VpcSecurityGroupIds": "sg-1",
+            "DeletionProtection": "true",
+            "MemorySize": "512",
+            "RequestsPerSecond": "50",
+            "OpenRequestsPerSecond": "50",
+            "LogRetentionDays": "7",
+            "LogLevel": "debug",
+        },
+        signed,
+    ),
+]
