@@ -160,7 +160,7 @@ pub fn neighbour(name: &str) -> io::Result<PathBuf> {
     if program.exists() {
         return Ok(program);
     }
-    let problem = format!("{} is not there; build it first: cargo build --release", program.display());
+    let problem = format!("{} is not there; build it first: cargo build --release -p {name}", program.display());
     Err(io::Error::new(io::ErrorKind::NotFound, problem))
 }
 
