@@ -52,10 +52,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let disk = Disk::open(&data, kind)?;
     let floor = Arc::new(Floor::new(&services, disk));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let mut terminated = signal(SignalKind::terminate())?;
     // As `stepwarden serve` says it.
     println!("listening on http://{}, on nothing else", listener.local_addr()?);
     io::stdout().flush()?;
-    let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = accept(listener, floor.clone()) => ended?,
         _ = terminated.recv() => eprintln!("transactions={}", floor.disk.syncs()),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use tests::bench::load::{OVER, WARM};
 use tests::bench::served::{Program, Served, Stub};
@@ -128,22 +129,28 @@ impl Counter {
     }
 }
 
-/// Of an order of each program: what it took with orders, without what it takes for its start and its end.
+/// Of an order of each program: what it took with orders, without what it takes for its start, its end and its life.
 fn counted(counter: Counter, in_flight: usize, times: Times) -> io::Result<Option<[f64; 3]>> {
     if !counter.is_there() {
         return Ok(None);
     }
     let mut of = [0.0; 3];
     for (each, program) in of.iter_mut().zip([Program::Stepwarden, LOG, SQLITE]) {
-        let (idle, _) = count(counter, program, in_flight, 0)?;
-        let (busy, orders) = count(counter, program, in_flight, times.counting.as_millis())?;
+        let count = |is_loaded| count(counter, program, in_flight, is_loaded, times.counting);
+        let [(idle, _), (busy, orders)] = [count(false)?, count(true)?];
         *each = (busy - idle) / orders;
     }
     Ok(Some(of))
 }
 
-/// What the counter counts while orders are posted for so long, and the number of orders.
-fn count(counter: Counter, program: Program, in_flight: usize, window_ms: u128) -> io::Result<(f64, f64)> {
+/// What the counter counts while orders are posted for so long, or none are, and the number of orders.
+fn count(
+    counter: Counter,
+    program: Program,
+    in_flight: usize,
+    is_loaded: bool,
+    window: Duration,
+) -> io::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let counts = folder.path().join("counts");
     let stub = Stub::start(Manner::default())?;
@@ -151,8 +158,10 @@ fn count(counter: Counter, program: Program, in_flight: usize, window_ms: u128) 
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
     let mut served = Served::start_under(&wrapper, program, &folder.path().join("data"), &stub)?;
     let mut orders = 0;
-    if window_ms > 0 {
-        let mut load = generator(&served, in_flight, &["--keyed"], 0, window_ms)?;
+    if !is_loaded {
+        std::thread::sleep(window);
+    } else {
+        let mut load = generator(&served, in_flight, &["--keyed"], 0, window.as_millis())?;
         load.line_is(WARM)?;
         load.line_is(OVER)?;
         orders = seen(&mut load)?.orders;
