@@ -59,6 +59,7 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
         output_of_done(case.body)
         near_time(case.body)
         step_of_settle(case.body)
+        state_of_action(case.body)
         ordered_times(case.body.get("Selector"))
 
 
@@ -135,6 +136,13 @@ def step_of_settle(body: dict[str, Any]) -> None:
     """A job that settles names the step. No schema of a member says what another one must have."""
     if body.get("Action") == "Settle" and isinstance(body.get("Selector"), dict):
         body["Selector"].setdefault("Step", "reserve-inventory")
+
+
+def state_of_action(body: dict[str, Any]) -> None:
+    """Each action of a job is for orders in one state."""
+    selector = body.get("Selector")
+    if isinstance(selector, dict) and selector.get("State") in ("Error", "Compensated"):
+        selector["State"] = "Compensated" if body.get("Action") == "Again" else "Error"
 
 
 def output_of_done(body: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU8;
 use agent::{Agent, Callbacks};
 use domain::instance::Instance;
 use domain::message::{Request, decode};
+use domain::redaction::Redaction;
 use supervisor::Settings;
 
 use super::auditor::seen::{Seen, Try};
@@ -146,7 +147,7 @@ impl Slot {
             // The next run retries what this one could not reach.
             let _ = supervisor::handle(&ports, &instance, &settings).await;
             if has_jobs {
-                let _ = supervisor::bulk(&ports, &instance, &settings).await;
+                let _ = supervisor::bulk(&ports, &instance, &settings, &Redaction::default()).await;
             }
             Done::Ran
         })

@@ -93,7 +93,13 @@ fn choices(deployment: &Deployment) -> Choices {
 /// The versions of new orders before the first application: those that are compiled in.
 #[must_use]
 pub fn compiled() -> Choices {
-    [("".into(), [1].into()), (ORDER.into(), [1].into())].into()
+    compiled_in(1)
+}
+
+/// The same of a program with this version.
+#[must_use]
+pub fn compiled_in(version: u32) -> Choices {
+    [("".into(), [version].into()), (ORDER.into(), [version].into())].into()
 }
 
 impl Setup {

@@ -182,6 +182,8 @@ faults! {
     Decided = "person decided", 8;
     /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
+    /// An operator posts many compensated orders again as a bulk job, and perhaps one of them by itself.
+    BulkPostedAgain = "bulk posted again", 1;
 }
 
 impl Fault {

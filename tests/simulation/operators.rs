@@ -36,11 +36,13 @@ pub enum Meddling {
     Decide,
     /// Resubmits many orders.
     Bulk,
+    /// Posts many orders again.
+    BulkAgain,
 }
 
 impl Meddling {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Resubmit,
         Self::Cancel,
         Self::Pause,
@@ -50,6 +52,7 @@ impl Meddling {
         Self::Close,
         Self::Decide,
         Self::Bulk,
+        Self::BulkAgain,
     ];
 
     /// The fault under which it is planned and counted.
@@ -65,6 +68,7 @@ impl Meddling {
             Self::Close => Fault::Closed,
             Self::Decide => Fault::Decided,
             Self::Bulk => Fault::BulkResubmitted,
+            Self::BulkAgain => Fault::BulkPostedAgain,
         }
     }
 
@@ -79,7 +83,7 @@ impl Meddling {
             Self::Note => Some(Action::Note),
             Self::Close => Some(Action::Close),
             Self::Decide => Some(Action::Approve),
-            Self::Bulk => None,
+            Self::Bulk | Self::BulkAgain => None,
         }
     }
 }
@@ -143,6 +147,8 @@ pub enum Ask {
     Plan,
     /// An operator starts a job.
     Start,
+    /// An operator posts an order again.
+    Again,
     /// An operator applies workflows or settings, by the number of the application.
     Apply(usize),
 }
@@ -172,7 +178,7 @@ impl World {
                 state.after(ms, Event::CallBack(call));
             }
             Ask::Apply(number) => self.application_answered(number, response),
-            Ask::Command(..) | Ask::Start | Ask::CallBack(_) => {}
+            Ask::Command(..) | Ask::Start | Ask::Again | Ask::CallBack(_) => {}
         }
     }
 
@@ -181,15 +187,20 @@ impl World {
         if self.shared.lock().is_calm {
             return;
         }
-        let Some(action) = meddling.action() else { return self.plan_job() };
+        let Some(action) = meddling.action() else {
+            return if meddling == Meddling::BulkAgain { self.plan_again() } else { self.plan_job() };
+        };
         let found = {
             let mut state = self.shared.lock();
             let is_meant = |task: &&Arc<Task>| match meddling {
                 Meddling::Resubmit | Meddling::Settle | Meddling::Close => task.process_state == ProcessState::Error,
                 Meddling::Decide => task.steps.iter().any(Step::is_asked),
-                Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Note | Meddling::Bulk => {
-                    !task.process_state.is_final()
-                }
+                Meddling::Cancel
+                | Meddling::Pause
+                | Meddling::Resume
+                | Meddling::Note
+                | Meddling::Bulk
+                | Meddling::BulkAgain => !task.process_state.is_final(),
             };
             let orders: Vec<OrderId> = state.tables.tasks().filter(is_meant).map(|task| task.order_id).collect();
             match orders.len() {
@@ -260,6 +271,28 @@ impl World {
         if !is_unknown {
             self.shared.lock().counts.add(Fault::BulkResubmitted);
             self.ask(Ask::Plan, Request::post("/bulk").body(Bytes::from_static(body.as_bytes())).unwrap_or_default());
+        }
+    }
+
+    /// An operator plans a job that posts the compensated orders again, to start it later. Another may post one by itself.
+    fn plan_again(&mut self) {
+        let body = "{\"By\":\"ann\",\"Reason\":\"it is back\",\"Action\":\"Again\",\"Selector\":{},\"Canary\":1,\
+                    \"RatePerSecond\":5,\"CanaryTimeoutMs\":20000,\"StopAtFailedPercent\":100}";
+        let by_itself = {
+            let mut state = self.shared.lock();
+            let is_compensated = |task: &&Arc<Task>| task.process_state == ProcessState::Compensated;
+            let orders: Vec<OrderId> = state.tables.tasks().filter(is_compensated).map(|task| task.order_id).collect();
+            if orders.is_empty() {
+                // Nothing to do yet.
+                let ms = state.rng.between(5_000, 60_000);
+                return state.after(ms, Event::Meddle(Meddling::BulkAgain));
+            }
+            state.counts.add(Fault::BulkPostedAgain);
+            state.rng.chance(3_000).then(|| orders[state.rng.place(orders.len())])
+        };
+        self.ask(Ask::Plan, Request::post("/bulk").body(Bytes::from_static(body.as_bytes())).unwrap_or_default());
+        if let Some(order) = by_itself {
+            self.ask(Ask::Again, command(&format!("/orders/{order}/again")));
         }
     }
 

@@ -213,7 +213,7 @@ impl Store for Ports {
 }
 
 impl Queues for Ports {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         {
             let mut state = self.shared.lock();
             let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
@@ -221,12 +221,20 @@ impl Queues for Ports {
             let pinned = state.pinned(&order, self.who.invocation);
             let posted = Seen::Posted { order: order.order_id, fingerprint, document, channel, pinned };
             state.see(&self.who.name, &posted);
+            if let Some(of) = &order.again_of {
+                state.see(&self.who.name, &Seen::PostsAgain { order: order.order_id, of: of.order_id });
+            }
         }
         let (body, priority) = (text_of(&order), order.priority.unwrap_or_default());
         self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {
-            state.send(SUBMISSION, &body, priority, 0, Some(order.order_id));
+            state.send(SUBMISSION, &body, priority, delay_ms, Some(order.order_id));
         })
         .await?;
+        if order.again_of.is_some() {
+            let mut state = self.shared.lock();
+            let (posted_ms, fingerprint) = (state.now_ms, order.fingerprint.clone());
+            state.see(&self.who.name, &Seen::Accepted { order: order.order_id, fingerprint, posted_ms });
+        }
         Ok(Inserted::New)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::message::{Action, Receipt, Request, SchedulerMessage, decode};
 
 use super::actors::{Role, Slot};
+use super::applied::compiled_in;
 use super::auditor::seen::{Seen, Try};
 use super::calm::Calm;
 use super::customers::Customers;
@@ -320,6 +321,9 @@ impl World {
             let mut state = self.shared.lock();
             state.counts.add(Fault::Deployed);
             state.tell("version 2 of the workflow is deployed");
+            // Orders that a supervisor posts again begin with it from now on.
+            let world = state.world.clone();
+            state.see(&world, &Seen::Applied { choices: compiled_in(2) });
         }
         self.recycle(60_000);
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::definition::UnknownWorkflow;
 use domain::id::OrderId;
-use domain::index::{Index, Term};
+use domain::index::Index;
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
 use domain::trace;
+use domain::workflow::NotAccepted;
 use http::{Response, StatusCode};
 use tracing::{Instrument, Span};
 use wire::Accepted;
@@ -81,7 +82,7 @@ async fn queue(
     let outcome = match repeated {
         Some(repeated) => repeated,
         None => match begin(ports, config, workflow.as_deref(), &mut order).await {
-            Ok(()) => ports.queues().submit(order).await.map_err(unavailable)?,
+            Ok(()) => ports.queues().submit(order, 0).await.map_err(unavailable)?,
             // A repeat is answered, whatever has changed since.
             Err(problem) if is_same && !asks_store => {
                 stored(ports, order_id, &fingerprint).await.map_err(unavailable)?.ok_or(problem)?
@@ -124,7 +125,7 @@ async fn begin(
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
     let Some(catalogue) = config.catalogue() else {
-        order.terms = terms(order, &Index::default(), config);
+        order.terms = Index::default().terms(order.correlation_id.as_deref(), &order.document, config.redaction());
         return Ok(());
     };
     let chosen = catalogue.choose(ports, name, order.order_id).await;
@@ -134,25 +135,14 @@ async fn begin(
             return Err(Problem::unknown_workflow(name.unwrap_or_default(), &known));
         }
     };
-    let refused: Vec<String> = workflow.refuse.met_by(&order.document).into_iter().map(str::to_owned).collect();
-    if !refused.is_empty() {
-        return Err(Problem::MemberRefused { workflow: workflow.name.clone(), names: refused });
-    }
-    let times = workflow.not_before(&order.document, order.submitted_at).map(drop);
-    times.and_then(|()| workflow.complete_by(order).map(drop)).map_err(|wrong| {
-        let name = wrong.place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(&wrong.place).to_owned();
-        Problem::member(name, wrong.to_string())
-    })?;
-    order.workflow = Some(workflow.pin());
-    order.terms = terms(order, &workflow.index, config);
-    if order.priority.is_none() && !workflow.priority.is_normal() {
-        order.priority = Some(workflow.priority);
-    }
-    Ok(())
-}
-
-fn terms(order: &Order, index: &Index, config: &ApiConfig) -> Vec<Term> {
-    index.terms(order.correlation_id.as_deref(), &order.document, config.redaction())
+    workflow.accept(order, config.redaction()).map_err(|fault| match fault {
+        NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
+        NotAccepted::Time(wrong) => {
+            let place = &wrong.place;
+            let name = place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(place).to_owned();
+            Problem::member(name, wrong.to_string())
+        }
+    })
 }
 
 /// The present task or, if the caller waits, the task once it is settled or the wait is over.

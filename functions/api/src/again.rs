@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::machine::Refused;
-use domain::order::{AgainOf, Order};
 use domain::ports::{Environment, Store};
 use domain::trace;
 use http::{HeaderMap, Response};
@@ -46,13 +45,7 @@ pub(crate) async fn post(
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, by = &*by, "operator posts an order again");
-    let again = Order {
-        order_id: order_id.again(),
-        submitted_at: ports.environment().now(),
-        workflow: None,
-        again_of: Some(AgainOf { order_id, by, reason }),
-        ..Order::clone(&order)
-    };
+    let again = order.again(by, reason, ports.environment().now());
     let span = trace::posted("/orders/{id}/again", again.order_id, traced(headers));
     take(ports, config, caller, SAFE, wait, Given { order: again, workflow: Some(task.workflow.clone()) }, span).await
 }
@@ -60,6 +53,7 @@ pub(crate) async fn post(
 #[cfg(test)]
 mod tests {
     use domain::message::Priority;
+    use domain::order::AgainOf;
     use domain::task::ProcessState;
     use serde_json::json;
 

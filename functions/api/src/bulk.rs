@@ -1,14 +1,13 @@
-//! Resubmits many orders, or handles them in another way, as one job: planned here, advanced by the supervisor ([`domain::bulk`]).
+//! The same action on many orders, as one job. It is planned here, and advanced by the supervisor ([`domain::bulk`]).
 //!
 //! A plan only counts: the operator sees the number and decides whether to start the job.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::bulk::{DryRun, Job, NotNow, Spec, SpecError, dry_run};
+use domain::bulk::{BulkAction, DryRun, Job, NotNow, Spec, SpecError, dry_run};
 use domain::json::{Json, JsonError};
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
-use domain::message::Action;
 use domain::ports::{Commit, Environment, ListError, PortError, Records, Seen};
 use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
@@ -27,7 +26,7 @@ const CANARY_MAX: u64 = 100;
 const NOT_PLANNED: &str = "it is not known whether the job was stored; it is safe to plan it again, since a job does nothing until it is started";
 const NOT_WRITTEN: &str = "it is not known whether this was done; look at the job, or send it again";
 
-/// `POST /bulk`: counts the orders that would be resubmitted and stores the job, which does nothing yet.
+/// `POST /bulk`: counts the orders that would be handled and stores the job, which does nothing yet.
 pub(crate) async fn plan(
     ports: &impl ApiPorts,
     caller: &str,
@@ -39,7 +38,7 @@ pub(crate) async fn plan(
     let now = ports.environment().now();
     let mut job = Job::plan(job_id(now, ports.environment().random()), spec, DryRun::default(), now).map_err(wrong)?;
     // The plan has limited the selector to orders that have failed by now; only these are counted.
-    job.dry_run = dry_run(ports.store(), &job.spec.selector).await.map_err(uncounted)?;
+    job.dry_run = dry_run(ports.store(), &job.spec).await.map_err(uncounted)?;
     let stored = ports.records().put(Seen::nothing(now), &job).await;
     match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
         Commit::Committed => {
@@ -128,12 +127,10 @@ fn spec(caller: &str, document: &Json) -> Result<Spec, Problem> {
     let members = Members::of(document, &Plan::MEMBERS)?;
     let Author { by, .. } = Author::of(caller, &members)?;
     if let Some(action) = members.optional_text("Action")?
-        && !Spec::ACTIONS.iter().any(|known| known.name() == &*action)
+        && !BulkAction::ALL.iter().any(|known| known.name() == &*action)
     {
-        return Err(Problem::member(
-            "Action",
-            format!("must be one of {}", Spec::ACTIONS.map(Action::name).join(", ")),
-        ));
+        let names = BulkAction::ALL.map(BulkAction::name).join(", ");
+        return Err(Problem::member("Action", format!("must be one of {names}")));
     }
     let (timeout_ms_min, timeout_ms_max) = Spec::CANARY_TIMEOUT_MS;
     members.whole_number("Canary", 1, CANARY_MAX)?;

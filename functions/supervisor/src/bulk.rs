@@ -1,26 +1,32 @@
-//! Advances the jobs that resubmit many orders, one step at each run (see [`domain::bulk`]).
+//! Advances the jobs that handle many orders, one step at each run (see [`domain::bulk`]).
 
 use std::future::ready;
+use std::sync::Arc;
 
-use domain::bulk::{EntryState, Job, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
+use domain::bulk::{
+    BulkAction, Entry, EntryState, Errand, Job, Next, Outgoing, PAGES_AT_ONCE, again_state, carry_on, entry_state,
+};
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::limits::PAGE_MAX;
+use domain::message::SchedulerMessage;
+use domain::order::AgainOf;
 use domain::ports::{
     Commit, Environment, HasEnvironment, HasLeases, HasQueues, HasRecords, HasStore, ListError, Page, PortError,
     Queues, Records, Seen, Store,
 };
-use domain::task::ProcessState;
+use domain::redaction::Redaction;
+use domain::task::Task;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{Budget, Settings};
 
-/// The ports that advance jobs. Nothing here changes a task: commands go to the scheduler.
+/// The ports that advance jobs. Nothing here changes a task: commands go to the scheduler, and new orders to the submission.
 pub trait BulkPorts: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment {}
 
 impl<P: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
 
-/// Tasks read, or commands sent, at the same time.
+/// Orders read, or sent for, at the same time.
 const AT_ONCE: usize = 16;
 
 /// The result of a run.
@@ -32,15 +38,22 @@ pub struct BulkReport {
     pub carried_on: u64,
     /// Jobs that other supervisors advance.
     pub held_by_others: u64,
-    /// Commands sent.
+    /// Commands and new orders sent.
     pub sent: u64,
 }
 
-/// Advances the active jobs by a step each, under their leases, until the time is up.
+/// Advances the active jobs by a step each, under their leases, until the time is up. A new order is found by no member
+/// that is redacted (rule 28).
 ///
 /// # Errors
 /// The first [`PortError`], after all other jobs had their turn. The next run continues from there.
-pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settings) -> Result<BulkReport, PortError> {
+pub async fn bulk(
+    ports: &impl BulkPorts,
+    instance: &Instance,
+    settings: &Settings,
+    redaction: &Redaction,
+) -> Result<BulkReport, PortError> {
+    let posting = Posting { instance, redaction };
     let budget = Budget::new(ports.environment(), settings);
     let mut report = BulkReport::default();
     let mut unreached = None;
@@ -51,7 +64,7 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
         }
         let name = format!("bulk/{}", job.id);
         let note = || format!("{:?}, begun {}", job.state, job.tally.begun);
-        let step = take_step(ports, &job.id, settings.tick_ms);
+        let step = take_step(ports, posting, &job.id, settings.tick_ms);
         match hold(ports, &name, &instance.name, settings.term(), note, step).await {
             Ok(Held::Done(Ok(sent))) => {
                 report.carried_on += 1;
@@ -68,8 +81,15 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
     unreached.map_or(Ok(report), Err)
 }
 
-/// One step of a job: reads, decides, writes, and only then sends. Returns the number of commands sent.
-async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
+/// What a new order is made with.
+#[derive(Debug, Clone, Copy)]
+struct Posting<'a> {
+    instance: &'a Instance,
+    redaction: &'a Redaction,
+}
+
+/// One step of a job: reads, decides, writes, and only then sends. Returns the number of messages sent.
+async fn take_step(ports: &impl BulkPorts, posting: Posting<'_>, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
     let Some(job) = ports.records().get::<Job>(job_id).await? else {
         return Ok(0);
     };
@@ -88,22 +108,71 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     if state != job.state {
         tracing::info!(job_id, ?state, "bulk job");
     }
-    let sent = send.len() as u64;
-    let sending = stream::iter(send).map(|Outgoing { message, priority, delay_ms }| async move {
-        ports.queues().to_scheduler(message, priority, delay_ms).await
-    });
-    sending.buffer_unordered(AT_ONCE).try_for_each(|()| ready(Ok(()))).await?;
+    let sending = stream::iter(send).map(|outgoing| self::send(ports, posting, outgoing));
+    let count = |sent: u64, is_sent: bool| ready(Ok(sent + u64::from(is_sent)));
+    let sent = sending.buffer_unordered(AT_ONCE).try_fold(0, count).await?;
     if sent > 0 {
         tracing::debug!(monotonic_counter.bulk_commands_sent = sent, job_id, "commands sent");
     }
     Ok(sent)
 }
 
+/// Sends a command, or posts an order again. Returns whether anything was sent.
+async fn send(ports: &impl BulkPorts, posting: Posting<'_>, outgoing: Outgoing) -> Result<bool, PortError> {
+    let Outgoing { entry, errand, delay_ms } = outgoing;
+    match errand {
+        Errand::Command(command) => {
+            let message = SchedulerMessage::Command(command);
+            ports.queues().to_scheduler(message, entry.priority, delay_ms).await.map(|()| true)
+        }
+        Errand::Again(origin) => post_again(ports, posting, entry, origin, delay_ms).await,
+    }
+}
+
+/// Queues the new order, unless the order may no longer be posted again, or its new order is stored.
+async fn post_again(
+    ports: &impl BulkPorts,
+    Posting { instance, redaction }: Posting<'_>,
+    entry: Entry,
+    AgainOf { order_id, by, reason }: AgainOf,
+    delay_ms: u64,
+) -> Result<bool, PortError> {
+    let store = ports.store();
+    let task = store.task(order_id).await?.filter(|task| task.may_be_posted_again());
+    let Some(task) = task else { return Ok(false) };
+    if store.task(order_id.again()).await?.is_some() {
+        return Ok(false);
+    }
+    // It may have been erased since the task was read.
+    let Some(order) = store.order(order_id).await?.filter(|order| !order.is_erased()) else { return Ok(false) };
+    // The same time at each repeat, so that every repeat is the same order (rule 3).
+    let mut again = order.again(by, reason, entry.at);
+    let workflow = match instance.catalogue.choose(ports, Some(&task.workflow), again.order_id).await? {
+        Ok(workflow) => workflow,
+        Err(_) => {
+            tracing::warn!(%order_id, "not posted again: its workflow {} takes no new orders", task.workflow);
+            return Ok(false);
+        }
+    };
+    if let Err(fault) = workflow.accept(&mut again, redaction) {
+        tracing::warn!(%order_id, "not posted again: {fault}");
+        return Ok(false);
+    }
+    ports.queues().submit(again, delay_ms).await?;
+    Ok(true)
+}
+
 /// The progress of the orders in flight, in their order.
 async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryState>, PortError> {
     let looks = job.under_way.iter().map(|entry| async move {
-        let task = ports.store().task(entry.order_id).await?;
-        Ok(entry_state(job, entry, task.as_deref()))
+        let store = ports.store();
+        if job.spec.action != BulkAction::Again {
+            let task = store.task(entry.order_id).await?;
+            return Ok(entry_state(job, entry, task.as_deref()));
+        }
+        let again = store.task(entry.order_id.again()).await?;
+        let task = if again.is_none() { store.task(entry.order_id).await? } else { None };
+        Ok(again_state(job, again.as_deref(), task.as_deref()))
     });
     stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }
@@ -116,7 +185,7 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
     }
     let mut cursor = job.cursor.clone();
     while pages.len() < PAGES_AT_ONCE {
-        let page = match ports.store().list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await {
+        let mut page = match ports.store().list(Some(job.spec.action.state()), cursor.as_deref(), PAGE_MAX).await {
             Ok(page) => page,
             // The scan begins again: an order that it shows twice is recognised.
             Err(ListError::Cursor) if cursor.is_some() => {
@@ -127,10 +196,30 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
             Err(ListError::Port(error)) => return Err(error),
         };
         cursor.clone_from(&page.next);
+        if job.spec.action == BulkAction::Again {
+            page.tasks = without_new_order(ports, job, page.tasks).await?;
+        }
         pages.push(page);
         if cursor.is_none() {
             break;
         }
     }
     Ok(pages)
+}
+
+/// The candidates that nobody has posted again yet. The others would only be passed over, and one that this job has posted
+/// would be counted twice if the scan shows it twice.
+async fn without_new_order(
+    ports: &impl BulkPorts,
+    job: &Job,
+    mut tasks: Vec<Arc<Task>>,
+) -> Result<Vec<Arc<Task>>, PortError> {
+    let now = ports.environment().now();
+    tasks.retain(|task| job.is_candidate(task, now));
+    let looks = tasks.into_iter().map(|task| async move {
+        let again = ports.store().task(task.order_id.again()).await?;
+        Ok(again.is_none().then_some(task))
+    });
+    let looks = stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE);
+    looks.try_filter_map(|task| ready(Ok(task))).try_collect().await
 }

@@ -19,11 +19,11 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Supervisor)?;
     let ports = Ports::connected(&config).await?;
-    let instance = ports.instance(&config, Function::Supervisor)?;
+    let (instance, redaction) = (ports.instance(&config, Function::Supervisor)?, config.redaction());
     let run = async |run_ms_max| {
         let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };
         let sweep = supervisor::handle(&ports, &instance, &settings);
-        let bulk = supervisor::bulk(&ports, &instance, &settings);
+        let bulk = supervisor::bulk(&ports, &instance, &settings, &redaction);
         // The rules of the event bus deliver alerts on AWS, so there are no other sinks.
         let alerts = supervisor::alerts(&ports, &[]);
         let (swept, carried_on, services, told) = tokio::join!(sweep, bulk, supervisor::services(&ports), alerts);

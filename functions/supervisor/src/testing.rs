@@ -35,6 +35,7 @@ pub(crate) struct World {
     pub(crate) tasks: BTreeMap<OrderId, Arc<Task>>,
     /// Commits in their order.
     pub(crate) commits: Vec<Arc<Task>>,
+    pub(crate) submissions: VecDeque<(Timestamp, Order)>,
     pub(crate) to_scheduler: VecDeque<(Timestamp, SchedulerMessage)>,
     pub(crate) to_agents: VecDeque<Request>,
     pub(crate) published: Vec<CloudEvent>,
@@ -303,8 +304,15 @@ impl Store for Ports {
 }
 
 impl Queues for Ports {
-    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
-        Err(PortError::refused("queues.submit", "the supervisor submits nothing"))
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
+        self.call(|world| {
+            let old = order.again_of.as_ref().map(|again| again.order_id);
+            let lists = |job: &Job| job.under_way.iter().any(|entry| Some(entry.order_id) == old);
+            assert!(self.jobs().iter().any(lists), "an order is posted again that no stored job lists");
+            world.submissions.push_back((world.now.plus_ms(delay_ms), order));
+            Ok(Inserted::New)
+        })
+        .await
     }
 
     async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {

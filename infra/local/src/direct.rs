@@ -35,9 +35,9 @@ impl<P> Direct<P> {
 }
 
 impl<P: SubmissionPorts + Clone + 'static> Queues for Direct<P> {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         let Some(instance) = self.submission.clone() else {
-            return self.ports.queues().submit(order).await;
+            return self.ports.queues().submit(order, delay_ms).await;
         };
         let ports = self.ports.clone();
         // It goes on when the client hangs up: an order that is stored must also be woken.
@@ -128,7 +128,7 @@ mod tests {
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let other = Order { fingerprint: "another".into(), ..order() };
         for (order, expected) in [(order(), Inserted::New), (order(), Inserted::Same), (other, Inserted::Different)] {
-            assert_eq!(direct(&engine).submit(order).await.unwrap(), expected);
+            assert_eq!(direct(&engine).submit(order, 0).await.unwrap(), expected);
         }
         let stats = engine.stats();
         assert_eq!((stats.submissions, stats.scheduler, stats.transactions), (0, 2, 1));
@@ -139,7 +139,7 @@ mod tests {
     async fn an_order_whose_client_hangs_up_is_woken() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
-        assert!(direct(&engine).submit(order()).now_or_never().is_none());
+        assert!(direct(&engine).submit(order(), 0).now_or_never().is_none());
         let wakes = tokio::time::timeout(Duration::from_secs(60), engine.scheduler().receive(10)).await.unwrap();
         assert_eq!(wakes.len(), 1);
         assert!(engine.store().task(order().order_id).await.unwrap().is_some());
@@ -150,7 +150,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let paused = Direct::new(engine.clone(), None);
-        assert_eq!((paused.knows_orders(), paused.submit(order()).await.unwrap()), (false, Inserted::New));
+        assert_eq!((paused.knows_orders(), paused.submit(order(), 0).await.unwrap()), (false, Inserted::New));
         assert_eq!(engine.stats().submissions, 1);
     }
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from console import Console
 from harness.serve import Server
 from inventory import Inventory
 from playwright.sync_api import Locator, expect
-from world import alerted, stuck
+from world import DECLINED, alerted, stuck
 
 
 def plan(console: Console, *, since: str = "", canary: str = "1", reason: str = "stock-taking is over") -> Locator:
@@ -161,3 +162,27 @@ def test_a_plan_that_the_api_refuses_keeps_what_was_filled_in(console: Console) 
 def test_a_job_that_is_not_there_is_said_to_be_not_there(console: Console) -> None:
     console.open("#/job/nothing")
     expect(console.page.locator("#problem")).to_have_text("There is no job of this id.")
+
+
+def test_compensated_orders_are_posted_again_by_a_job(console: Console, server: Server) -> None:
+    since = server.order(Item="tea", StandIn=DECLINED)["UpdatedAt"]
+    server.order(Item="tea", StandIn=DECLINED)
+    console.open(f"#/jobs/new?action=Again&reason=rejected&step=charge-payment&since={since}")
+    page = console.page
+    page.get_by_label("Your name").fill("ann")
+    page.locator("#reason").fill("the bank is back")
+    page.get_by_role("button", name="Count them (dry run)").click()
+    standing = page.locator("#standing-head")
+    expect(standing).to_have_text("Plan: 2 orders match. Nothing is done yet.")
+    expect(page.locator("#standing")).to_contain_text("Compensated orders: rejected, at charge-payment")
+    dialog = console.act("Start: post 2 orders again…")
+    expect(dialog).to_contain_text("2 orders are posted again, each as one new order.")
+    dialog.get_by_role("button", name="Post 2 orders again").click()
+    # The card is declined again.
+    expect(standing).to_have_text("It stopped itself. What was sent is carried out; nothing more is sent.")
+    assert sum("AgainOf" in server.get(f"/orders/{one['OrderID']}/document") for one in compensated(server)) >= 1
+
+
+def compensated(server: Server) -> list[dict[str, Any]]:
+    """The newest compensated orders."""
+    return list(server.get("/orders?state=Compensated&limit=100")["Orders"])

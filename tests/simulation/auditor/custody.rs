@@ -23,6 +23,13 @@ impl Auditor {
         self.is_in_custody(order)
     }
 
+    /// Only a compensated order is posted again. All its new orders have one id, so that one at most is stored.
+    pub(super) fn posts_again(&mut self, order: OrderId, of: OrderId) -> Finding {
+        let is_compensated = self.dossier(of).last.as_ref().is_some_and(|last| last.state == OrderState::Compensated);
+        must(is_compensated, Invariant::Operator, || format!("{of} is posted again, and is not compensated"))?;
+        must(order == of.again(), Invariant::Operator, || format!("{of} may be posted again twice"))
+    }
+
     pub(super) fn let_go(&mut self, order: OrderId, is_submitted: bool) -> Finding {
         self.dossier(order).kept -= 1;
         self.is_in_custody(order)?;

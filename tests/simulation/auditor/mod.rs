@@ -153,6 +153,7 @@ impl Auditor {
                 self.dossier(*order).posted.push(posted);
                 pinned.as_ref().map_or(Ok(()), |pinned| self.pinned(pinned))
             }
+            Seen::PostsAgain { order, of } => self.posts_again(*order, *of),
             Seen::Applied { choices } => {
                 self.applied(choices);
                 Ok(())

@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use cloud::Network;
 use domain::batch::Failures;
 use domain::message::{Delivery, Request};
+use domain::redaction::Redaction;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use supervisor::Settings;
@@ -144,7 +145,8 @@ impl Instance {
                 let run = async |run_ms_max| {
                     let settings = Settings { run_ms_max, tick_ms: self.world.setup.tick_ms, ..Settings::default() };
                     let sweep = supervisor::handle(ports, identity, &settings);
-                    let bulk = supervisor::bulk(ports, identity, &settings);
+                    let redaction = Redaction::default();
+                    let bulk = supervisor::bulk(ports, identity, &settings, &redaction);
                     let alerts = supervisor::alerts(ports, &[]);
                     let (swept, carried_on, services, told) =
                         tokio::join!(sweep, bulk, supervisor::services(ports), alerts);

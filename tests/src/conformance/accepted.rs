@@ -17,7 +17,7 @@ pub async fn nobody_waits_for_an_order_that_nobody_posted(world: &impl World) {
 pub async fn who_waits_for_an_accepted_order_is_told_when_it_is_settled(world: &impl World) {
     let (store, queues) = (world.ports().store(), world.ports().queues());
     let accepted = order(1);
-    queues.submit(accepted.clone()).await.unwrap();
+    queues.submit(accepted.clone(), 0).await.unwrap();
     let work = async {
         let first = stored(store, 1).await;
         committed(store, &first, next_in(&first, ProcessState::Processed)).await

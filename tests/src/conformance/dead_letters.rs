@@ -35,7 +35,7 @@ async fn dead_letters(world: &impl World, count: usize) -> Vec<DeadLetter> {
 pub async fn what_is_delivered_too_often_is_a_dead_letter_of_its_queue(world: &impl World) {
     let queues = world.ports().queues();
     let urgent = Order { priority: Some(Priority::High), ..order(1) };
-    queues.submit(urgent.clone()).await.unwrap();
+    queues.submit(urgent.clone(), 0).await.unwrap();
     let_die(world, &world.submissions()).await;
     let [accepted] = dead_letters(world, 1).await.try_into().unwrap();
     assert_eq!((accepted.queue, accepted.receive_count), (SourceQueue::Submission, world.receives_max()));
@@ -86,7 +86,7 @@ pub async fn no_two_dead_letters_have_the_same_id(world: &impl World) {
     let (queues, source) = (world.ports().queues(), world.dead_letters());
     let mut ids = BTreeSet::new();
     for n in 1..=2 {
-        queues.submit(order(n)).await.unwrap();
+        queues.submit(order(n), 0).await.unwrap();
         let_die(world, &world.submissions()).await;
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
         let_die(world, &world.scheduler()).await;

@@ -136,22 +136,27 @@ pub async fn a_message_that_is_received_too_often_does_not_come_again(world: &im
 
 pub async fn an_accepted_order_comes_unchanged(world: &impl World) {
     let (queues, source) = (world.ports().queues(), world.submissions());
-    queues.submit(order(1)).await.unwrap();
+    queues.submit(order(1), 0).await.unwrap();
     let deliveries = source.receive(10).await;
     assert_eq!((deliveries.len(), &deliveries[0].body), (1, &Ok(order(1))));
     source.delete(receipts(&deliveries)).await.unwrap();
     world.pass(world.visibility_ms()).await;
     assert!(is_empty(&source));
+    // A bulk job posts orders again at its rate.
+    queues.submit(order(2), 3_000).await.unwrap();
+    assert!(is_empty(&source));
+    let (deliveries, ()) = join(source.receive(10), world.pass(3_000)).await;
+    assert_eq!((deliveries.len(), &deliveries[0].body), (1, &Ok(order(2))));
 }
 
 pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world: &impl World) {
     let queues = world.ports().queues();
     for (n, priority) in [(1, Priority::Normal), (2, Priority::High), (3, Priority::Normal), (4, Priority::High)] {
-        queues.submit(Order { priority: Some(priority), ..order(n) }).await.unwrap();
+        queues.submit(Order { priority: Some(priority), ..order(n) }, 0).await.unwrap();
         queues.to_scheduler(wake(n), priority, 0).await.unwrap();
         queues.to_agent("payment", Request { priority, ..request(n) }).await.unwrap();
     }
-    queues.submit(order(5)).await.unwrap();
+    queues.submit(order(5), 0).await.unwrap();
     let (submissions, scheduler, payment) = (world.submissions(), world.scheduler(), world.requests("payment"));
     let ids = |numbers: &[u32]| numbers.iter().map(|&n| order(n).order_id).collect::<Vec<_>>();
     // Messages of one priority keep their order, and a batch has one priority.

@@ -158,7 +158,7 @@ impl World {
     /// Puts an order on the submission queue.
     pub fn post_order(&self, order: Order) -> OrderId {
         let order_id = order.order_id;
-        now(self.memory.submit(order)).expect("a queue");
+        now(self.memory.submit(order, 0)).expect("a queue");
         order_id
     }
 

@@ -82,6 +82,32 @@ fn the_selector_says_which_orders_are_counted() {
 }
 
 #[test]
+fn a_job_that_posts_again_is_for_compensated_orders() {
+    let fake = four_orders();
+    for (name, code, step) in
+        [("e", "rejected", "ship-order"), ("f", "rejected", "charge-payment"), ("g", "cancelled", "")]
+    {
+        let failed = failed(name, code, step);
+        fake.stores(Task { process_state: ProcessState::Compensated, ..failed });
+    }
+    let plan = |selector: &str| {
+        let body = format!(r#"{{"By":"ada","Reason":"x","Action":"Again","Selector":{selector}}}"#);
+        fake.post("/bulk", &[], &body)
+    };
+    for (selector, count) in [
+        ("{}", 3),
+        (r#"{"State":"Compensated","ReasonCode":"rejected"}"#, 2),
+        (r#"{"Step":"ship-order"}"#, 1),
+        (r#"{"ReasonCode":"exhausted"}"#, 0),
+    ] {
+        let answer = plan(selector);
+        assert_eq!((matching(&answer), &answer.body["Action"]), (count, &json!("Again")), "{selector}");
+    }
+    plan(r#"{"State":"Error"}"#).names(400, "invalid-field", "Selector.State");
+    fake.queued_nothing();
+}
+
+#[test]
 fn what_fails_after_the_plan_is_neither_counted_nor_meant() {
     let fake = four_orders();
     let mut later = failed("e", "exhausted", "charge-payment");
@@ -124,6 +150,9 @@ fn a_plan_that_is_wrong_is_400_and_named() {
         (r#"{"By":" ","Reason":"x","Selector":{}}"#.to_owned(), "By"),
         (r#"{"By":"ada","Reason":"x"}"#.to_owned(), "Selector"),
         (with(r#""DryRun":false"#), "DryRun"),
+        (with(r#""Action":"Pause""#), "Action"),
+        (with(r#""Action":"again""#), "Action"),
+        (with(r#""Action":7"#), "Action"),
         (with(r#""Canary":0"#), "Canary"),
         (with(r#""Canary":101"#), "Canary"),
         (with(r#""Canary":1.5"#), "Canary"),

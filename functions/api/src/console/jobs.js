@@ -30,7 +30,7 @@ export const jobs = {
       h(
         "p",
         { class: "lead" },
-        "A job does the same with many orders in Error: a few first, then the others at a rate. ",
+        "A job does the same with many orders: a few first, then the others at a rate. ",
         "It stops by itself when too many fail again.",
       ),
       table({
@@ -69,16 +69,16 @@ export const job = {
         "section",
         { class: "panel standing", "data-tone": tone(one), id: "standing", "aria-labelledby": "standing-head" },
         h("h2", { id: "standing-head" }, standing(one)),
-        h("p", {}, selectorSentence(one.Selector)),
+        h("p", {}, selectorSentence(one)),
         one.Why ? h("p", {}, one.Why) : null,
         h(
           "div",
           { class: "buttons", id: "actions" },
-          one.State === "Planned" && one.DryRun.Matching > 0
+          one.State === "Planned" && mayMatch(one)
             ? h(
                 "button",
                 { type: "button", class: "primary", "data-key": "start", onclick: () => act(one, "start", changed) },
-                `Start: ${verb(one).toLowerCase()} ${orders(one)}…`,
+                `Start: ${verb(one).toLowerCase()} ${orders(one)}${after(one)}…`,
               )
             : null,
           ["Planned", "Canary", "Running"].includes(one.State)
@@ -123,6 +123,15 @@ function verb(one) {
   return JOB_ACTIONS[one.Action]?.verb ?? one.Action;
 }
 
+function after(one) {
+  return JOB_ACTIONS[one.Action]?.after ?? "";
+}
+
+/** Whether there may be orders to handle. Of very many orders, the dry run looks at the newest alone. */
+function mayMatch({ DryRun }) {
+  return DryRun.Matching > 0 || !DryRun.Complete;
+}
+
 /** What a start of the job does. */
 function consequence(one) {
   const count = orders(one);
@@ -133,6 +142,8 @@ function consequence(one) {
       return `The step ${one.Selector.Step} of ${count} in Error is settled by hand. No service is called for it.`;
     case "Close":
       return `${count} in Error end as they are. Nothing is undone. This cannot be taken back.`;
+    case "Again":
+      return `${count} are posted again, each as one new order. The old order stays as it is.`;
     default:
       return (
         `${count} in Error are resubmitted, each under the same idempotency key: ` +
@@ -149,7 +160,7 @@ function standing(one) {
   const { Recovered, FailedAgain } = one.Tally;
   switch (one.State) {
     case "Planned":
-      return one.DryRun.Matching > 0
+      return mayMatch(one)
         ? `Plan: ${orders(one)} ${one.DryRun.Matching === 1 ? "matches" : "match"}. Nothing is done yet.`
         : "Plan: no order matches. There is nothing to start.";
     case "Canary":
@@ -184,8 +195,8 @@ export function selector({ ReasonCode, Step, FailedSince, FailedUntil }) {
   return words.filter(Boolean).join(", ");
 }
 
-function selectorSentence(chosen) {
-  return `Orders in Error: ${selector(chosen)}.`;
+function selectorSentence({ Action, Selector }) {
+  return `${Action === "Again" ? "Compensated orders" : "Orders in Error"}: ${selector(Selector)}.`;
 }
 
 function parts({ Tally, UnderWay }) {
@@ -286,7 +297,7 @@ function act(one, action, changed) {
   const what = starting
     ? [
         consequence(one),
-        `The first ${Math.min(one.Canary, one.DryRun.Matching)} go alone. ` +
+        `The first ${one.DryRun.Complete ? Math.min(one.Canary, one.DryRun.Matching) : one.Canary} go alone. ` +
           `If more than ${one.StopAtFailedPercent} % of them fail again, the job stops.`,
         `The others follow, ${one.RatePerSecond} in a second. You can cancel it at any time.`,
       ]
@@ -325,7 +336,7 @@ function act(one, action, changed) {
               disabled: it.sending,
               "aria-describedby": "consequences",
             },
-            starting ? `${verb(one)} ${orders(one)}` : "Cancel job",
+            starting ? `${verb(one)} ${orders(one)}${after(one)}` : "Cancel job",
           ),
           h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"),
         ),

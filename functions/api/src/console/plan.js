@@ -1,4 +1,4 @@
-// Plans a job: its action, its selection of orders in Error, its canaries and its rate. A new plan only counts the orders.
+// Plans a job: its action, its selection of orders, its canaries and its rate. A new plan only counts the orders.
 
 import { Problem, forget, getOnce, post } from "./api.js";
 import { inWords } from "./actions.js";
@@ -48,22 +48,21 @@ export const plan = {
             label: "Action",
             options: Object.entries(JOB_ACTIONS).map(([name, { label }]) => [name, label]),
             value: text("action") || "Resubmit",
-            hint: "A settle ends the step that you choose below. It counts as done, or as undone if the order was being undone.",
+            hint:
+              "A settle ends the step that you choose below. It counts as done, or as undone if the order was being undone. " +
+              "Compensated orders are posted again as new orders, each at most once.",
           }),
         ),
-        h("h2", {}, "Which orders in Error"),
+        h("h2", {}, "Which orders"),
         h(
           "div",
           { class: "fields" },
           field({
             id: "p-reason",
             label: "Reason",
-            options: choices(
-              REASONS.filter((code) => code !== "cancelled"),
-              text("reason"),
-              "any",
-            ),
+            options: choices(REASONS, text("reason"), "any"),
             value: text("reason"),
+            hint: "Of orders to post again, any includes those that were cancelled.",
           }),
           field({ id: "p-step", label: "Step", options: choices(steps, text("step"), "any"), value: text("step") }),
           field({
@@ -72,6 +71,7 @@ export const plan = {
             type: "datetime-local",
             step: "any",
             value: toLocal(text("since")),
+            hint: "Of orders to post again: compensated since.",
           }),
           field({
             id: "p-until",

@@ -17,12 +17,13 @@ export const STATES = [
 /** The codes of `Reason`. */
 export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "late", "cancelled", "closed"];
 
-/** What a job does with each order: the label of the choice, and the verb of a button. */
+/** What a job does with each order: the label of the choice, the verb of a button, and what is said after the orders. */
 export const JOB_ACTIONS = {
   Resubmit: { label: "Resubmit", verb: "Resubmit" },
   Cancel: { label: "Cancel and undo", verb: "Cancel" },
   Settle: { label: "Settle a step", verb: "Settle the step of" },
   Close: { label: "Close as they are", verb: "Close" },
+  Again: { label: "Post again (compensated orders)", verb: "Post", after: " again" },
 };
 
 /** The outcomes of a dead letter, in words. */

@@ -10,8 +10,9 @@ use domain::ports::{Inserted, PortError, Queues};
 use super::Fake;
 
 impl Queues for Fake {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         self.reach("queues.submit")?;
+        assert_eq!(delay_ms, 0, "a client does not wait");
         if let Some(document) = self.rival.lock().unwrap().take() {
             let fingerprint = document.fingerprint().into();
             let first = Order { document, fingerprint, ..order.clone() };

@@ -236,10 +236,6 @@ impl Action {
         Self::Erase,
     ];
 
-    pub(crate) const fn is_resubmit(&self) -> bool {
-        matches!(self, Self::Resubmit)
-    }
-
     /// The word used in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {

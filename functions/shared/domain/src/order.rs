@@ -68,6 +68,21 @@ impl Order {
         self.is_erased() || *self.fingerprint == *fingerprint
     }
 
+    /// The new order that posts this one again: with its document, submitter, reply channel, correlation and priority. It is
+    /// not accepted by a workflow yet (`Workflow::accept`). Its id follows from this order's, so an order is posted again at
+    /// most once.
+    #[must_use]
+    pub fn again(&self, by: Arc<str>, reason: Arc<str>, now: Timestamp) -> Self {
+        Self {
+            order_id: self.order_id.again(),
+            submitted_at: now,
+            workflow: None,
+            terms: Vec::new(),
+            again_of: Some(AgainOf { order_id: self.order_id, by, reason }),
+            ..self.clone()
+        }
+    }
+
     /// The same without personal data.
     #[must_use]
     pub fn erased(&self) -> Self {
@@ -94,4 +109,24 @@ pub struct AgainOf {
     pub by: Arc<str>,
     /// The operator's reason.
     pub reason: Arc<str>,
+}
+
+/// How the words about an origin begin.
+const AGAIN_OF: &str = "again of ";
+/// What stands between the order's id and the operator.
+const BY: &str = ", by ";
+
+impl AgainOf {
+    /// The words, as they stand in the first line of the new order's history.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { order_id, by, reason } = self;
+        format!("{AGAIN_OF}{order_id}{BY}{by}: {reason}")
+    }
+
+    /// The operator and the reason in [these words](Self::words), with a colon between them. `None` if they are others.
+    #[must_use]
+    pub fn by_and_reason(words: &str) -> Option<&str> {
+        words.strip_prefix(AGAIN_OF)?.split_once(BY).map(|(_, by_and_reason)| by_and_reason)
+    }
 }

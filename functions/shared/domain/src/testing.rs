@@ -145,7 +145,7 @@ impl Records for FakePorts {
 }
 
 impl Queues for FakePorts {
-    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, _: Order, _: u64) -> Result<Inserted, PortError> {
         unreachable!("only the API submits")
     }
 

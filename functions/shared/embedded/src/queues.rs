@@ -100,14 +100,15 @@ impl EngineQueues {
 }
 
 impl Queues for EngineQueues {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         let order_id = order.order_id;
+        let visible_at = delayed(delay_ms.min(DELAY_MS_MAX));
         let durable = {
             let State { live, log, .. } = &mut *lock(&self.core.state);
             let message_id = self.all.submissions.reserve();
             // The writer enqueues it once it is durable: a handler must not handle a message that can still be lost.
             let parent = trace::current();
-            match log.append(Write::Accept { message_id, order, parent }, Urgency::Awaited) {
+            match log.append(Write::Accept { message_id, order, visible_at, parent }, Urgency::Awaited) {
                 Ok(seq) => {
                     live.accepted(order_id, log);
                     log.wait(seq)

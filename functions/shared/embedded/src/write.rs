@@ -27,8 +27,9 @@ pub(crate) enum Write {
     Erase { before: Arc<Task>, task: Arc<Task>, order: Arc<Order>, traces: Traces },
     /// An order that expired: this is the last version of its task.
     Forget { task: Arc<Task> },
-    /// A submission message, and the span that sent it. The span is not on disk.
-    Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
+    /// A submission message, its earliest delivery, and the span that sent it. Only the message is on disk: after a restart
+    /// it is delivered at once.
+    Accept { message_id: i64, order: Order, visible_at: Option<Instant>, parent: Option<TraceParent> },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
     /// A command on the scheduler queue. `not_before` is `visible_at` as wall-clock time, which survives a restart.

@@ -287,9 +287,9 @@ impl Writer {
                     }
                     Write::Insert { order, task, .. } => live.inserted(order, task, log),
                     Write::Forget { task } => live.forgotten(task.order_id, log),
-                    Write::Accept { message_id, order, parent } => {
+                    Write::Accept { message_id, order, visible_at, parent } => {
                         let priority = order.priority.unwrap_or_default();
-                        queues.submissions.put(Arrival::stored(message_id, order, priority, None, parent));
+                        queues.submissions.put(Arrival::stored(message_id, order, priority, visible_at, parent));
                     }
                     Write::Remove { message_id, order_id } => {
                         queues.submissions.finish(message_id);

@@ -110,13 +110,13 @@ fn receipt<M>(id: u64, held: &Held<M>) -> Receipt {
 }
 
 impl Queues for Memory {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         let priority = order.priority.unwrap_or_default();
         self.work("queues.submit", |state| {
             if let Some((stored, _)) = state.orders.get(&order.order_id).filter(|_| state.knows_orders) {
                 return if stored.is_of(&order.fingerprint) { Inserted::Same } else { Inserted::Different };
             }
-            state.submissions.push(order, priority, state.now);
+            state.submissions.push(order, priority, state.now.plus_ms(delay_ms));
             Inserted::New
         })
     }

@@ -40,11 +40,11 @@ impl Plan<'_> {
         ["By", "Reason", "Action", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
 }
 
-/// The orders in `Error` that a job covers. A missing member matches every order.
+/// The orders that a job covers, in `Error` or, to be posted again, `Compensated`. A missing member matches every order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Selector<'a> {
-    /// State of the order; only `Error` is possible.
+    /// State of the order; only the one that the action is for is possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Cow<'a, str>>,
     /// Code of the order's reason.
@@ -53,10 +53,10 @@ pub struct Selector<'a> {
     /// Step of the order's reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
-    /// The order entered `Error` at this time or later.
+    /// The order entered its state at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Timestamp>,
-    /// The order entered `Error` at this time or earlier.
+    /// The order entered its state at this time or earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_until: Option<Timestamp>,
 }
@@ -115,7 +115,7 @@ pub struct Job<'a> {
     /// Outcomes so far.
     #[serde(default)]
     pub tally: Tally,
-    /// Number of orders that were resubmitted and are not settled yet.
+    /// Number of orders that were handled and are not settled yet.
     #[serde(default)]
     pub under_way: usize,
     /// Number of orders that were found and wait for their turn.
@@ -167,7 +167,7 @@ impl std::fmt::Display for JobState {
 pub struct DryRun<'a> {
     /// Number of orders that match.
     pub matching: u64,
-    /// Whether all orders in `Error` were examined.
+    /// Whether all orders in the state were examined.
     pub complete: bool,
     /// The result in words.
     #[serde(default)]

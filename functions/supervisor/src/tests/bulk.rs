@@ -1,11 +1,12 @@
 //! Bulk resubmits end to end, with crashes.
 
 use domain::bulk::{
-    DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
+    BulkAction, DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
 };
 use domain::id::OrderId;
-use domain::message::{Action, Outcome, Request, SchedulerMessage};
+use domain::message::{Outcome, Request, SchedulerMessage};
 use domain::ports::{Environment, Records, Seen};
+use domain::redaction::Redaction;
 use domain::task::{ProcessState, What, reason};
 use futures_util::future::join;
 
@@ -17,7 +18,7 @@ fn spec() -> Spec {
     Spec {
         by: "ann".into(),
         reason: "stock counted".into(),
-        action: Action::Resubmit,
+        action: BulkAction::Resubmit,
         selector: Selector { reason_code: Some(reason::REJECTED.into()), ..Selector::default() },
         canary: 2,
         canary_timeout_ms: 60_000,
@@ -28,7 +29,7 @@ fn spec() -> Spec {
 
 /// Plans a job on the counts of a dry run, and starts it.
 fn start(ports: &Ports, spec: Spec) -> DryRun {
-    let counted = run(dry_run(ports, &spec.selector)).unwrap();
+    let counted = run(dry_run(ports, &spec)).unwrap();
     let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
     run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
     run(ports.put(Seen::version(1, ports.now()), &planned.start("ann", "go", ports.now()).unwrap())).unwrap();
@@ -40,7 +41,7 @@ fn job(ports: &Ports) -> Job {
 }
 
 fn tick(ports: &Ports) {
-    run(bulk(ports, &instance("s"), &settings())).unwrap();
+    run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap();
 }
 
 fn all_well(_: &Request) -> Option<Outcome> {
@@ -96,8 +97,8 @@ fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
                 break;
             }
             let mut polls = 0;
-            let (supervisor, settings) = (instance("s"), settings());
-            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings));
+            let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
+            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings, &redaction));
             while run_for(&mut ticking, 1).is_none() {
                 polls += 1;
                 if !was_killed && polls > left {
@@ -129,8 +130,10 @@ fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
     start(&ports, spec());
     ports.break_leases();
     let (one, other, settings) = (instance("one"), instance("other"), settings());
+    let redaction = Redaction::default();
     while !job(&ports).state.is_final() {
-        let (one, other) = run(join(bulk(&ports, &one, &settings), bulk(&ports, &other, &settings)));
+        let (one, other) =
+            run(join(bulk(&ports, &one, &settings, &redaction), bulk(&ports, &other, &settings, &redaction)));
         assert_eq!((one.unwrap().held_by_others, other.unwrap().held_by_others), (0, 0));
         ports.pass_ms(1_000);
         work(&ports, all_well);
@@ -144,11 +147,11 @@ fn one_supervisor_at_a_time_carries_a_job_on() {
     let ports = Ports::new();
     failed(&ports, 0..3);
     start(&ports, spec());
-    assert!(run_for(bulk(&ports, &instance("dies"), &settings()), 8).is_none());
-    let report = run(bulk(&ports, &instance("other"), &settings())).unwrap();
+    assert!(run_for(bulk(&ports, &instance("dies"), &settings(), &Redaction::default()), 8).is_none());
+    let report = run(bulk(&ports, &instance("other"), &settings(), &Redaction::default())).unwrap();
     assert_eq!((report.active, report.held_by_others, report.sent), (1, 1, 0));
     ports.pass_ms(TERM_OVER_MS);
-    let report = run(bulk(&ports, &instance("other"), &settings())).unwrap();
+    let report = run(bulk(&ports, &instance("other"), &settings(), &Redaction::default())).unwrap();
     assert_eq!((report.carried_on, report.sent), (1, 2));
 }
 
@@ -324,8 +327,8 @@ fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
         let ports = Ports::new();
         failed(&ports, 0..6);
         start(&ports, spec());
-        let (supervisor, settings) = (instance("s"), settings());
-        let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings));
+        let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
+        let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings, &redaction));
         let ended = run_for(&mut ticking, polls);
         let seen = job(&ports);
         let cancelled = seen.cancel("ann", "wrong selector", ports.now()).unwrap();

@@ -1,5 +1,6 @@
 //! The supervisor with the real state machine and ports in memory.
 
+mod again;
 mod bulk;
 mod causes;
 mod dead_letters;
@@ -94,6 +95,19 @@ fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
             run(advance(ports, &scheduler, message.order_id(), event)).unwrap();
             continue;
         }
+        let order = {
+            let mut world = ports.world();
+            let now = world.now;
+            let place = world.submissions.iter().position(|(at, _)| *at <= now);
+            place.and_then(|place| world.submissions.remove(place))
+        };
+        if let Some((_, order)) = order {
+            let order_id = order.order_id;
+            let task = Task::new(&order, workflows().current(), SHARDS, 1);
+            run(ports.insert(order, task)).unwrap();
+            wake(ports, order_id);
+            continue;
+        }
         let request = ports.world().to_agents.pop_front();
         let Some(request) = request else {
             return;
@@ -125,9 +139,14 @@ fn lines(task: &Task, what: &str) -> usize {
 
 /// An operator resubmits an order, and the scheduler takes it.
 fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
+    command(ports, order_id, Action::Resubmit, by, version);
+}
+
+/// An operator acts on an order, and the scheduler takes the command.
+fn command(ports: &Ports, order_id: OrderId, action: Action, by: &str, version: Option<u64>) {
     let command = Command {
         order_id,
-        action: Action::Resubmit,
+        action,
         by: by.into(),
         reason: "mended".into(),
         version,

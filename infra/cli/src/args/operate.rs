@@ -11,13 +11,16 @@ use super::duration;
 use super::orders::CommandArgs;
 
 /// The actions of a bulk job.
-const BULK_ACTIONS: [&str; 4] = ["resubmit", "cancel", "settle", "close"];
+const BULK_ACTIONS: [&str; 5] = ["resubmit", "cancel", "settle", "close", "again"];
 
 /// `stepwarden bulk`
 #[derive(Debug, Clone, Subcommand)]
 pub enum BulkCommand {
     /// Plan a job that resubmits orders, confirm it, start it, and show its progress to the end
     Resubmit(PlanArgs),
+    /// Plan a job that posts compensated orders again as new orders, confirm it, start it, and show its progress to the
+    /// end. An order is posted again at most once. Without --reason-code, orders that were cancelled are meant too
+    Again(PlanArgs),
     /// The same with another action: cancel, settle a step, or close
     Run(RunArgs),
     /// Plan a job: count the matching orders; nothing is done yet
@@ -99,7 +102,7 @@ pub struct AcceptRejectionsArgs {
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// What is done with each order. `settle` ends the step that --step names: as done, or as undone if the order was
-    /// being undone
+    /// being undone. `again` is for compensated orders, the others are for orders in Error
     #[arg(long, value_name = "ACTION", default_value = "resubmit", value_parser = BULK_ACTIONS)]
     pub action: String,
     /// The orders and the pace.
@@ -107,7 +110,7 @@ pub struct RunArgs {
     pub plan: PlanArgs,
 }
 
-/// The orders in Error that a job handles, and its pace.
+/// The orders that a job handles, and its pace.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
     /// The operator and the reason.
@@ -119,10 +122,11 @@ pub struct PlanArgs {
     /// Only orders whose Reason names this step
     #[arg(long, value_name = "NAME")]
     pub step: Option<String>,
-    /// Only orders that failed at this time or later: 2026-11-20T17:00:00Z, or 90m for 90 minutes ago
+    /// Only orders that failed, or were compensated, at this time or later: 2026-11-20T17:00:00Z, or 90m for 90 minutes
+    /// ago
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub since: Option<When>,
-    /// Only orders that failed before this time
+    /// Only orders that failed, or were compensated, before this time
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
     /// Canary orders, handled first; the others wait for their outcome: 1 to 100

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use domain::message::Action;
+use domain::bulk::BulkAction;
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
 use serde_json::value::RawValue;
@@ -25,6 +25,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit, CommandError> {
     match command {
         BulkCommand::Resubmit(args) => to_do(context, "resubmit", args).await,
+        BulkCommand::Again(args) => to_do(context, "again", args).await,
         BulkCommand::Run(args) => to_do(context, &args.action, &args.plan).await,
         BulkCommand::Plan(args) => {
             let (job, answer) = plan(context, &args.action, &args.plan).await?;
@@ -49,11 +50,15 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
 
 /// Plans, asks, starts, and shows the progress.
 async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit, CommandError> {
-    context.can_ask(&format!("This does a {action} of every order that matches."))?;
+    context.can_ask(&match action {
+        "again" => "This posts every order that matches again.".to_owned(),
+        action => format!("This does a {action} of every order that matches."),
+    })?;
     let (job, answer) = plan(context, action, args).await?;
     let count = shown::matching(&job.dry_run);
-    context.note(&format!("job {}: {}: {count} match", job.id, shown::meant(&job.selector)));
-    if job.dry_run.matching == 0 {
+    context.note(&format!("job {}: {}: {count} match", job.id, shown::meant(&job)));
+    // Of very many orders, the dry run looks at the newest alone.
+    if job.dry_run.matching == 0 && job.dry_run.complete {
         drop_plan(context, &job, args).await?;
         if context.is_json() {
             context.line(&answer.line())?;
@@ -64,7 +69,9 @@ async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit,
     }
     let question = format!(
         "{} {count} orders, {} first to see how they fare, then {} in a second?",
-        job.action, job.canary, job.rate_per_second
+        shown::verb(&job),
+        job.canary,
+        job.rate_per_second
     );
     if !context.may_go_on(&question)? {
         drop_plan(context, &job, args).await?;
@@ -100,8 +107,7 @@ async fn plan(context: &Context, action: &str, args: &PlanArgs) -> Result<(Job<'
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let (job, _) = look(context, &args.job).await?;
-    let question =
-        format!("{} {} orders ({})?", job.action, shown::matching(&job.dry_run), shown::meant(&job.selector));
+    let question = format!("{} {} orders ({})?", shown::verb(&job), shown::matching(&job.dry_run), shown::meant(&job));
     if !context.may_go_on(&question)? {
         context.note("nothing was done");
         return Ok(Exit::Fine);
@@ -228,9 +234,9 @@ fn asked<'a>(action: &'a str, args: &'a PlanArgs, by: &'a str, now: Timestamp) -
         by: by.into(),
         reason: (&*args.command.reason).into(),
         // An API of an earlier version knows no other action, and refuses the member.
-        action: Action::ALL
+        action: BulkAction::ALL
             .into_iter()
-            .find(|known| known.segment() == action && *known != Action::Resubmit)
+            .find(|known| known.segment() == action && *known != BulkAction::Resubmit)
             .map(|known| known.name().into()),
         selector: Selector {
             state: None,

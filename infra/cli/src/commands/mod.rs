@@ -140,7 +140,7 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Again(_)
         | RemoteCommand::Apply(_) => true,
         RemoteCommand::Bulk { command } => match command {
-            BulkCommand::Resubmit(_) | BulkCommand::Run(_) | BulkCommand::Plan(_) | BulkCommand::Start(_) | BulkCommand::Cancel(_) => true,
+            BulkCommand::Resubmit(_) | BulkCommand::Again(_) | BulkCommand::Run(_) | BulkCommand::Plan(_) | BulkCommand::Start(_) | BulkCommand::Cancel(_) => true,
             BulkCommand::Status { .. } | BulkCommand::List { .. } => false,
         },
         RemoteCommand::Services { command } => command.is_some(),

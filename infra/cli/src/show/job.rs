@@ -1,7 +1,8 @@
 //! Bulk jobs as people read them.
 
+use domain::bulk::BulkAction;
 use domain::time::Timestamp;
-use wire::{DryRun, Job, JobState, Selector, Tally};
+use wire::{DryRun, Job, JobState, Tally};
 
 use super::table::{Cell, Table, plain};
 use super::time::from_now;
@@ -38,7 +39,7 @@ pub(crate) fn whole(paint: Paint, job: &Job<'_>, now: Timestamp) -> String {
     }
     line("Planned", format!("{} by {}: {}", from_now(job.planned_at, now), plain(&job.by), plain(&job.reason)));
     line("Action", plain(&job.action));
-    line("Meant", plain(&meant(&job.selector)));
+    line("Meant", plain(&meant(job)));
     line("Matching", matching(&job.dry_run));
     line(
         "How",
@@ -72,9 +73,17 @@ pub(crate) fn progress(job: &Job<'_>) -> String {
     line
 }
 
+/// What a job does, as a question about its orders begins.
+pub(crate) fn verb<'a>(job: &'a Job<'_>) -> &'a str {
+    if *job.action == *BulkAction::Again.name() { "Post again" } else { &job.action }
+}
+
 /// The orders that a job is about, in words.
-pub(crate) fn meant(selector: &Selector<'_>) -> String {
-    let mut words = "orders in Error".to_owned();
+pub(crate) fn meant(Job { action, selector, .. }: &Job<'_>) -> String {
+    let is_again = **action == *BulkAction::Again.name();
+    let (orders, entered) =
+        if is_again { ("compensated orders", "compensated") } else { ("orders in Error", "failed") };
+    let mut words = orders.to_owned();
     if let Some(code) = &selector.reason_code {
         words.push_str(&format!(", because of {code}"));
     }
@@ -82,10 +91,10 @@ pub(crate) fn meant(selector: &Selector<'_>) -> String {
         words.push_str(&format!(", at {step}"));
     }
     if let Some(since) = selector.failed_since {
-        words.push_str(&format!(", failed since {since}"));
+        words.push_str(&format!(", {entered} since {since}"));
     }
     if let Some(until) = selector.failed_until {
-        words.push_str(&format!(", failed until {until}"));
+        words.push_str(&format!(", {entered} until {until}"));
     }
     words
 }

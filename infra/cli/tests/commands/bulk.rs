@@ -30,7 +30,7 @@ fn a_job_may_close_orders_or_settle_a_step() {
     let held = [served.settled(HELD), served.settled(HELD)];
     let run = |more: &[&str]| served.run(&[&["bulk", "run", "--reason", "refunded at the bank"], more].concat());
     run(&["--action", "settle", "--yes"]).with_status(2).says(&["Selector.Step", "must name the step"]);
-    run(&["--action", "forget"]).with_status(2).says(&["resubmit, cancel, settle, close"]);
+    run(&["--action", "forget"]).with_status(2).says(&["resubmit, cancel, settle, close, again"]);
     run(&["--action", "close"]).with_status(2).says(&["--yes"]);
     run(&["--action", "close", "--yes"]).with_status(0).shows(&["Close", "Done"]).says(&["2 recovered"]);
     for id in held {
@@ -70,4 +70,30 @@ fn all_in_one_needs_a_yes_where_nobody_can_be_asked_and_shows_the_progress_to_th
     let job = ended.json();
     assert_eq!((job["Tally"]["FailedAgain"].as_u64(), job["Canary"].as_u64()), (Some(1), Some(1)));
     ended.says(&["because of compensation-failed", "1 match", "the job goes on without this program"]);
+}
+
+#[test]
+fn compensated_orders_are_posted_again_by_one_job() {
+    let served = Served::start();
+    let declined = r#"{"StandIn": {"payment": {"Decline": "card_declined"}}}"#;
+    let old = [served.settled(declined), served.settled(declined)];
+    served.settled(HELD);
+    let again = |more: &[&str]| {
+        let args = ["bulk", "again", "--reason-code", "rejected", "--since", "1h", "--reason", "the card is back"];
+        served.run(&[&args[..], more].concat())
+    };
+    again(&[]).with_status(2).says(&["posts every order", "--yes"]);
+    // The stand-in declines again.
+    let ended = again(&["--canary", "2", "--stop-at-failed-percent", "100", "--yes"]).with_status(1);
+    ended.shows(&["Again", "compensated orders, because of rejected, compensated since", "Done"]);
+    ended.says(&["2 match", "2 failed again"]);
+    let jobs = served.run(&["bulk", "list", "-o", "json"]).json();
+    let job = format!("bulk {}: the card is back", jobs["JobID"].as_str().unwrap());
+    for id in &old {
+        let document = served.run(&["get", id, "--document", "-o", "json"]).with_status(0).json();
+        served.run(&["get", document["Again"].as_str().unwrap()]).with_status(0).shows(&["Compensated", id, &job]);
+    }
+    // Those two are posted again now, and the first two are not a second time.
+    let ended = again(&["--stop-at-failed-percent", "100", "--yes", "-o", "json"]).with_status(1).json();
+    assert_eq!((ended["DryRun"]["Matching"].as_u64(), ended["Tally"]["Begun"].as_u64()), (Some(4), Some(2)));
 }

@@ -8,6 +8,7 @@ use agents::Fleet;
 use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
+use domain::redaction::Redaction;
 use domain::workflow::Workflows;
 use embedded::Engine;
 use futures_util::FutureExt;
@@ -45,6 +46,8 @@ const ALERTS_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Functions {
     pub(super) engine: Engine,
     pub(super) catalogue: Catalogue,
+    /// What no order is found by (rule 28).
+    pub(super) redaction: Redaction,
     /// The channels that alerts go to (rule 29).
     pub(super) sinks: Vec<Arc<str>>,
     pub(super) loops: Loops,
@@ -101,14 +104,15 @@ impl Functions {
         let (engine, instance) = (self.engine.clone(), self.instance(&format!("supervisor-{number}")));
         let tick_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
         let settings = Settings { tick_ms, ..Settings::default() };
+        let redaction = self.redaction.clone();
         let tick = move || {
-            let (engine, instance) = (engine.clone(), instance.clone());
+            let (engine, instance, redaction) = (engine.clone(), instance.clone(), redaction.clone());
             async move {
                 // The three are independent and run concurrently. Without the boxes the compiler does not see that the
                 // joined future is `Send`.
                 tokio::join!(
                     sweep(&engine, &instance, &settings).boxed(),
-                    carry_on(&engine, &instance, &settings).boxed(),
+                    carry_on(&engine, &instance, &settings, &redaction).boxed(),
                     alert(&engine, &instance).boxed()
                 );
             }
@@ -175,8 +179,8 @@ async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {
     }
 }
 
-async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings) {
-    match supervisor::bulk(engine, instance, settings).await {
+async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings, redaction: &Redaction) {
+    match supervisor::bulk(engine, instance, settings, redaction).await {
         Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
         Ok(_) => {}
         Err(error) => tracing::warn!(instance = %instance.name, "a bulk job was not continued: {error}"),

@@ -20,7 +20,7 @@ use agents::{Callbacks, Fleet};
 use api::ApiConfig;
 use domain::definition::Catalogue;
 use domain::ports::PortError;
-use domain::redaction::REDACTED_BY_DEFAULT;
+use domain::redaction::{REDACTED_BY_DEFAULT, Redaction};
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
 
@@ -137,6 +137,7 @@ pub fn start(
             }
         }
     };
+    let redaction = Redaction::of(&redacted);
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let of_room = engine.clone();
     let config = config
@@ -158,7 +159,7 @@ pub fn start(
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let reads = Arc::new(Reads::start()?);
     let (loops, scheduler) = (Loops::new(), Loops::new());
-    let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
+    let mut functions = Functions { engine: engine.clone(), catalogue, redaction, sinks, loops, scheduler };
     let ports = Direct::new(engine.clone(), (!paused).then(|| functions.instance("submission")));
     let api = http_api::serve_api(listening, ports, config, hosts, callers, reads.clone(), agents.clone())?;
     if !paused {

@@ -34,6 +34,13 @@ pub enum Seen {
         /// The version of the workflow that the API chose, if it chose one.
         pinned: Option<Pinned>,
     },
+    /// An order is posted again as a new one.
+    PostsAgain {
+        /// The new order.
+        order: OrderId,
+        /// The order that it repeats.
+        of: OrderId,
+    },
     /// An operator applied other workflows or settings.
     Applied {
         /// The versions that new orders begin with.
@@ -311,6 +318,7 @@ impl Seen {
         match self {
             Self::Accepted { order, .. }
             | Self::Posted { order, .. }
+            | Self::PostsAgain { order, .. }
             | Self::Kept { order }
             | Self::LetGo { order, .. }
             | Self::Woken { order }

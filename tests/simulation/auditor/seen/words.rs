@@ -46,6 +46,7 @@ impl fmt::Display for Seen {
             Self::Accepted { .. } => write!(f, "accepted"),
             Self::Posted { pinned: Some(pinned), .. } => write!(f, "posted, begins with version {}", pinned.version),
             Self::Posted { .. } => write!(f, "posted"),
+            Self::PostsAgain { of, .. } => write!(f, "posts {of} again"),
             Self::Applied { choices } => write!(f, "applied: new orders begin with {choices:?}"),
             Self::Kept { .. } => write!(f, "on the submission queue"),
             Self::LetGo { .. } => write!(f, "let go from the submission queue"),

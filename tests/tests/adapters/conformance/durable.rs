@@ -160,7 +160,7 @@ async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
 async fn dead_letters_are_delivered_again_after_a_restart_until_they_are_deleted() {
     let directory = directory();
     let engine = open(&directory, deadly());
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     engine.queues().to_scheduler(command(2), Priority::Normal, 0).await.unwrap();
     engine.queues().to_agent("payment", request(3)).await.unwrap();
     let_die(&engine.submissions()).await;
@@ -323,8 +323,8 @@ async fn an_order_keeps_its_priority_and_is_woken_in_it_after_a_restart() {
     let urgent = Order { priority: Some(Priority::High), ..order(2) };
     stored(engine.store(), 1).await;
     engine.store().insert(urgent.clone(), task(&urgent)).await.unwrap();
-    engine.queues().submit(order(3)).await.unwrap();
-    engine.queues().submit(Order { priority: Some(Priority::High), ..order(4) }).await.unwrap();
+    engine.queues().submit(order(3), 0).await.unwrap();
+    engine.queues().submit(Order { priority: Some(Priority::High), ..order(4) }, 0).await.unwrap();
     drop(engine);
     let (engine, _) = reopened(&directory, options()).await;
     assert_eq!(*engine.store().order(urgent.order_id).await.unwrap().unwrap(), urgent);

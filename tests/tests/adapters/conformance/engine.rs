@@ -106,7 +106,7 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
     let operators = Some(Watch::Error(others[1].order_id.shard(SHARDS)));
     committed(engine.store(), &others[1], next(&others[1], |task| task.watch = operators)).await;
     committed(engine.store(), &others[2], next_in(&others[2], ProcessState::Compensated)).await;
-    engine.queues().submit(order(9)).await.unwrap();
+    engine.queues().submit(order(9), 0).await.unwrap();
     engine.close().await.unwrap();
     drop(engine);
 
@@ -129,7 +129,7 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
 async fn a_submission_is_on_disk_until_it_is_deleted() {
     let directory = directory();
     let engine = open(&directory);
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     let (first, _) = submission(&engine).await;
     drop(engine);
 
@@ -150,7 +150,7 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
 async fn an_order_of_three_steps_costs_five_syncs() {
     let directory = directory();
     let engine = open(&directory);
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     let (mut last, receipts) = submission(&engine).await;
     // The claim, two results with the next claim, the end.
     for (n, state) in [ProcessState::Processing; 3].into_iter().chain([ProcessState::Processed]).enumerate() {
@@ -249,7 +249,7 @@ async fn after_a_failed_transaction_memory_is_what_the_disk_knows() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let lost = next_in(&first, ProcessState::Processing);
     assert_eq!(engine.store().commit(&first, lost.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
-    assert_eq!(engine.queues().submit(order(2)).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.queues().submit(order(2), 0).await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
 
     assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), first);
@@ -305,7 +305,7 @@ async fn of_commits_that_meet_at_the_disk_one_wins() {
 async fn a_lost_insert_comes_back(is_deleted_before: bool) {
     let directory = directory();
     let engine = open(&directory);
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (first, receipts) = submission(&engine).await;
@@ -344,7 +344,7 @@ async fn a_lost_insert_comes_back_when_the_deletion_is_lost_with_it() {
 async fn who_reads_an_accepted_order_waits_until_it_is_stored() {
     let directory = directory();
     let engine = open(&directory);
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     let order_id = order(1).order_id;
     let reads = join(engine.store().task(order_id), engine.store().order(order_id));
     let ((read_task, read_order), (first, _)) = join(reads, submission(&engine)).await;
@@ -356,7 +356,7 @@ async fn who_reads_an_accepted_order_waits_until_it_is_stored() {
 async fn who_waits_for_a_submission_that_stores_nothing_finds_nothing() {
     let directory = directory();
     let engine = open(&directory);
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     let deliveries = engine.submissions().receive(10).await;
     let refuse = async {
         engine.submissions().delete(receipts(&deliveries)).await.unwrap();
@@ -401,7 +401,7 @@ async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
     let queue = QueueOptions { receives_max: 2, visibility_ms: 1_000 };
     let options = Options { submissions: queue, scheduler: queue, requests: queue, ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
-    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1), 0).await.unwrap();
     engine.queues().to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
     engine.queues().to_agent("payment", request(3)).await.unwrap();
     let (submissions, scheduler, requests) = (engine.submissions(), engine.scheduler(), engine.requests("payment"));

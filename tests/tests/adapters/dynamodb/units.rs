@@ -10,6 +10,7 @@ use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::message::{Acceptance, Delivery, Outcome, Priority, Request, SchedulerMessage};
 use domain::ports::{Environment, Queues, Source, Store};
+use domain::redaction::Redaction;
 use domain::task::{ProcessState, Task, Watch};
 use domain::workflow::Workflows;
 use memory::Memory;
@@ -117,7 +118,7 @@ async fn carry_through(ports: &Ports, sample: Sample) -> Arc<Task> {
     }
     order.correlation_id = sample.correlation_id.map(Into::into);
     order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();
-    ports.memory.submit(order.clone()).await.unwrap();
+    ports.memory.submit(order.clone(), 0).await.unwrap();
     submission::handle(ports, &instance("submission"), next(ports.memory.submissions()).await).await;
     let agents = workflows.current().steps.iter().map(|step| step.agent.clone());
     for (position, agent) in agents.enumerate() {
@@ -207,7 +208,7 @@ async fn a_run_of_the_supervisor_with_nothing_due_makes_few_requests_and_one_wri
         // What the function does in one run.
         let settings = Settings::default();
         supervisor::handle(&ports, &instance, &settings).await.unwrap();
-        supervisor::bulk(&ports, &instance, &settings).await.unwrap();
+        supervisor::bulk(&ports, &instance, &settings, &Redaction::default()).await.unwrap();
         supervisor::services(&ports).await.unwrap();
         supervisor::alerts(&ports, &[]).await.unwrap();
         let consumed = consumed.lock().unwrap();

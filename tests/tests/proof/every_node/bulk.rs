@@ -1,9 +1,10 @@
 //! The supervisor's steps of bulk jobs.
 
-use domain::bulk::{DryRun, Job, JobState, Spec};
+use domain::bulk::{BulkAction, DryRun, Job, JobState, Spec};
 use domain::id::OrderId;
 use domain::ports::{Commit, Environment, Records, Seen};
-use domain::task::{Direction, What, reason};
+use domain::redaction::Redaction;
+use domain::task::{Direction, ProcessState, What, reason};
 use supervisor::Settings;
 use tests::conformance::samples;
 use tests::world::{End, PATIENT, World, drive, now};
@@ -19,7 +20,9 @@ const CANARIES: u32 = 1;
 /// One run. A failed run is repeated by the next one.
 fn tick(world: &World) {
     let (instance, settings) = (world.instance("supervisor"), Settings::default());
-    if let Some(Err(error)) = drive(&world.memory, &world.ports, supervisor::bulk(&world.ports, &instance, &settings)) {
+    let redaction = Redaction::default();
+    let run = supervisor::bulk(&world.ports, &instance, &settings, &redaction);
+    if let Some(Err(error)) = drive(&world.memory, &world.ports, run) {
         assert!(error.to_string().ends_with("unavailable"), "{error}");
     }
 }
@@ -38,11 +41,30 @@ pub(crate) fn failed() -> (World, Vec<OrderId>) {
     (world, orders)
 }
 
+/// Compensated orders, whose service would now accept them.
+fn compensated() -> (World, Vec<OrderId>) {
+    let world = with(PATIENT);
+    let orders: Vec<OrderId> = (1..=ORDERS).map(|n| world.post(n)).collect();
+    for _ in &orders {
+        world.remote.declines("reserve", Direction::Forward);
+    }
+    world.run();
+    for &order_id in &orders {
+        assert_eq!(world.task(order_id).process_state, ProcessState::Compensated);
+    }
+    (world, orders)
+}
+
 /// Writes a job for all of them, in the state that `change` sets.
 fn planned(world: &World, change: impl FnOnce(&Job) -> Job) {
+    planned_to(world, BulkAction::Resubmit, change);
+}
+
+fn planned_to(world: &World, action: BulkAction, change: impl FnOnce(&Job) -> Job) {
     let spec: Spec = serde_json::from_str(r#"{"By":"ada","Reason":"mended","RatePerSecond":1}"#).expect("a job");
     let at = world.memory.now();
-    let job = Job::plan(JOB.into(), Spec { canary: CANARIES, ..spec }, DryRun::default(), at).expect("a job");
+    let spec = Spec { action, canary: CANARIES, ..spec };
+    let job = Job::plan(JOB.into(), spec, DryRun::default(), at).expect("a job");
     assert_eq!(
         now(world.memory.put(Seen::nothing(world.memory.now()), &change(&job))).expect("a store"),
         Commit::Committed
@@ -60,11 +82,36 @@ fn job(world: &World) -> Job {
 
 /// A scene of one supervisor run. After it, the job continues to its end, and each order was resubmitted exactly once.
 fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
+    let scene = to_the_end(world);
+    orders.iter().fold(scene, |scene, &order_id| scene.ends(order_id, End::Processed)).checked(move |world| {
+        all_recovered(world);
+        for &order_id in &orders {
+            let task = world.task(order_id);
+            let resubmitted = task.history.iter().filter(|line| matches!(line.what, What::Resubmitted { .. })).count();
+            assert_eq!(resubmitted, 1, "{:#?}", task.history);
+        }
+    })
+}
+
+/// The same, and each order was posted again.
+fn ticked_again(world: World, orders: &[OrderId]) -> Scene {
+    let ends = |scene: Scene, &order_id: &OrderId| {
+        scene.ends(order_id, End::Compensated).ends(order_id.again(), End::Processed)
+    };
+    orders.iter().fold(to_the_end(world), ends).checked(all_recovered)
+}
+
+fn all_recovered(world: &World) {
+    let job = job(world);
+    assert_eq!((&job.state, job.tally.recovered, job.tally.failed_again), (&JobState::Done, u64::from(ORDERS), 0));
+}
+
+fn to_the_end(world: World) -> Scene {
     let scene = Scene::asked(world, |world| {
         tick(world);
         true
     });
-    let scene = scene.then(|world| {
+    scene.then(|world| {
         for _ in 0..600 {
             if job(world).state.is_final() {
                 return;
@@ -74,15 +121,6 @@ fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
             tick(world);
         }
         panic!("the job does not end: {:#?}", job(world));
-    });
-    orders.iter().fold(scene, |scene, &order_id| scene.ends(order_id, End::Processed)).checked(move |world| {
-        let job = job(world);
-        assert_eq!((&job.state, job.tally.recovered, job.tally.failed_again), (&JobState::Done, u64::from(ORDERS), 0));
-        for &order_id in &orders {
-            let task = world.task(order_id);
-            let resubmitted = task.history.iter().filter(|line| matches!(line.what, What::Resubmitted { .. })).count();
-            assert_eq!(resubmitted, 1, "{:#?}", task.history);
-        }
     })
 }
 
@@ -120,6 +158,26 @@ pub(crate) fn nodes() -> Vec<Node> {
             }
             assert!(!job(&world).state.is_final());
             ticked(world, orders)
+        }),
+        node("the canaries are posted again", || {
+            let (world, orders) = compensated();
+            planned_to(&world, BulkAction::Again, started);
+            ticked_again(world, &orders)
+        }),
+        node("the others are posted again", || {
+            let (world, orders) = compensated();
+            planned_to(&world, BulkAction::Again, started);
+            tick(&world);
+            world.run();
+            world.memory.advance(1_000);
+            ticked_again(world, &orders)
+        }),
+        node("a new order that nothing came of is sent again", || {
+            let (world, orders) = compensated();
+            planned_to(&world, BulkAction::Again, started);
+            tick(&world);
+            world.memory.advance(16_000);
+            ticked_again(world, &orders)
         }),
         node("a job that waits for its start", || {
             let (world, orders) = failed();

@@ -122,14 +122,17 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
     (
         "bulk jobs",
         &[
+            "definitions.deployment",
             "jobs.job",
             "jobs.jobs",
             "jobs.set_job",
             "leases.acquire",
             "leases.release",
             "leases.renew",
+            "queues.submit",
             "queues.to_scheduler",
             "store.list",
+            "store.order",
             "store.task",
         ],
     ),

@@ -112,7 +112,7 @@ async fn f03_killed_between_transaction_and_wake_the_stored_order_is_woken_by_th
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
-    engine.queues().submit(order.clone()).await.unwrap();
+    engine.queues().submit(order.clone(), 0).await.unwrap();
     let first = Task::new(&order, machine.instance.catalogue.compiled().current(), SHARDS, 1);
     engine.store().insert(order, first).await.unwrap();
     Machine::dies(engine);
@@ -127,7 +127,7 @@ async fn f03_killed_after_the_answer_and_before_the_transaction_the_order_is_sto
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
-    engine.queues().submit(order).await.unwrap();
+    engine.queues().submit(order, 0).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;
     machine.goes_on(&engine, order_id).await;

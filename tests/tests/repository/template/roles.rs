@@ -155,7 +155,7 @@ fn rule_46_the_scheduler_reaches_what_other_tables_have_of_an_erased_order_and_n
 }
 
 #[test]
-fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
+fn only_the_scheduler_sends_to_agents_and_only_the_api_and_the_supervisor_submit() {
     let template = Template::main();
     let send = ["sqs:SendMessage"];
     for queue in ["AgentsQueue", "AgentsHighQueue"] {
@@ -168,7 +168,8 @@ fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
     let own: Vec<_> = own.map(|(role, action, _)| (role.to_owned(), action)).collect();
     assert_eq!(own, [("SchedulerRole".to_owned(), "sqs:SendMessage".to_owned())]);
     for queue in ["SubmissionQueue", "SubmissionHighQueue"] {
-        assert_eq!(who(&template, &send, queue), ["ApiRole"]);
+        // A bulk job posts orders again.
+        assert_eq!(who(&template, &send, queue), ["ApiRole", "SupervisorRole"]);
     }
 }
 

@@ -37,7 +37,7 @@ impl Environment for World {
 }
 
 impl Queues for World {
-    async fn submit(&self, _: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, _: Order, _: u64) -> Result<Inserted, PortError> {
         unreachable!("an agent submits nothing")
     }
 

@@ -16,7 +16,7 @@ use domain::instance::Instance;
 use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
 use domain::ports::SourceQueue;
-use domain::redaction::REDACTED_BY_DEFAULT;
+use domain::redaction::{REDACTED_BY_DEFAULT, Redaction};
 use domain::trust::Senders;
 use domain::workflow::{WorkflowError, Workflows, settles_within_ms};
 use serde::Deserialize;
@@ -70,7 +70,7 @@ pub struct Config {
     pub services: ServicesConfig,
     /// Who may send what (rule 45), for [`Function::Scheduler`]. `None`: senders are not checked.
     pub senders: Option<Senders>,
-    /// The names of members whose values the API hides.
+    /// The names of members whose values the API hides, and by which no order is found.
     pub redacted: Vec<Arc<str>>,
     /// How the scopes of tokens begin that are roles (rule 42). `None`: scopes are no roles.
     pub role_scopes: Option<Arc<str>>,
@@ -192,6 +192,12 @@ impl Config {
             iam_roles,
             dead_letter_queues,
         })
+    }
+
+    /// The redaction by the names of members.
+    #[must_use]
+    pub fn redaction(&self) -> Redaction {
+        Redaction::of(&self.redacted)
     }
 
     /// The identity of this process among all running ones: the function's name and some random digits.

@@ -81,9 +81,9 @@ impl Sqs {
 }
 
 impl Queues for Sqs {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
         let priority = order.priority.unwrap_or_default();
-        self.send(SUBMIT, self.urls.submission.get(priority), Message::of(&order), 0).await?;
+        self.send(SUBMIT, self.urls.submission.get(priority), Message::of(&order), delay_ms).await?;
         Ok(Inserted::New)
     }
 

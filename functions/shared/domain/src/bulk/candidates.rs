@@ -1,25 +1,27 @@
 //! The orders that a job selects.
 
-use super::job::{DryRun, Entry, Job, Selector};
+use super::BulkAction;
+use super::job::{DryRun, Entry, Job, Spec};
 use super::step::command;
 use crate::limits::PAGE_MAX;
 use crate::ports::{ListError, Page, Store};
-use crate::task::{Direction, ProcessState, Task};
+use crate::task::{Direction, Task};
 use crate::time::Timestamp;
 
 /// Largest number of pages that a dry run reads.
 pub const DRY_RUN_PAGES_MAX: usize = 100;
 
-/// Counts the orders that a job would handle, among the newest in `Error`. Changes nothing.
+/// Counts the orders that a job would handle, among the newest in the state of its action. Changes nothing. Orders that
+/// were posted again before are counted too: only a job that runs looks for their new orders.
 ///
 /// # Errors
 /// [`ListError`] if the store cannot be read.
-pub async fn dry_run(store: &impl Store, selector: &Selector) -> Result<DryRun, ListError> {
+pub async fn dry_run(store: &impl Store, spec: &Spec) -> Result<DryRun, ListError> {
     let mut matching = 0;
     let mut cursor: Option<String> = None;
     for _ in 0..DRY_RUN_PAGES_MAX {
-        let page = store.list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await?;
-        matching += page.tasks.iter().filter(|task| selector.matches(task)).count() as u64;
+        let page = store.list(Some(spec.action.state()), cursor.as_deref(), PAGE_MAX).await?;
+        matching += page.tasks.iter().filter(|task| spec.selects(task)).count() as u64;
         cursor = page.next;
         if cursor.is_none() {
             return Ok(DryRun { matching, complete: true });
@@ -28,46 +30,63 @@ pub async fn dry_run(store: &impl Store, selector: &Selector) -> Result<DryRun, 
     Ok(DryRun { matching, complete: false })
 }
 
-impl Selector {
+impl Spec {
     /// Whether the task is selected.
     #[must_use]
-    pub fn matches(&self, task: &Task) -> bool {
-        let reason = task.reason.as_ref();
-        // If many late answers have pushed that line out of the history, the watch has the time.
-        let failed_at = task.failed_at().or(task.watch_at);
+    pub fn selects(&self, task: &Task) -> bool {
+        let (selector, reason) = (&self.selector, task.reason.as_ref());
+        let entered_at = match self.action {
+            BulkAction::Again => task.compensated_at(),
+            // If many late answers have pushed that line out of the history, the watch has the time.
+            BulkAction::Resubmit | BulkAction::Cancel | BulkAction::Settle | BulkAction::Close => {
+                task.failed_at().or(task.watch_at)
+            }
+        };
         let is_or_any = |wanted: &Option<_>, found| wanted.is_none() || wanted.as_ref() == found;
-        task.process_state == ProcessState::Error
-            && is_or_any(&self.reason_code, reason.map(|reason| &reason.code))
-            && is_or_any(&self.step, reason.and_then(|reason| reason.step.as_ref()))
-            && failed_at.is_none_or(|at| {
-                self.failed_since.is_none_or(|since| since <= at) && self.failed_until.is_none_or(|until| at <= until)
+        task.process_state == self.action.state()
+            && is_or_any(&selector.reason_code, reason.map(|reason| &reason.code))
+            && is_or_any(&selector.step, reason.and_then(|reason| reason.step.as_ref()))
+            && entered_at.is_none_or(|at| {
+                selector.failed_since.is_none_or(|since| since <= at)
+                    && selector.failed_until.is_none_or(|until| at <= until)
             })
     }
 }
 
 impl Job {
+    /// Whether the job may handle an order that the scan shows.
+    #[must_use]
+    pub fn is_candidate(&self, task: &Task, now: Timestamp) -> bool {
+        // By a clock that is behind, a new order of this job may have been compensated before the plan.
+        let is_handled = self.has_handled(task) || self.has_posted(task);
+        // Such as one whose call may still have its effect. It would only be waited for.
+        let is_refused = || match command(self, &self.spec.reason, &entry_of(task, now)) {
+            Some(command) => command.refusal(task, now).is_some(),
+            None => !task.may_be_posted_again(),
+        };
+        self.spec.selects(task) && !is_handled && !is_refused()
+    }
+
     /// Takes the orders of one page of the scan.
     pub(super) fn absorb(&mut self, page: &Page, now: Timestamp) {
-        for task in page.tasks.iter().filter(|task| self.spec.selector.matches(task)) {
-            let order_id = task.order_id;
-            let is_known = self.found.iter().chain(&self.under_way).any(|entry| entry.order_id == order_id);
-            if is_known || self.has_handled(task) {
-                continue;
-            }
-            let entry = Entry {
-                order_id,
-                version: task.version,
-                undoing: task.steps.iter().any(|step| step.direction == Direction::Undo),
-                priority: task.priority,
-                at: now,
-                resent: 0,
-            };
-            // Such as one whose call may still have its effect. It would only be waited for.
-            if command(self, &self.spec.reason, &entry).refusal(task, now).is_none() {
-                self.found.push(entry);
+        for task in &page.tasks {
+            let is_known = self.found.iter().chain(&self.under_way).any(|entry| entry.order_id == task.order_id);
+            if !is_known && self.is_candidate(task, now) {
+                self.found.push(entry_of(task, now));
             }
         }
         self.cursor.clone_from(&page.next);
         self.scanned = page.next.is_none();
+    }
+}
+
+fn entry_of(task: &Task, now: Timestamp) -> Entry {
+    Entry {
+        order_id: task.order_id,
+        version: task.version,
+        undoing: task.steps.iter().any(|step| step.direction == Direction::Undo),
+        priority: task.priority,
+        at: now,
+        resent: 0,
     }
 }

@@ -5,35 +5,36 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
+use super::{BulkAction, SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
 use crate::author;
 use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
-use crate::message::{Action, Priority};
+use crate::message::Priority;
 use crate::order::ERASED;
 use crate::ports::{Listed, Record, RecordKind, Shown};
-use crate::task::{ProcessState, Task, What, bulk_mark};
+use crate::task::{Task, What, bulk_mark};
 use crate::time::Timestamp;
 
-/// The selected orders in `Error`. An absent member selects all.
+/// The selected orders, among those in the [state](BulkAction::state) that the job's action is for: `Error` or
+/// `Compensated`. An absent member selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Selector {
-    /// Their state. Only `Error` can be selected, with or without this.
+    /// Their state. Only the state of the action can be selected, with or without this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
-    /// Why they are in `Error`: a code of [`reason`](crate::task::reason).
+    /// Why they are in `Error`, or were compensated: a code of [`reason`](crate::task::reason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_code: Option<Arc<str>>,
-    /// The step that failed.
+    /// The step that failed, and for which a compensated order was compensated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
-    /// Only orders that entered `Error` at this time or later.
+    /// Only orders that entered their state at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Timestamp>,
-    /// Only orders that entered `Error` at this time or earlier. A job never selects orders that failed after it was
-    /// planned.
+    /// Only orders that entered their state at this time or earlier. A job never selects orders that failed, or were
+    /// compensated, after it was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_until: Option<Timestamp>,
 }
@@ -46,9 +47,9 @@ pub struct Spec {
     pub by: Arc<str>,
     /// The reason. Goes into the history of each order, after the job's id.
     pub reason: Arc<str>,
-    /// What is done with each order: [`Spec::ACTIONS`].
-    #[serde(default = "Spec::default_action", skip_serializing_if = "Action::is_resubmit")]
-    pub action: Action,
+    /// What is done with each order.
+    #[serde(default, skip_serializing_if = "BulkAction::is_resubmit")]
+    pub action: BulkAction,
     /// The selected orders. A settle is of the selected step.
     #[serde(default)]
     pub selector: Selector,
@@ -84,7 +85,7 @@ pub struct SpecError {
 pub struct DryRun {
     /// Orders that match.
     pub matching: u64,
-    /// Whether all orders in `Error` were read; if not, there may be more.
+    /// Whether all orders in the state were read; if not, there may be more.
     pub complete: bool,
 }
 
@@ -112,7 +113,7 @@ pub struct Entry {
     /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The version of its task in `Error`, as the job saw it.
+    /// The version of its task, as the job saw it.
     pub version: u64,
     /// Whether it failed during its compensation, so that `Compensated` is its recovery.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -120,9 +121,9 @@ pub struct Entry {
     /// The priority of its command.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// When its command is first delivered, or when the order was found if its command is not sent yet.
+    /// When its command or its new order is first delivered, or when the order was found if nothing is sent yet.
     pub at: Timestamp,
-    /// How often its command was due to be sent again.
+    /// How often its command or its new order was due to be sent again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u8,
 }
@@ -168,7 +169,7 @@ pub struct Job {
     pub since: Timestamp,
     /// The outcomes of its orders.
     pub tally: Tally,
-    /// The cursor of the scan of the orders in `Error`.
+    /// The cursor of the scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Whether the scan is complete.
@@ -223,16 +224,10 @@ pub enum NotNow {
 }
 
 impl Spec {
-    /// What a job can do with each order.
-    pub const ACTIONS: [Action; 4] = [Action::Resubmit, Action::Cancel, Action::Settle, Action::Close];
     /// Largest rate, in orders a second.
     pub const RATE_MAX: u32 = 1_000;
     /// Shortest and longest canary time-out, in milliseconds.
     pub const CANARY_TIMEOUT_MS: (u64, u64) = (1_000, 24 * 60 * 60 * 1_000);
-
-    const fn default_action() -> Action {
-        Action::Resubmit
-    }
 
     const fn default_canary() -> u32 {
         5
@@ -257,11 +252,7 @@ impl Spec {
     pub fn check(&self) -> Result<(), SpecError> {
         text("By", &self.by, author::CHARS_MAX)?;
         text("Reason", &self.reason, TEXT_CHARS_MAX)?;
-        if !Self::ACTIONS.contains(&self.action) {
-            let names = Self::ACTIONS.map(Action::name).join(", ");
-            return Err(SpecError { field: "Action", problem: format!("must be one of {names}") });
-        }
-        if self.action == Action::Settle && self.selector.step.is_none() {
+        if self.action == BulkAction::Settle && self.selector.step.is_none() {
             return Err(SpecError { field: "Selector.Step", problem: "must name the step that is settled".into() });
         }
         for (field, value) in
@@ -269,8 +260,10 @@ impl Spec {
         {
             value.as_ref().map_or(Ok(()), |value| text(field, value, NAME_CHARS_MAX))?;
         }
-        if self.selector.state.as_ref().is_some_and(|state| **state != *ProcessState::Error.name()) {
-            return Err(SpecError { field: "Selector.State", problem: "must be \"Error\", or be left out".into() });
+        let state = self.action.state().name();
+        if self.selector.state.as_ref().is_some_and(|selected| **selected != *state) {
+            let problem = format!("must be \"{state}\" for this action, or be left out");
+            return Err(SpecError { field: "Selector.State", problem });
         }
         let (timeout_ms_min, timeout_ms_max) = Self::CANARY_TIMEOUT_MS;
         range("Canary", u64::from(self.canary), 0, UNDER_WAY_MAX as u64)?;
@@ -352,8 +345,8 @@ impl Job {
             under_way: Vec::new(),
             next_at: now,
         };
-        // An order that fails from now on is not selected. Otherwise an order that fails again would be resubmitted
-        // for ever.
+        // An order that fails from now on is not selected. Otherwise an order that fails again would be resubmitted, or
+        // posted again, for ever.
         job.spec.selector.failed_until = Some(job.spec.selector.failed_until.map_or(now, |until| until.min(now)));
         Ok(job)
     }

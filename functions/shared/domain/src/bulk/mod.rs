@@ -9,18 +9,26 @@
 //! machine refuses its repeat. An order counts as handled when its own history shows it, not when a message was
 //! sent. If a command was listed and never sent, its order is unchanged, and the command is sent again.
 //!
-//! What must never happen here: a command is sent that the stored job does not list; a job handles an order that
-//! failed after the job was planned.
+//! A job with the action [`Again`](BulkAction::Again) posts `Compensated` orders again as new orders. It sends no commands:
+//! its entries are old orders, and each is judged by the task of its new order. The id of the new order follows from the
+//! old one, so there is one at most.
+//!
+//! What must never happen here: a command or a new order is sent that the stored job does not list; a job handles an
+//! order that failed, or was compensated, after the job was planned.
 
+mod action;
+mod again;
 mod candidates;
 mod job;
 mod step;
 #[cfg(test)]
 mod tests;
 
+pub use action::BulkAction;
+pub use again::again_state;
 pub use candidates::{DRY_RUN_PAGES_MAX, dry_run};
 pub use job::{DryRun, Entry, Job, JobState, NotNow, Selector, Spec, SpecError, Tally};
-pub use step::{EntryState, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
+pub use step::{EntryState, Errand, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
 
 /// Largest number of a job's orders in flight: the list is part of the job's record.
 pub const UNDER_WAY_MAX: usize = 500;

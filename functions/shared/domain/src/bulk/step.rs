@@ -1,22 +1,23 @@
-//! One step of a job: from the stored records to the next record and the commands to send.
+//! One step of a job: from the stored records to the next record, and to the commands and new orders to send.
 
 use std::sync::Arc;
 
 use super::job::{Entry, Job, JobState, Tally};
-use super::{FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
+use super::{BulkAction, FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
 use crate::limits::HISTORY_MAX;
-use crate::message::{Action, Command, Priority, SchedulerMessage, Settled, Settlement};
+use crate::message::{Command, Settled, Settlement};
+use crate::order::AgainOf;
 use crate::ports::Page;
 use crate::task::{ProcessState, Step, Task, Watch, reason};
 use crate::time::Timestamp;
 
-/// Largest number of pages of orders in `Error` that a step reads.
+/// Largest number of pages of the scan that a step reads.
 pub const PAGES_AT_ONCE: usize = 5;
 
 /// The progress of an order in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
-    /// In the `Error` in which it was found: the command has had no effect yet.
+    /// In the state in which it was found: the command has had no effect yet, or there is no new order yet.
     Untouched,
     /// Handled, and not settled yet.
     OnItsWay,
@@ -28,15 +29,24 @@ pub enum EntryState {
     PassedOver,
 }
 
-/// A command to send once the job is written.
+/// What to send about an order once the job is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
+    /// The order, and when the message is delivered.
+    pub entry: Entry,
     /// The message.
-    pub message: SchedulerMessage,
-    /// Its priority.
-    pub priority: Priority,
-    /// The delay of the message, in milliseconds.
+    pub errand: Errand,
+    /// Its delay, in milliseconds.
     pub delay_ms: u64,
+}
+
+/// What a job sends about an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Errand {
+    /// A command, in the order's priority.
+    Command(Command),
+    /// A new order of this origin, if the order may still be posted again and there is none.
+    Again(AgainOf),
 }
 
 /// The result of a step.
@@ -44,11 +54,11 @@ pub struct Outgoing {
 pub struct Next {
     /// The job to write; `None` if nothing changes.
     pub job: Option<Job>,
-    /// The commands to send after the write. Sending them again is harmless.
+    /// The commands and new orders to send after the write. Sending them again is harmless.
     pub send: Vec<Outgoing>,
 }
 
-/// The progress of an order that the job began, from its present task.
+/// The progress of an order that the job sent a command to, from its present task.
 #[must_use]
 pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState {
     let Some(task) = task else {
@@ -60,52 +70,53 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
     // or close is one of the last.
     let action = job.spec.action;
     let has_handled = job.has_handled(task);
-    let is_guessed = !matches!(action, Action::Cancel | Action::Close) && task.history.len() >= HISTORY_MAX;
+    let is_guessed = !matches!(action, BulkAction::Cancel | BulkAction::Close) && task.history.len() >= HISTORY_MAX;
     let is_ours = has_handled || is_guessed;
     // A settle leaves an order in the same error if another of its steps is in `Error`.
-    let is_half_done = action == Action::Settle && has_handled;
+    let is_half_done = action == BulkAction::Settle && has_handled;
     match (task.process_state, is_ours) {
         (ProcessState::Error, _) if failed_in <= entry.version && !is_half_done => EntryState::Untouched,
         (_, false) => EntryState::PassedOver,
         (ProcessState::Error, true) => EntryState::FailedAgain,
         (state, true) if is_recovery(action, entry, state) => EntryState::Recovered,
-        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled && action != Action::Cancel => {
+        (ProcessState::Compensating | ProcessState::Compensated, true)
+            if was_cancelled && action != BulkAction::Cancel =>
+        {
             EntryState::PassedOver
         }
         (ProcessState::Processed | ProcessState::Compensated, true) => EntryState::FailedAgain,
         (ProcessState::Closed, true) => EntryState::PassedOver,
+        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => open_state(task),
+    }
+}
+
+/// The progress of an order that has not ended.
+pub(super) fn open_state(task: &Task) -> EntryState {
+    if task.steps.iter().any(Step::waits_longer) {
         // It reached its threshold again, and waits longer instead of coming into `Error` (rule 39).
-        (ProcessState::Processing | ProcessState::Compensating, true) if task.steps.iter().any(Step::waits_longer) => {
-            EntryState::FailedAgain
-        }
-        // An operator paused it, or it does nothing but wait for hours or days: the time of its end is unknown.
-        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
-            if task.paused.is_some() || matches!(task.watch, Some(Watch::Wait(_))) =>
-        {
-            EntryState::PassedOver
-        }
-        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => EntryState::OnItsWay,
+        return EntryState::FailedAgain;
+    }
+    // An operator paused it, or it does nothing but wait for hours or days: the time of its end is unknown.
+    match task.paused.is_some() || matches!(task.watch, Some(Watch::Wait(_))) {
+        true => EntryState::PassedOver,
+        false => EntryState::OnItsWay,
     }
 }
 
 /// Whether this is the end that the action is for.
-fn is_recovery(action: Action, entry: &Entry, state: ProcessState) -> bool {
+fn is_recovery(action: BulkAction, entry: &Entry, state: ProcessState) -> bool {
     match action {
-        Action::Cancel => state == ProcessState::Compensated,
-        Action::Close => state == ProcessState::Closed,
-        Action::Resubmit
-        | Action::Settle
-        | Action::Pause
-        | Action::Resume
-        | Action::Note
-        | Action::Erase
-        | Action::Approve
-        | Action::Reject => state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated),
+        BulkAction::Cancel => state == ProcessState::Compensated,
+        BulkAction::Close => state == ProcessState::Closed,
+        BulkAction::Resubmit | BulkAction::Settle => {
+            state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated)
+        }
+        BulkAction::Again => state == ProcessState::Processed,
     }
 }
 
 impl Job {
-    /// Whether a step needs more of the orders in `Error`, up to [`PAGES_AT_ONCE`] pages from `cursor` on.
+    /// Whether a step needs more orders of the scan, up to [`PAGES_AT_ONCE`] pages from `cursor` on.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.state.is_active() && !self.scanned && self.found.len() < FOUND_MIN
@@ -250,18 +261,22 @@ fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
 }
 
 fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outgoing {
-    let message = SchedulerMessage::Command(command(job, reason, entry));
-    Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }
+    let errand = match command(job, reason, entry) {
+        Some(command) => Errand::Command(command),
+        None => Errand::Again(job.origin(entry)),
+    };
+    Outgoing { entry: *entry, errand, delay_ms: now.ms_until(entry.at) }
 }
 
-/// The command about an order.
-pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Command {
-    let action = job.spec.action;
-    let settle = job.spec.selector.step.clone().filter(|_| action == Action::Settle).map(|step| {
+/// The command about an order; `None` if it is posted again.
+pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Option<Command> {
+    let action = job.spec.action.command()?;
+    let step = job.spec.selector.step.clone().filter(|_| job.spec.action == BulkAction::Settle);
+    let settle = step.map(|step| {
         let outcome = if entry.undoing { Settled::Undone } else { Settled::Done };
         Settlement { step, outcome, output: None }
     });
-    Command {
+    Some(Command {
         order_id: entry.order_id,
         action,
         by: job.spec.by.clone(),
@@ -271,5 +286,5 @@ pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Command {
         settle,
         take: None,
         step: None,
-    }
+    })
 }

@@ -8,12 +8,15 @@ use crate::order::Order;
 
 /// The queues between the functions.
 pub trait Queues: Send + Sync {
-    /// Puts an accepted order on the submission queue. Returns only once it is durable. A queue that
-    /// [knows the orders](Queues::knows_orders) does not take an order whose id is known.
+    /// Puts an accepted order on the submission queue, to be delivered after `delay_ms`, at most [`DELAY_MS_MAX`]. Returns
+    /// only once it is durable. A queue that [knows the orders](Queues::knows_orders) does not take an order whose id is
+    /// known, and may store a new one at once.
+    ///
+    /// [`DELAY_MS_MAX`]: crate::limits::DELAY_MS_MAX
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether it was queued; the caller asks the application to post again.
-    fn submit(&self, order: Order) -> impl Future<Output = Result<Inserted, PortError>> + Send;
+    fn submit(&self, order: Order, delay_ms: u64) -> impl Future<Output = Result<Inserted, PortError>> + Send;
 
     /// Whether [`Queues::submit`] tells an order that is stored or queued from a new one. Where it does not, each order is
     /// [`Inserted::New`], and its caller looks into the store.

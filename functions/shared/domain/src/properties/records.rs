@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::cases;
 use super::draw::{order, order_id, outcome, priority, text, time};
 use crate::backoff::{Backoff, BackoffPolicy};
-use crate::bulk::{DryRun, Entry, Job, JobState, Selector, Spec, Tally};
+use crate::bulk::{BulkAction, DryRun, Entry, Job, JobState, Selector, Spec, Tally};
 use crate::json::Json;
 use crate::message::{
     Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
@@ -208,7 +208,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             failed_until,
         },
     );
-    let action = prop::sample::select(&Spec::ACTIONS);
+    let action = prop::sample::select(&BulkAction::ALL);
     (text(), text(), action, selector, any::<(u32, u64, u32, u8)>()).prop_map(
         |(by, reason, action, selector, (canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent))| Spec {
             by,

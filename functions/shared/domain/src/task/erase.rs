@@ -37,12 +37,7 @@ impl Task {
     #[must_use]
     pub fn quoted(&self) -> Quoted {
         let (first, last) = (self.history.first(), self.history.last());
-        let job = |line: &Transition| {
-            if let What::Resubmitted { bulk: Some(job_id) } = &line.what {
-                return Some(job_id.clone());
-            }
-            bulk_of(line.why.as_deref()?).map(Into::into)
-        };
+        let job = |line: &Transition| line.bulk().or_else(|| bulk_of(line.why.as_deref()?)).map(Into::into);
         let jobs = self.history.iter().filter_map(job);
         Quoted {
             from: first.map_or(Timestamp::from_epoch_ms(0), |line| line.at),

@@ -13,6 +13,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::author;
+use crate::order::AgainOf;
 use crate::state::{Direction, ProcessState};
 use crate::time::Timestamp;
 
@@ -349,6 +350,20 @@ pub fn bulk_of(reason: &str) -> Option<&str> {
     (time.len() >= 12 && random.len() == 16 && is_hex(time) && is_hex(random)).then_some(id)
 }
 
+impl Transition {
+    /// The bulk job that resubmitted the order, or posted it again as this one.
+    #[must_use]
+    pub fn bulk(&self) -> Option<&str> {
+        if let What::Resubmitted { bulk } = &self.what {
+            return bulk.as_deref();
+        }
+        let words = self.why.as_deref().filter(|_| self.what == What::Submitted)?;
+        let by_and_reason = AgainOf::by_and_reason(words)?;
+        // The name of an operator may have a colon.
+        by_and_reason.match_indices(": ").find_map(|(at, colon)| bulk_of(&by_and_reason[at + colon.len()..]))
+    }
+}
+
 impl Serialize for Transition {
     /// Writes the stored form.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -394,17 +409,17 @@ pub struct Line<'a> {
     /// The state that the order entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ProcessState>,
-    /// The bulk job that resubmitted the order.
+    /// The bulk job that resubmitted the order, or posted it again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<&'a str>,
 }
 
 impl<'a> From<&'a Transition> for Line<'a> {
-    fn from(Transition { at, who, what, why }: &'a Transition) -> Self {
+    fn from(line: &'a Transition) -> Self {
+        let Transition { at, who, what, why } = line;
         let attempt = what.of_step().map(|(attempt, _)| attempt);
         let (who, caller) = author::parts(who);
         let state = if let What::Entered { state } = what { Some(*state) } else { None };
-        let bulk = if let What::Resubmitted { bulk } = what { bulk.as_deref() } else { None };
         Self {
             at: *at,
             who,
@@ -416,7 +431,7 @@ impl<'a> From<&'a Transition> for Line<'a> {
             direction: attempt.map(|attempt| attempt.direction),
             attempt: attempt.map(|attempt| attempt.number),
             state,
-            bulk,
+            bulk: line.bulk(),
         }
     }
 }

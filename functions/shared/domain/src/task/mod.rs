@@ -291,8 +291,7 @@ impl Task {
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
-        let again = order.again_of.as_ref();
-        let why = again.map(|again| format!("again of {}, by {}: {}", again.order_id, again.by, again.reason).into());
+        let why = order.again_of.as_ref().map(|again| again.words().into());
         task.record(order.submitted_at, &order.submitter, What::Submitted, why);
         task.skip_inapplicable(order, workflow);
         task
@@ -323,6 +322,14 @@ impl Task {
     pub fn failed_at(&self) -> Option<Timestamp> {
         let failed = What::Entered { state: ProcessState::Error };
         self.history.iter().rev().find(|line| line.what == failed).map(|line| line.at)
+    }
+
+    /// When it became `Compensated`: nothing but an erase comes after that.
+    #[must_use]
+    pub fn compensated_at(&self) -> Option<Timestamp> {
+        let compensated = What::Entered { state: ProcessState::Compensated };
+        let line = self.history.iter().rev().find(|line| line.what == compensated);
+        line.map(|line| line.at).or_else(|| self.updated_at())
     }
 
     /// The step of this name and its index.

@@ -3,6 +3,7 @@
 //! A workflow is data. [`Workflow::parse`] reads it from TOML and refuses an invalid one. [`Workflows`] holds all
 //! versions that ship together, since a task stays on the version that it was submitted under.
 
+mod accept;
 mod agents;
 mod approval;
 mod deadline;
@@ -16,6 +17,7 @@ mod when;
 
 use std::sync::Arc;
 
+pub use accept::NotAccepted;
 pub use agents::{agent_names, settles_within_ms, settling_ms};
 pub use approval::{Approval, PEOPLE};
 pub use deadline::{Deadline, OnLate};

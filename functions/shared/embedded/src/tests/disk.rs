@@ -18,7 +18,7 @@ async fn f67_a_database_that_is_removed_moved_or_replaced_takes_no_order_until_i
         if let Some(content) = replacement {
             fs::write(&path, content).unwrap();
         }
-        let refused = engine.queues().submit(order(1)).await.unwrap_err();
+        let refused = engine.queues().submit(order(1), 0).await.unwrap_err();
         let source = refused.source.as_ref().unwrap().to_string();
         assert!(refused.kind == PortErrorKind::Unavailable && source.contains(file), "{source}");
         let unready = engine.ready().await.unwrap_err();

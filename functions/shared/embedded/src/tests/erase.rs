@@ -78,7 +78,7 @@ fn line(task: &mut Task, person: &str) {
 /// Brings an order to its end, with the person in all that is stored about it.
 async fn ended(engine: &Engine, n: u64) {
     let (order, person) = (order_of(n), person(n));
-    engine.queues().submit(order.clone()).await.unwrap();
+    engine.queues().submit(order.clone(), 0).await.unwrap();
     assert_eq!(engine.store().insert(order.clone(), task(&order, 1)).await.unwrap(), Inserted::New);
     engine.queues().to_scheduler(command(n, Action::Note, &person), Priority::Normal, 0).await.unwrap();
     for attempt in 1..=3 {

@@ -58,7 +58,7 @@ fn task(order: &Order, shards: u8) -> Task {
 /// Accepts these orders, one transaction each.
 async fn submit(engine: &Engine, orders: std::ops::Range<u64>) {
     for n in orders {
-        engine.queues().submit(order(n)).await.unwrap();
+        engine.queues().submit(order(n), 0).await.unwrap();
     }
 }
 

@@ -115,8 +115,8 @@ fn callers_fault<T>(listed: Result<T, ListError>) -> Result<Result<T, ListError>
 }
 
 impl Queues for Faulty {
-    async fn submit(&self, order: Order) -> Result<Inserted, PortError> {
-        self.through("queues.submit", || self.memory.submit(order.clone())).await
+    async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
+        self.through("queues.submit", || self.memory.submit(order.clone(), delay_ms)).await
     }
 
     fn knows_orders(&self) -> bool {

@@ -15,7 +15,7 @@ fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
     ];
     let store = FakePorts::new(None, None);
     store.pages.lock().unwrap().extend(pages);
-    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
+    let counted = dry_run(&store, &spec()).now_or_never().unwrap().unwrap();
     assert_eq!(counted, DryRun { matching: 3, complete: true });
     let asked = ["None", "Some(\"c1\")"].map(|after| format!("list Some(Error) after {after}, 100 at most"));
     assert_eq!(store.logged(), asked);
@@ -28,6 +28,6 @@ fn a_dry_run_that_does_not_come_to_the_end_says_so() {
         let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
         store.pages.lock().unwrap().push_back(Page { read: tasks.len(), tasks, next: Some("more".into()) });
     }
-    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
+    let counted = dry_run(&store, &spec()).now_or_never().unwrap().unwrap();
     assert_eq!(counted, DryRun { matching: DRY_RUN_PAGES_MAX as u64, complete: false });
 }

@@ -1,5 +1,6 @@
 //! Tests of bulk jobs: their plan, their pace, and their steps.
 
+mod again;
 mod dry_run;
 mod orders;
 
@@ -8,7 +9,7 @@ use orders::{failed_case, resubmit};
 use super::*;
 use crate::id::OrderId;
 use crate::machine::testing::Case;
-use crate::message::{Action, SchedulerMessage};
+use crate::order::AgainOf;
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
 use crate::time::Timestamp;
@@ -61,9 +62,9 @@ fn all(job: &Job, entry_state: EntryState) -> Vec<EntryState> {
 fn a_selector_means_what_all_its_parts_mean() {
     let task = in_error("x", 5_000);
     let with = |change: &dyn Fn(&mut Selector)| {
-        let mut selector = Selector::default();
-        change(&mut selector);
-        selector.matches(&task)
+        let mut spec = spec();
+        change(&mut spec.selector);
+        spec.selects(&task)
     };
     assert!(with(&|_| {}));
     assert!(with(&|it| it.state = Some("Error".into())));
@@ -75,7 +76,7 @@ fn a_selector_means_what_all_its_parts_mean() {
     assert!(!with(&|it| it.failed_since = Some(at(5_001))));
     assert!(!with(&|it| it.failed_until = Some(at(4_999))));
     let healthy = Case::chain().task;
-    assert!(!Selector::default().matches(&healthy), "only orders in Error are meant");
+    assert!(!spec().selects(&healthy), "only orders in Error are meant");
 }
 
 #[test]
@@ -89,13 +90,19 @@ fn a_job_that_could_not_be_carried_out_is_refused_by_the_name_of_the_field() {
     assert_eq!(refused(&|spec| spec.reason = "x".repeat(257).into()), "Reason");
     assert_eq!(refused(&|spec| spec.selector.step = Some("x".repeat(65).into())), "Selector.Step");
     assert_eq!(refused(&|spec| spec.selector.state = Some("Processing".into())), "Selector.State");
-    assert_eq!(refused(&|spec| spec.action = Action::Pause), "Action");
-    assert_eq!(refused(&|spec| spec.action = Action::Settle), "Selector.Step");
+    assert_eq!(refused(&|spec| spec.action = BulkAction::Settle), "Selector.Step");
+    let again = |state: &str| (BulkAction::Again, Some(state.into()));
+    assert_eq!(refused(&|spec| (spec.action, spec.selector.state) = again("Error")), "Selector.State");
+    assert_eq!(refused(&|spec| spec.selector.state = Some("Compensated".into())), "Selector.State");
     assert_eq!(refused(&|spec| spec.canary = 501), "Canary");
     assert_eq!(refused(&|spec| spec.rate_per_second = 0), "RatePerSecond");
     assert_eq!(refused(&|spec| spec.stop_at_failed_percent = 101), "StopAtFailedPercent");
     assert_eq!(refused(&|spec| spec.canary_timeout_ms = 0), "CanaryTimeoutMs");
     assert!(serde_json::from_str::<Spec>(r#"{"By":"a","Reason":"b","Cannary":1}"#).is_err(), "a misspelt field");
+    for action in ["Pause", "Erase", "again"] {
+        let spec = format!(r#"{{"By":"a","Reason":"b","Action":"{action}"}}"#);
+        assert!(serde_json::from_str::<Spec>(&spec).is_err(), "no job can {action}");
+    }
 }
 
 #[test]
@@ -123,7 +130,7 @@ fn the_list_of_orders_under_way_is_written_with_the_commands_that_follow_from_it
     assert_eq!((after.version, after.under_way.len(), after.found.len(), after.tally.begun), (3, 3, 2, 3));
     assert_eq!(send.len(), 3, "the canaries");
     for (outgoing, entry) in send.iter().zip(&after.under_way) {
-        let SchedulerMessage::Command(command) = &outgoing.message else {
+        let Errand::Command(command) = &outgoing.errand else {
             panic!("{outgoing:?}");
         };
         assert_eq!((command.order_id, command.version), (entry.order_id, Some(entry.version)));
@@ -308,7 +315,7 @@ fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
     // The clock of the task's writer was behind, so its time selects it.
     let fresh = started(spec());
     let scan = Page { tasks: vec![Arc::new(case.task.clone())], ..Page::default() };
-    assert!(fresh.spec.selector.matches(&case.task));
+    assert!(fresh.spec.selects(&case.task));
     assert_eq!(step(&fresh, &[], &[scan], 0).0.tally.begun, 0);
 }
 

@@ -118,9 +118,9 @@ fn an_order_failed_when_it_came_into_error_whatever_happened_to_it_since() {
     case.rejected("a");
     case.now = at(9_000);
     case.done("b");
-    let since = |ms| Selector { failed_since: Some(at(ms)), ..Selector::default() };
-    assert!(since(5_000).matches(&case.task));
-    assert!(!since(5_001).matches(&case.task));
+    let since = |ms| Spec { selector: Selector { failed_since: Some(at(ms)), ..Selector::default() }, ..spec() };
+    assert!(since(5_000).selects(&case.task));
+    assert!(!since(5_001).selects(&case.task));
 }
 
 /// An order whose undo of a was refused, and the entry of a job for it.
@@ -135,7 +135,7 @@ fn undo_refused() -> (Case, Entry) {
     (case, entry)
 }
 
-fn job_that(action: Action, step: Option<&str>) -> Job {
+fn job_that(action: BulkAction, step: Option<&str>) -> Job {
     let selector = Selector { step: step.map(Into::into), ..Selector::default() };
     started(Spec { action, selector, ..spec() })
 }
@@ -144,13 +144,13 @@ fn job_that(action: Action, step: Option<&str>) -> Job {
 fn handle(case: &mut Case, job: &Job) {
     let page = Page { tasks: vec![Arc::new(case.task.clone())], next: None, read: 1 };
     let Next { send, .. } = carry_on(job, &[], &[page], at(0), TICK_MS);
-    let [Outgoing { message: SchedulerMessage::Command(command), .. }] = send.as_slice() else { panic!("{send:?}") };
+    let [Outgoing { errand: Errand::Command(command), .. }] = send.as_slice() else { panic!("{send:?}") };
     assert_eq!(case.apply(crate::machine::Event::Command { command, redelivered: false }), Verdict::Taken);
 }
 
 #[test]
 fn a_job_that_closes_orders_recovers_those_that_it_closed() {
-    let job = job_that(Action::Close, None);
+    let job = job_that(BulkAction::Close, None);
     let (mut case, entry) = undo_refused();
     handle(&mut case, &job);
     assert_eq!(
@@ -164,7 +164,7 @@ fn a_job_that_closes_orders_recovers_those_that_it_closed() {
 
 #[test]
 fn a_job_that_cancels_orders_recovers_those_that_are_undone() {
-    let job = job_that(Action::Cancel, None);
+    let job = job_that(BulkAction::Cancel, None);
     let mut case = failed_case();
     let entry = entry_of(&case.task);
     handle(&mut case, &job);
@@ -184,7 +184,7 @@ fn a_job_that_cancels_orders_recovers_those_that_are_undone() {
 
 #[test]
 fn a_job_that_settles_a_step_says_done_or_undone_as_the_order_runs() {
-    let job = job_that(Action::Settle, Some("a"));
+    let job = job_that(BulkAction::Settle, Some("a"));
     let (mut undone, entry) = undo_refused();
     handle(&mut undone, &job);
     assert_eq!(
@@ -206,7 +206,7 @@ fn an_order_with_another_step_in_error_is_not_settled_for_ever() {
     case.wake();
     case.rejected("a");
     case.rejected("b");
-    let (job, entry) = (job_that(Action::Settle, Some("a")), entry_of(&case.task));
+    let (job, entry) = (job_that(BulkAction::Settle, Some("a")), entry_of(&case.task));
     handle(&mut case, &job);
     assert_eq!(
         (case.state(), entry_state(&job, &entry, Some(&case.task))),
@@ -222,14 +222,14 @@ fn an_order_whose_call_may_still_have_its_effect_is_left_out_of_a_close() {
     case.task.steps[0].may_run_until = Some(at(5_000));
     let found = |ms| {
         let page = Page { tasks: vec![Arc::new(case.task.clone())], next: None, read: 1 };
-        step(&job_that(Action::Close, None), &[], &[page], ms).1
+        step(&job_that(BulkAction::Close, None), &[], &[page], ms).1
     };
     assert_eq!((found(4_999), found(5_000)), (0, 1));
 }
 
 #[test]
 fn a_full_history_does_not_make_anothers_close_the_jobs_own() {
-    let job = job_that(Action::Close, None);
+    let job = job_that(BulkAction::Close, None);
     let (mut case, entry) = undo_refused();
     case.apply_command(Action::Close, Some(case.task.version));
     let line = case.task.history[0].clone();

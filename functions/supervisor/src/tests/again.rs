@@ -1,0 +1,291 @@
+//! Jobs that post orders again, end to end, with crashes.
+
+use domain::bulk::{BulkAction, DryRun, Job, JobState, RESEND_AFTER_MS, Spec, Tally, dry_run};
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Action, Outcome, Request};
+use domain::order::Order;
+use domain::ports::{Environment, Records, Seen, Store};
+use domain::redaction::Redaction;
+use domain::task::{ProcessState, Task};
+use futures_util::future::join;
+
+use super::{TERM_OVER_MS, command, failed, no, settings, work, yes};
+use crate::bulk;
+use crate::testing::{Ports, instance, run, run_for, workflows};
+
+fn spec() -> Spec {
+    Spec {
+        by: "ann".into(),
+        reason: "the carrier is back".into(),
+        action: BulkAction::Again,
+        selector: domain::bulk::Selector::default(),
+        canary: 2,
+        canary_timeout_ms: 60_000,
+        rate_per_second: 1_000,
+        stop_at_failed_percent: 20,
+    }
+}
+
+/// Stores orders that were compensated.
+fn compensated(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+    let ids = failed(ports, numbers);
+    for &order_id in &ids {
+        command(ports, order_id, Action::Cancel, "cal", None);
+    }
+    // An undo waits for the calls under way.
+    for _ in 0..100 {
+        ports.pass_ms(1_000);
+        for &order_id in &ids {
+            super::wake(ports, order_id);
+        }
+        work(ports, |_| Some(yes()));
+        if ids.iter().all(|&id| ports.stored(id).process_state == ProcessState::Compensated) {
+            return ids;
+        }
+    }
+    panic!("not compensated: {:#?}", ports.stored(ids[0]));
+}
+
+fn start(ports: &Ports, spec: Spec) -> DryRun {
+    let counted = run(dry_run(ports, &spec)).unwrap();
+    let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
+    run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
+    run(ports.put(Seen::version(1, ports.now()), &planned.start("ann", "go", ports.now()).unwrap())).unwrap();
+    counted
+}
+
+fn job(ports: &Ports) -> Job {
+    ports.jobs().remove(0)
+}
+
+fn tick(ports: &Ports) -> u64 {
+    run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap().sent
+}
+
+fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+    for _ in 0..100 {
+        if job(ports).state.is_final() {
+            return;
+        }
+        tick(ports);
+        ports.pass_ms(1_000);
+        work(ports, &agent);
+    }
+    panic!("the job does not end: {:?}", job(ports));
+}
+
+/// The orders that were posted again, among these.
+fn posted(ports: &Ports, ids: &[OrderId]) -> usize {
+    let world = ports.world();
+    ids.iter().filter(|id| world.tasks.contains_key(&id.again())).count()
+}
+
+/// An operator posts one order again, without the job.
+fn post_again(ports: &Ports, order_id: OrderId) {
+    let now = ports.now();
+    let order = ports.world().orders[&order_id].again("bob".into(), "it was asked for".into(), now);
+    let task = Task::new(&order, workflows().current(), 16, 1);
+    let again = order.order_id;
+    run(ports.insert(order, task)).unwrap();
+    super::wake(ports, again);
+}
+
+#[test]
+fn every_compensated_order_is_posted_again_once_under_the_name_of_the_job() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..20);
+    let counted = start(&ports, spec());
+    assert_eq!((counted, posted(&ports, &ids)), (DryRun { matching: 20, complete: true }, 0));
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(job(&ports).state, JobState::Done);
+    assert_eq!(job(&ports).tally, Tally { begun: 20, recovered: 20, ..Tally::default() });
+    for &id in &ids {
+        let order = ports.world().orders[&id.again()].clone();
+        let task = ports.stored(id.again());
+        assert_eq!(task.process_state, ProcessState::Processed);
+        let words = format!("again of {id}, by ann: bulk j1: the carrier is back");
+        assert_eq!(task.history[0].why.as_deref(), Some(&*words));
+        let old = ports.world().orders[&id].clone();
+        let kept = |order: &Order| (order.document.clone(), order.submitter.clone(), order.correlation_id.clone());
+        assert_eq!(kept(&order), kept(&old));
+        assert_eq!(order.workflow, Some(workflows().current().pin()), "it is pinned like every order");
+        assert_eq!(ports.stored(id).process_state, ProcessState::Compensated, "the old order is as it was");
+    }
+    assert_eq!(ports.world().orders.len(), 40);
+}
+
+#[test]
+fn killed_at_any_await_a_job_posts_each_order_again_exactly_once() {
+    let mut kills = 0;
+    for kill_at in 0.. {
+        let ports = Ports::new();
+        let ids = compensated(&ports, 0..5);
+        start(&ports, spec());
+        let (mut left, mut was_killed) = (kill_at, false);
+        for _ in 0..100 {
+            if job(&ports).state.is_final() {
+                break;
+            }
+            let mut polls = 0;
+            let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
+            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings, &redaction));
+            while run_for(&mut ticking, 1).is_none() {
+                polls += 1;
+                if !was_killed && polls > left {
+                    was_killed = true;
+                    break;
+                }
+            }
+            drop(ticking);
+            left -= left.min(polls);
+            ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
+            work(&ports, |_| Some(yes()));
+        }
+        assert_eq!(job(&ports).state, JobState::Done, "killed at {kill_at}");
+        assert_eq!((posted(&ports, &ids), ports.world().orders.len()), (5, 10), "killed at {kill_at}");
+        assert_eq!(job(&ports).tally, Tally { begun: 5, recovered: 5, ..Tally::default() }, "killed at {kill_at}");
+        if !was_killed {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 50, "the job was killed at {kills} places only");
+}
+
+#[test]
+fn two_supervisors_with_broken_leases_count_each_order_once() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..9);
+    start(&ports, spec());
+    ports.break_leases();
+    let (one, other, settings, redaction) = (instance("one"), instance("other"), settings(), Redaction::default());
+    while !job(&ports).state.is_final() {
+        let both = join(bulk(&ports, &one, &settings, &redaction), bulk(&ports, &other, &settings, &redaction));
+        let (one, other) = run(both);
+        assert!(one.is_ok() && other.is_ok());
+        ports.pass_ms(1_000);
+        work(&ports, |_| Some(yes()));
+    }
+    assert_eq!((posted(&ports, &ids), ports.world().orders.len()), (9, 18));
+    assert_eq!(job(&ports).tally, Tally { begun: 9, recovered: 9, ..Tally::default() });
+}
+
+#[test]
+fn where_the_canaries_fail_again_the_others_are_left_alone() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..10);
+    start(&ports, spec());
+    to_the_end(&ports, |_| Some(no()));
+    assert_eq!(job(&ports).state, JobState::Stopped("2 of 2 canaries failed again, more than 20 %".into()));
+    assert_eq!(posted(&ports, &ids), 2);
+}
+
+#[test]
+fn an_order_that_was_posted_again_before_is_neither_sent_nor_counted() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..6);
+    post_again(&ports, ids[0]);
+    work(&ports, |_| Some(yes()));
+    start(&ports, Spec { canary: 0, ..spec() });
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(job(&ports).tally, Tally { begun: 5, recovered: 5, ..Tally::default() });
+    let why = ports.stored(ids[0].again()).history[0].why.clone().unwrap();
+    assert!(why.contains("by bob: it was asked for"), "{why}");
+}
+
+#[test]
+fn an_order_that_another_operator_posts_again_before_its_turn_is_passed_over() {
+    let ports = Ports::new();
+    compensated(&ports, 0..4);
+    start(&ports, Spec { canary: 0, rate_per_second: 1, ..spec() });
+    tick(&ports);
+    let waiting = job(&ports).found[1].order_id;
+    post_again(&ports, waiting);
+    let sent_before = ports.world().submissions.len();
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(
+        (sent_before, job(&ports).tally),
+        (1, Tally { begun: 4, recovered: 3, passed_over: 1, ..Tally::default() })
+    );
+}
+
+#[test]
+fn rule_46_an_order_that_is_erased_before_its_turn_is_passed_over() {
+    let ports = Ports::new();
+    compensated(&ports, 0..3);
+    start(&ports, Spec { canary: 0, rate_per_second: 1, ..spec() });
+    tick(&ports);
+    let waiting = job(&ports).found[0].order_id;
+    {
+        let mut world = ports.world();
+        let mut task = Task::clone(&world.tasks[&waiting]);
+        task.erased_at = Some(world.now);
+        world.tasks.insert(waiting, task.into());
+        let order = world.orders[&waiting].erased();
+        world.orders.insert(waiting, order.into());
+    }
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(job(&ports).tally, Tally { begun: 3, recovered: 2, passed_over: 1, ..Tally::default() });
+    assert!(!ports.world().orders.contains_key(&waiting.again()));
+}
+
+#[test]
+fn a_new_order_that_was_lost_on_the_way_is_sent_again_as_it_was() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..2);
+    start(&ports, spec());
+    tick(&ports);
+    let lost: Vec<_> = ports.world().submissions.drain(..).map(|(_, order)| order).collect();
+    assert_eq!(lost.len(), 2);
+    ports.pass_ms(RESEND_AFTER_MS + 1_000);
+    assert_eq!(tick(&ports), 2);
+    let again: Vec<_> = ports.world().submissions.iter().map(|(_, order)| order.clone()).collect();
+    assert_eq!(again, lost);
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(posted(&ports, &ids), 2);
+}
+
+#[test]
+fn new_orders_go_at_the_rate() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..20);
+    start(&ports, Spec { canary: 0, rate_per_second: 5, ..spec() });
+    let began = ports.now();
+    to_the_end(&ports, |_| Some(yes()));
+    assert_eq!(posted(&ports, &ids), 20);
+    let mut times: Vec<_> = ids.iter().map(|id| ports.world().orders[&id.again()].submitted_at).collect();
+    times.sort();
+    assert!(times.windows(2).all(|pair| pair[0].ms_until(pair[1]) >= 200), "{times:?}");
+    assert!(began <= times[0], "none was posted before the job");
+}
+
+#[test]
+fn rule_28_a_new_order_is_found_like_every_order_and_by_nothing_that_is_redacted() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..1);
+    {
+        let mut world = ports.world();
+        let order = Order { correlation_id: Some("c-1".into()), ..Order::clone(&world.orders[&ids[0]]) };
+        world.orders.insert(ids[0], order.into());
+    }
+    start(&ports, spec());
+    run(bulk(&ports, &instance("s"), &settings(), &Redaction::of(["Total"]))).unwrap();
+    let (_, order) = ports.world().submissions.pop_front().unwrap();
+    assert_eq!(order.terms, [domain::index::Term::correlation("c-1")]);
+}
+
+#[test]
+fn what_its_workflow_refuses_by_now_is_not_posted_again() {
+    let ports = Ports::new();
+    let ids = compensated(&ports, 0..2);
+    {
+        let mut world = ports.world();
+        let document = Json::document(br#"{"NotBefore": "never"}"#).unwrap();
+        let order = Order { document, ..Order::clone(&world.orders[&ids[0]]) };
+        world.orders.insert(ids[0], order.into());
+    }
+    start(&ports, Spec { canary: 0, stop_at_failed_percent: 100, ..spec() });
+    assert_eq!(tick(&ports), 1);
+    assert_eq!(ports.world().submissions[0].1.order_id, ids[1].again());
+}
