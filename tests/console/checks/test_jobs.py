@@ -179,7 +179,7 @@ def test_compensated_orders_are_posted_again_by_a_job(console: Console, server: 
     expect(dialog).to_contain_text("2 orders are posted again, each as one new order.")
     dialog.get_by_role("button", name="Post 2 orders again").click()
     # The card is declined again.
-    expect(standing).to_have_text("It stopped itself. What was sent is carried out; nothing more is sent.")
+    expect(standing).to_have_text("Done: 0 recovered, 2 failed again.")
     assert sum("AgainOf" in server.get(f"/orders/{one['OrderID']}/document") for one in compensated(server)) >= 1
 
 
