@@ -28,7 +28,7 @@ pub enum IamRolesError {
     #[error("IAM_ROLES: {0:?} is not the ARN of a role or a user of IAM, such as arn:aws:iam::123456789012:role/shop")]
     Arn(String),
     /// Two keys are the same caller: the path of a role is not in its signature.
-    #[error("IAM_ROLES: {0:?} is named twice")]
+    #[error("IAM_ROLES: {0:?} is the same caller as another entry; the path of a role does not count")]
     Twice(String),
     /// A word that is no role.
     #[error(
@@ -167,7 +167,7 @@ mod tests {
             (r#"{"arn:aws:iam::123456789012:role/shop": ["channel:"]}"#, r#""channel:" of"#),
             (
                 r#"{"arn:aws:iam::123456789012:role/shop": [], "arn:aws:iam::123456789012:role/a/shop": []}"#,
-                "is named twice",
+                "is the same caller as another entry",
             ),
         ] {
             assert!(fault(roles).contains(words), "{roles}: {}", fault(roles));

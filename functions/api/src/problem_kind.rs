@@ -57,8 +57,9 @@ kinds! {
         "Send Authorization: Bearer TOKEN. On the command line set STEPWARDEN_TOKEN. Who runs the server makes a token \
          with `stepwarden token add`."
     Forbidden FORBIDDEN "forbidden" "Not one of the caller's roles"
-        "The caller is known, and no role of its token may make this call; detail names the roles that may."
-        "Use a token with that role. Who runs the server gives it one with `stepwarden token add`."
+        "The caller is known, and none of its roles may make this call; detail names the roles that may."
+        "Use a caller with that role. A token has its roles from `stepwarden token add` or from its scopes. A role or user \
+         of AWS has them from the parameter IamRoles of the stack."
     CrossSite FORBIDDEN "cross-site" "Called from another site"
         "A browser says, in Sec-Fetch-Site or Origin, that a page of another site wants to post here, or to read what \
          costs work. That is refused, since the visitor may know nothing of it."

@@ -1,6 +1,6 @@
 //! The whole table for `stepwarden serve`: how many orders a second, how fast each, and at what cost.
 //!
-//!     cargo build --release && cargo run --release -p tests --bin bench
+//!     cargo build --release -p stepwarden -p floor && cargo run --release -p tests --bin bench
 //!
 //! Each row starts `stepwarden serve` on a fresh directory, the stub for the three services and the load generator, each as
 //! a process of its own. The figures of other engines, in `reference.json`, come from another hour of a machine of the same

@@ -176,7 +176,7 @@ def test_compensated_orders_are_posted_again_by_a_job(console: Console, server: 
     expect(standing).to_have_text("Plan: 2 orders match. Nothing is done yet.")
     expect(page.locator("#standing")).to_contain_text("Compensated orders: rejected, at charge-payment")
     dialog = console.act("Start: post 2 orders again…")
-    expect(dialog).to_contain_text("2 orders are posted again, each as one new order.")
+    expect(dialog).to_contain_text("2 orders are posted again. Each becomes one new order with new idempotency keys.")
     dialog.get_by_role("button", name="Post 2 orders again").click()
     # The card is declined again.
     expect(standing).to_have_text("Done: 0 recovered, 2 failed again.")

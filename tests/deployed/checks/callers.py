@@ -38,7 +38,7 @@ def an_application_sees_its_own_orders_alone(world: World) -> None:
     until("it sees its own", lambda: other.get(f"/orders/{order_id}").status == 200, 30)
     expect_equal("its order seen by the first", world.application.get(f"/orders/{order_id}").status, 404)
     nobody = caller(world.deployment, "without-a-role", "OperatorPolicyArn")
-    expect_equal("GET /overview without a role", nobody.get("/overview").body["type"], "/problems/unauthenticated")
+    expect_equal("GET /overview without a role", nobody.get("/overview").body["type"], "/problems/forbidden")
 
 
 def a_caller_may_wait_for_the_end(world: World) -> None:

@@ -143,7 +143,7 @@ function consequence(one) {
     case "Close":
       return `${count} in Error end as they are. Nothing is undone. This cannot be taken back.`;
     case "Again":
-      return `${count} are posted again, each as one new order. The old order stays as it is.`;
+      return `${count} are posted again. Each becomes one new order with new idempotency keys. The old orders stay as they are.`;
     default:
       return (
         `${count} in Error are resubmitted, each under the same idempotency key: ` +
@@ -166,7 +166,7 @@ function standing(one) {
     case "Canary":
       return one.Canary === 1
         ? "The first one is on its way; the others wait for how it fares."
-        : `The first ${one.Canary} are on their way; the others wait for how they fare.`;
+        : `The first ${one.Canary} are on their way; the others wait for their outcome.`;
     case "Running":
       return `Under way: ${one.RatePerSecond} orders a second.`;
     case "Done":

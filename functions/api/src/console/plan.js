@@ -62,7 +62,7 @@ export const plan = {
             label: "Reason",
             options: choices(REASONS, text("reason"), "any"),
             value: text("reason"),
-            hint: "Of orders to post again, any includes those that were cancelled.",
+            hint: "Post again: any also selects cancelled orders.",
           }),
           field({ id: "p-step", label: "Step", options: choices(steps, text("step"), "any"), value: text("step") }),
           field({
@@ -71,7 +71,7 @@ export const plan = {
             type: "datetime-local",
             step: "any",
             value: toLocal(text("since")),
-            hint: "Of orders to post again: compensated since.",
+            hint: "Post again: the time at which the order was compensated.",
           }),
           field({
             id: "p-until",
@@ -94,7 +94,7 @@ export const plan = {
             max: "100",
             required: true,
             value: text("canary") || "5",
-            hint: "So many go first; the others wait for how they fare.",
+            hint: "These orders go first. The others wait for their outcome.",
           }),
           field({
             id: "p-rate",

@@ -126,7 +126,7 @@ pub struct PlanArgs {
     /// ago
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub since: Option<When>,
-    /// Only orders that failed, or were compensated, before this time
+    /// Only orders that failed, or were compensated, at this time or earlier
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
     /// Canary orders, handled first; the others wait for their outcome: 1 to 100
@@ -200,7 +200,7 @@ fn canary_time(text: &str) -> Result<Duration, String> {
 }
 
 /// `stepwarden numbers`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct NumbersArgs {
     /// The span that ends now: 30m, 24h, 7d or 30d. Its points, such as the hours of 7d, are in `-o json`
     #[arg(long, default_value = "24h", value_parser = ["30m", "24h", "7d", "30d"])]

@@ -51,7 +51,7 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
 /// Plans, asks, starts, and shows the progress.
 async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit, CommandError> {
     context.can_ask(&match action {
-        "again" => "This posts every order that matches again.".to_owned(),
+        "again" => "This posts again every order that matches.".to_owned(),
         action => format!("This does a {action} of every order that matches."),
     })?;
     let (job, answer) = plan(context, action, args).await?;

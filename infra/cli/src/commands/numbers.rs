@@ -23,9 +23,10 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
     let day = args.day.as_deref().map(|day| date(day, context.now()));
+    let args = &NumbersArgs { day, ..args.clone() };
     let asked = [
-        ("last", Some(&args.last).filter(|_| day.is_none())),
-        ("day", day.as_ref()),
+        ("last", Some(&args.last).filter(|_| args.day.is_none())),
+        ("day", args.day.as_ref()),
         ("workflow", args.workflow.as_ref()),
         ("step", args.step.as_ref()),
         ("service", args.service.as_ref()),
@@ -268,8 +269,8 @@ mod tests {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
         let dates = ["today", "yesterday", "2026-11-01"].map(|day| date(day, now));
         assert_eq!(dates, ["2026-11-20", "2026-11-19", "2026-11-01"]);
-        let args = NumbersArgs { day: Some("yesterday".to_owned()), ..asked(None, None, None) };
-        assert!(lines(&args)[0].starts_with("Numbers of yesterday (UTC)"));
+        let args = NumbersArgs { day: Some("2026-11-19".to_owned()), ..asked(None, None, None) };
+        assert!(lines(&args)[0].starts_with("Numbers of 2026-11-19 (UTC)"));
     }
 
     #[test]

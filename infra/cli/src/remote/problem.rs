@@ -105,7 +105,9 @@ impl Problem {
         let advice = match (self.status, self.kind.as_str()) {
             (401, _) => not_known(auth),
             (403, "forbidden") => {
-                "take a token with that role; who runs the server makes one with `stepwarden token add`".to_owned()
+                "take a caller with that role: a token by `stepwarden token add` or its scopes, or an ARN in the parameter \
+                 IamRoles of the stack"
+                    .to_owned()
             }
             (403, _) => not_allowed(auth),
             (404, "order-not-found") => {

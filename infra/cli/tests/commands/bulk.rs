@@ -82,7 +82,7 @@ fn compensated_orders_are_posted_again_by_one_job() {
         let args = ["bulk", "again", "--reason-code", "rejected", "--since", "1h", "--reason", "the card is back"];
         served.run(&[&args[..], more].concat())
     };
-    again(&[]).with_status(2).says(&["posts every order", "--yes"]);
+    again(&[]).with_status(2).says(&["posts again every order", "--yes"]);
     // The stand-in declines again.
     let ended = again(&["--canary", "2", "--stop-at-failed-percent", "100", "--yes"]).with_status(1);
     ended.shows(&["Again", "compensated orders, because of rejected, compensated since", "Done"]);
