@@ -1,6 +1,6 @@
 """Checks the checker: builds the simulation, or a crate's tests, with each seeded bug, which must be found.
 
-    tests/run bugs [NAME...] [--seeds N] [--folder DIR]     these bugs or all of them: about an hour on two cores
+    tests/run bugs [NAME...] [--seeds N] [--folder DIR]     these bugs or all of them: two hours on two shared cores
 
 --seeds N     seeds within which a bug must be found, 10,000 unless given
 --folder DIR  where to build; it is kept, so that the next run builds less, and continues one that was killed: what it
