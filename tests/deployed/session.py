@@ -51,6 +51,7 @@ BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("a submission that comes three times is one order", repeats.a_submission_comes_again),
     ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
     ("requests in the queues of an earlier version are handled", earlier.their_queues_are_served),
+    ("compensated orders are posted again by a job", supervision.compensated_orders_are_posted_again_by_a_job),
     ("an agent is killed in the middle of a call", crashes.an_agent_is_killed),
 ]
 

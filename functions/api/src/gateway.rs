@@ -60,6 +60,8 @@ impl Gateway {
                 let words = words.get(&name).map(Vec::as_slice).unwrap_or_default();
                 Caller::by_scopes(name, words, Some(""))
             }
+            // While a stack goes from tokens to signatures, a token has no role.
+            (Some(_), Some(_)) if self.role_scopes.is_none() => Caller::with(name, &[], None),
             (scopes, _) => Caller::by_scopes(name, &scopes.unwrap_or_default(), self.role_scopes.as_deref()),
         }
     }
@@ -144,6 +146,8 @@ mod tests {
     #[test]
     fn rule_42_a_token_never_has_the_roles_of_a_signature_nor_a_signature_those_of_scopes() {
         assert_eq!(gateway().caller(SHOP.into(), Some(Vec::new())), Caller::with(SHOP, &[], None));
+        let signatures_alone = Gateway { role_scopes: None, ..gateway() };
+        assert_eq!(signatures_alone.caller("u1".into(), Some(vec!["any".into()])), Caller::with("u1", &[], None));
         let viewer = vec!["stepwarden/viewer".to_owned(), "operator".to_owned()];
         assert_eq!(gateway().caller("u1".into(), Some(viewer)), Caller::with("u1", &[Role::Viewer], None));
     }

@@ -94,7 +94,7 @@ async fn take_step(ports: &impl BulkPorts, posting: Posting<'_>, job_id: &str, t
         return Ok(0);
     };
     let entry_states = entry_states(ports, &job).await?;
-    let pages = pages(ports, &job).await?;
+    let pages = pages(ports, posting.instance, &job).await?;
     let Next { job: after, send } = carry_on(&job, &entry_states, &pages, ports.environment().now(), tick_ms);
     let Some(after) = after else {
         return Ok(0);
@@ -109,12 +109,13 @@ async fn take_step(ports: &impl BulkPorts, posting: Posting<'_>, job_id: &str, t
         tracing::info!(job_id, ?state, "bulk job");
     }
     let sending = stream::iter(send).map(|outgoing| self::send(ports, posting, outgoing));
-    let count = |sent: u64, is_sent: bool| ready(Ok(sent + u64::from(is_sent)));
-    let sent = sending.buffer_unordered(AT_ONCE).try_fold(0, count).await?;
+    // An error may be of one order. The others go on.
+    let results: Vec<_> = sending.buffer_unordered(AT_ONCE).collect().await;
+    let sent = results.iter().filter(|result| matches!(result, Ok(true))).count() as u64;
     if sent > 0 {
         tracing::debug!(monotonic_counter.bulk_commands_sent = sent, job_id, "commands sent");
     }
-    Ok(sent)
+    results.into_iter().find_map(Result::err).map_or(Ok(sent), Err)
 }
 
 /// Sends a command, or posts an order again. Returns whether anything was sent.
@@ -178,7 +179,7 @@ async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryStat
 }
 
 /// The next pages of the scan, if the job needs more orders.
-async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError> {
+async fn pages(ports: &impl BulkPorts, instance: &Instance, job: &Job) -> Result<Vec<Page>, PortError> {
     let mut pages = Vec::new();
     if !job.wants_more() {
         return Ok(pages);
@@ -197,7 +198,7 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
         };
         cursor.clone_from(&page.next);
         if job.spec.action == BulkAction::Again {
-            page.tasks = without_new_order(ports, job, page.tasks).await?;
+            page.tasks = without_new_order(ports, instance, job, page.tasks).await?;
         }
         pages.push(page);
         if cursor.is_none() {
@@ -208,17 +209,25 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
 }
 
 /// The candidates that nobody has posted again yet. The others would only be passed over, and one that this job has posted
-/// would be counted twice if the scan shows it twice.
+/// would be counted twice if the scan shows it twice. Where the new order may have been deleted by its age, nobody knows
+/// whether there was one, and a second one would be a second effect.
 async fn without_new_order(
     ports: &impl BulkPorts,
+    instance: &Instance,
     job: &Job,
     mut tasks: Vec<Arc<Task>>,
 ) -> Result<Vec<Arc<Task>>, PortError> {
     let now = ports.environment().now();
     tasks.retain(|task| job.is_candidate(task, now));
     let looks = tasks.into_iter().map(|task| async move {
-        let again = ports.store().task(task.order_id.again()).await?;
-        Ok(again.is_none().then_some(task))
+        let again_id = task.order_id.again();
+        if ports.store().task(again_id).await?.is_some() {
+            return Ok(None);
+        }
+        let workflow = instance.catalogue.choose(ports, Some(&task.workflow), again_id).await?;
+        let kept_ms = workflow.ok().and_then(|workflow| workflow.retain.shortest_ms());
+        let ended_at = task.compensated_at().unwrap_or(now);
+        Ok(kept_ms.is_none_or(|kept_ms| now < ended_at.plus_ms(kept_ms)).then_some(task))
     });
     let looks = stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE);
     looks.try_filter_map(|task| ready(Ok(task))).try_collect().await

@@ -70,12 +70,17 @@ pub(crate) struct Ports {
 }
 
 pub(crate) fn workflows() -> Workflows {
+    workflows_with("")
+}
+
+/// With these lines before the steps.
+pub(crate) fn workflows_with(lines: &str) -> Workflows {
     let step = |name: &str, after: &str| {
         format!(
             "[[step]]\nname = {name:?}\nagent = \"any\"\nafter = {after}\ncomplete_within = \"10s\"\nmax_failures = 3\non_rejected = \"hold\"\non_exhausted = \"hold\"\n"
         )
     };
-    let text = format!("name = \"w\"\nversion = 1\n{}{}", step("first", "[]"), step("second", "[\"first\"]"));
+    let text = format!("name = \"w\"\nversion = 1\n{lines}{}{}", step("first", "[]"), step("second", "[\"first\"]"));
     Workflows::parse(&[&text], "w", &["any"]).unwrap()
 }
 

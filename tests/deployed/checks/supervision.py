@@ -124,6 +124,32 @@ def take(world: World, queue: str, order_id: str, attempt: int) -> dict[str, Any
     return None
 
 
+def compensated_orders_are_posted_again_by_a_job(world: World) -> None:
+    """Each becomes one new order, whose card is declined again."""
+    declined = {"payment": {"Decline": "card_declined"}}
+    old = [world.post("Compensated", declined) for _ in range(2)]
+    since = world.reach(old[0], "Compensated")["SubmittedAt"]
+    world.reach(old[1], "Compensated")
+    selector = {"ReasonCode": "rejected", "Step": "charge-payment", "FailedSince": since}
+    author = {"By": "ann", "Reason": "the bank is back"}
+    plan = {**author, "Action": "Again", "Selector": selector, "Canary": 2, "StopAtFailedPercent": 100}
+    planned = world.operator.post("/bulk", plan)
+    expect_equal("the plan", (planned.status, planned.body.get("DryRun", {}).get("Matching")), (201, 2))
+    job = f"/bulk/{planned.body['JobID']}"
+    expect_equal("its start", world.operator.post(f"{job}/start", author).status, 202)
+
+    def done() -> dict[str, int] | None:
+        world.supervise()
+        found = world.operator.get(job).body
+        return dict(found["Tally"]) if found["State"] == "Done" else None
+
+    tally = until("the job is done", done, 120, pause_s=2.0)
+    expect_equal("begun and failed again", (tally["Begun"], tally["FailedAgain"]), (2, 2))
+    for order_id in old:
+        again = world.operator.get(f"/orders/{order_id}/document").body["Again"]
+        world.reach(world.expect_end(again, "Compensated"), "Compensated")
+
+
 def exhausted_orders_are_held_and_resubmitted(world: World) -> None:
     """Nobody answers for the carrier, with two supervisors at once: three orders, each given up after exactly three
     failures, with an alert. The carrier comes back, late requests do nothing, and operators resubmit."""

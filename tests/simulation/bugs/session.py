@@ -302,8 +302,9 @@ class Results:
             self._found = json.loads(self._file.read_text())
         digest = hashlib.sha256()
         for path in sources():
-            if path.suffix != ".md" and BUGS not in (tools.ROOT / path).parents:
+            if path.suffix != ".patch":
                 digest.update(f"{path}\n".encode() + (tools.ROOT / path).read_bytes())
+        digest.update(subprocess.check_output(["rustc", "-vV"]))
         self._code = digest.hexdigest()
 
     def get(self, bug: Bug, seeds: int) -> tuple[str, int, float] | None:
@@ -314,7 +315,10 @@ class Results:
     def put(self, bug: Bug, result: tuple[str, int, float]) -> None:
         """Keeps what was found."""
         self._found[self._key(bug)] = result
-        self._file.write_text(json.dumps(self._found))
+        # Whole or not at all: the run may be killed here.
+        written = self._file.with_suffix(".new")
+        written.write_text(json.dumps(self._found))
+        written.replace(self._file)
 
     def _key(self, bug: Bug) -> str:
         return hashlib.sha256(self._code.encode() + bug.patch.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-use domain::bulk::{DRY_RUN_PAGES_MAX, JobState};
+use domain::bulk::{DRY_RUN_READ_MAX, JobState};
 use domain::task::{ProcessState, Reason, Task};
 use serde_json::json;
 
@@ -123,7 +123,8 @@ fn a_count_that_is_not_through_says_at_least() {
     let fake = four_orders();
     fake.list_never_ends();
     let answer = fake.post("/bulk", &[], PLAN);
-    let counted = 3 * DRY_RUN_PAGES_MAX as u64;
+    // A page shows three orders.
+    let counted = 3 * DRY_RUN_READ_MAX.div_ceil(3) as u64;
     assert_eq!((matching(&answer), &answer.body["DryRun"]["Complete"]), (counted, &json!(false)));
     assert_eq!(answer.body["DryRun"]["Message"], format!("orders that match: at least {counted}"));
 }

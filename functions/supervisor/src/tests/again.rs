@@ -1,7 +1,9 @@
 //! Jobs that post orders again, end to end, with crashes.
 
 use domain::bulk::{BulkAction, DryRun, Job, JobState, RESEND_AFTER_MS, Spec, Tally, dry_run};
+use domain::definition::Catalogue;
 use domain::id::OrderId;
+use domain::instance::Instance;
 use domain::json::Json;
 use domain::message::{Action, Outcome, Request};
 use domain::order::Order;
@@ -12,7 +14,7 @@ use futures_util::future::join;
 
 use super::{TERM_OVER_MS, command, failed, no, settings, work, yes};
 use crate::bulk;
-use crate::testing::{Ports, instance, run, run_for, workflows};
+use crate::testing::{Ports, instance, run, run_for, workflows, workflows_with};
 
 fn spec() -> Spec {
     Spec {
@@ -288,4 +290,19 @@ fn what_its_workflow_refuses_by_now_is_not_posted_again() {
     start(&ports, Spec { canary: 0, stop_at_failed_percent: 100, ..spec() });
     assert_eq!(tick(&ports), 1);
     assert_eq!(ports.world().submissions[0].1.order_id, ids[1].again());
+}
+
+#[test]
+fn rule_44_an_order_whose_new_order_may_have_been_deleted_is_not_posted_again() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+    for (days, sent) in [(1, 1), (2, 0)] {
+        let ports = Ports::new();
+        compensated(&ports, 0..1);
+        ports.pass_ms(days * DAY_MS);
+        start(&ports, spec());
+        let workflows = workflows_with("[retain]\nprocessed = \"2d\"\n");
+        let instance = Instance { catalogue: Catalogue::new(workflows), ..instance("s") };
+        let report = run(bulk(&ports, &instance, &settings(), &Redaction::default())).unwrap();
+        assert_eq!(report.sent, sent, "after {days} days");
+    }
 }

@@ -8,8 +8,8 @@ use crate::ports::{ListError, Page, Store};
 use crate::task::{Direction, Task};
 use crate::time::Timestamp;
 
-/// Largest number of pages that a dry run reads.
-pub const DRY_RUN_PAGES_MAX: usize = 100;
+/// A dry run ends after the page that reaches so many tasks. Without an index by state, most of them are in other states.
+pub const DRY_RUN_READ_MAX: usize = 10_000;
 
 /// Counts the orders that a job would handle, among the newest in the state of its action. Changes nothing. Orders that
 /// were posted again before are counted too: only a job that runs looks for their new orders.
@@ -19,9 +19,11 @@ pub const DRY_RUN_PAGES_MAX: usize = 100;
 pub async fn dry_run(store: &impl Store, spec: &Spec) -> Result<DryRun, ListError> {
     let mut matching = 0;
     let mut cursor: Option<String> = None;
-    for _ in 0..DRY_RUN_PAGES_MAX {
+    let mut read = 0;
+    while read < DRY_RUN_READ_MAX {
         let page = store.list(Some(spec.action.state()), cursor.as_deref(), PAGE_MAX).await?;
         matching += page.tasks.iter().filter(|task| spec.selects(task)).count() as u64;
+        read += page.read.max(1);
         cursor = page.next;
         if cursor.is_none() {
             return Ok(DryRun { matching, complete: true });

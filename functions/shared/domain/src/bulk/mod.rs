@@ -26,7 +26,7 @@ mod tests;
 
 pub use action::BulkAction;
 pub use again::again_state;
-pub use candidates::{DRY_RUN_PAGES_MAX, dry_run};
+pub use candidates::{DRY_RUN_READ_MAX, dry_run};
 pub use job::{DryRun, Entry, Job, JobState, NotNow, Selector, Spec, SpecError, Tally};
 pub use step::{EntryState, Errand, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
 

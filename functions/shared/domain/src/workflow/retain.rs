@@ -28,6 +28,13 @@ impl Retain {
         Self { processed_ms, compensated_ms, closed_ms }
     }
 
+    /// The shortest time for which any ended order is kept.
+    #[must_use]
+    pub fn shortest_ms(self) -> Option<u64> {
+        let Self { processed_ms, compensated_ms, closed_ms } = self;
+        [processed_ms, compensated_ms, closed_ms].into_iter().flatten().min()
+    }
+
     /// The time for an order that ended in this state. An order that has not ended is kept.
     #[must_use]
     pub const fn after(self, state: ProcessState) -> Option<u64> {

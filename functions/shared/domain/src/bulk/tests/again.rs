@@ -143,6 +143,9 @@ fn the_progress_is_that_of_the_new_order() {
     longer.expire_all();
     assert!(longer.step("a").waits_longer());
     assert_eq!(stands(&longer), EntryState::FailedAgain);
+    let mut waiting = new();
+    waiting.task.watch = Some(crate::task::Watch::Wait(0));
+    assert_eq!(stands(&waiting), EntryState::OnItsWay, "it waits as its workflow says: the canary's time judges it");
     let mut paused = new();
     paused.pause();
     assert_eq!(stands(&paused), EntryState::PassedOver, "the time of its end is unknown");

@@ -24,10 +24,11 @@ fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
 #[test]
 fn a_dry_run_that_does_not_come_to_the_end_says_so() {
     let store = FakePorts::new(None, None);
-    for n in 0..=DRY_RUN_PAGES_MAX {
+    // A page has one order that matches, among many in other states.
+    for n in 0..20 {
         let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
-        store.pages.lock().unwrap().push_back(Page { read: tasks.len(), tasks, next: Some("more".into()) });
+        store.pages.lock().unwrap().push_back(Page { read: 1_000, tasks, next: Some("more".into()) });
     }
     let counted = dry_run(&store, &spec()).now_or_never().unwrap().unwrap();
-    assert_eq!(counted, DryRun { matching: DRY_RUN_PAGES_MAX as u64, complete: false });
+    assert_eq!(counted, DryRun { matching: (DRY_RUN_READ_MAX / 1_000) as u64, complete: false });
 }
