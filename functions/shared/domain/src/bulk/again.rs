@@ -25,11 +25,12 @@ pub fn again_state(job: &Job, again: Option<&Task>, task: Option<&Task>) -> Entr
         ProcessState::Compensating | ProcessState::Compensated if was_cancelled => EntryState::PassedOver,
         ProcessState::Compensated | ProcessState::Error => EntryState::FailedAgain,
         ProcessState::Closed => EntryState::PassedOver,
-        ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => match open_state(again) {
+        ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
+            let state = open_state(again);
             // It begins with the first step, and may wait as its workflow says. The time-out of the canaries judges it.
-            EntryState::PassedOver if again.paused.is_none() => EntryState::OnItsWay,
-            state => state,
-        },
+            let only_waits = state == EntryState::PassedOver && again.paused.is_none();
+            if only_waits { EntryState::OnItsWay } else { state }
+        }
     }
 }
 
