@@ -117,7 +117,8 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     if function not in ("submission", "supervisor"):
         yield "PutItem on Orders", hands.puts("Orders")
         yield "PutItem on Tasks", hands.puts("Tasks")
-    if function != "api":
+    # A job of the supervisor posts orders again.
+    if function not in ("api", "supervisor"):
         yield "SendMessage to submission", hands.sends("submission")
     if function in ("agents", "stand-ins"):
         yield "GetItem on Orders", hands.reads("Orders")
