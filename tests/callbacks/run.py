@@ -183,7 +183,9 @@ class Run:
         deadline = time.monotonic() + 120 + 4 * (self.bank.seconds + self.wait_within_s)
 
         def look(order: str) -> tuple[str, str]:
-            return order, self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
+            status, answer = self.system.ask("GET", f"/orders/{order}")
+            # A function that was killed answers nothing for a moment.
+            return order, answer["ProcessState"] if status < 500 else f"unread, {status}"
 
         while left:
             with ThreadPoolExecutor(POSTERS) as pool:
