@@ -208,9 +208,9 @@ async fn pages(ports: &impl BulkPorts, instance: &Instance, job: &Job) -> Result
     Ok(pages)
 }
 
-/// The candidates that nobody has posted again yet. The others would only be passed over, and one that this job has posted
-/// would be counted twice if the scan shows it twice. Where the new order may have been deleted by its age, nobody knows
-/// whether there was one, and a second one would be a second effect.
+/// The candidates without a new order. A candidate that has one would only be passed over. If this job has posted it, a
+/// second look of the scan would count it twice. A new order may also have been deleted by its age. Then no record tells
+/// whether there was one, and another one could have every effect again.
 async fn without_new_order(
     ports: &impl BulkPorts,
     instance: &Instance,

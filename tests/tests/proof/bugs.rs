@@ -85,6 +85,20 @@ fn each_still_fits_the_code_that_ships() {
 
 /// The runner builds the worlds on memory with the dependencies that it names.
 #[test]
+fn the_worlds_on_memory_are_built_in_a_workspace_with_all_its_members() {
+    let runner = fs::read_to_string(root().join("tests/simulation/bugs/session.py")).unwrap();
+    let kept = runner.split("{tests / name for name in (").nth(1).unwrap().split(')').next().unwrap();
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let members = manifest.split("members = [").nth(1).unwrap().split(']').next().unwrap();
+    let members: Vec<&str> = members.split('"').filter_map(|member| member.strip_prefix("tests/")).collect();
+    assert!(!members.is_empty());
+    for member in members {
+        let folder = member.split('/').next().unwrap();
+        assert!(kept.contains(&format!("\"{folder}\"")), "session.py removes tests/{member}");
+    }
+}
+
+#[test]
 fn the_worlds_on_memory_are_built_with_all_that_they_use() {
     let text = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let runner = text("tests/simulation/bugs/session.py");

@@ -1,20 +1,21 @@
 //! Jobs that post orders again, end to end, with crashes.
 
-use domain::bulk::{BulkAction, DryRun, Job, JobState, RESEND_AFTER_MS, Spec, Tally, dry_run};
+use domain::bulk::{BulkAction, DryRun, JobState, RESEND_AFTER_MS, Spec, Tally};
 use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
-use domain::message::{Action, Outcome, Request};
+use domain::message::Action;
 use domain::order::Order;
-use domain::ports::{Environment, Records, Seen, Store};
+use domain::ports::{Environment, Store};
 use domain::redaction::Redaction;
 use domain::task::{ProcessState, Task};
 use futures_util::future::join;
 
-use super::{TERM_OVER_MS, command, failed, no, settings, work, yes};
+use super::bulk::{all_well, job, start, tick, to_the_end, to_the_end_killed_at};
+use super::{command, failed, no, settings, work};
 use crate::bulk;
-use crate::testing::{Ports, instance, run, run_for, workflows, workflows_with};
+use crate::testing::{Ports, instance, run, workflows, workflows_with};
 
 fn spec() -> Spec {
     Spec {
@@ -41,40 +42,12 @@ fn compensated(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
         for &order_id in &ids {
             super::wake(ports, order_id);
         }
-        work(ports, |_| Some(yes()));
+        work(ports, all_well);
         if ids.iter().all(|&id| ports.stored(id).process_state == ProcessState::Compensated) {
             return ids;
         }
     }
     panic!("not compensated: {:#?}", ports.stored(ids[0]));
-}
-
-fn start(ports: &Ports, spec: Spec) -> DryRun {
-    let counted = run(dry_run(ports, &spec)).unwrap();
-    let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
-    run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
-    run(ports.put(Seen::version(1, ports.now()), &planned.start("ann", "go", ports.now()).unwrap())).unwrap();
-    counted
-}
-
-fn job(ports: &Ports) -> Job {
-    ports.jobs().remove(0)
-}
-
-fn tick(ports: &Ports) -> u64 {
-    run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap().sent
-}
-
-fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
-    for _ in 0..100 {
-        if job(ports).state.is_final() {
-            return;
-        }
-        tick(ports);
-        ports.pass_ms(1_000);
-        work(ports, &agent);
-    }
-    panic!("the job does not end: {:?}", job(ports));
 }
 
 /// The orders that were posted again, among these.
@@ -99,7 +72,7 @@ fn every_compensated_order_is_posted_again_once_under_the_name_of_the_job() {
     let ids = compensated(&ports, 0..20);
     let counted = start(&ports, spec());
     assert_eq!((counted, posted(&ports, &ids)), (DryRun { matching: 20, complete: true }, 0));
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(job(&ports).state, JobState::Done);
     assert_eq!(job(&ports).tally, Tally { begun: 20, recovered: 20, ..Tally::default() });
     for &id in &ids {
@@ -124,26 +97,7 @@ fn killed_at_any_await_a_job_posts_each_order_again_exactly_once() {
         let ports = Ports::new();
         let ids = compensated(&ports, 0..5);
         start(&ports, spec());
-        let (mut left, mut was_killed) = (kill_at, false);
-        for _ in 0..100 {
-            if job(&ports).state.is_final() {
-                break;
-            }
-            let mut polls = 0;
-            let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
-            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings, &redaction));
-            while run_for(&mut ticking, 1).is_none() {
-                polls += 1;
-                if !was_killed && polls > left {
-                    was_killed = true;
-                    break;
-                }
-            }
-            drop(ticking);
-            left -= left.min(polls);
-            ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
-            work(&ports, |_| Some(yes()));
-        }
+        let was_killed = to_the_end_killed_at(&ports, kill_at);
         assert_eq!(job(&ports).state, JobState::Done, "killed at {kill_at}");
         assert_eq!((posted(&ports, &ids), ports.world().orders.len()), (5, 10), "killed at {kill_at}");
         assert_eq!(job(&ports).tally, Tally { begun: 5, recovered: 5, ..Tally::default() }, "killed at {kill_at}");
@@ -167,7 +121,7 @@ fn two_supervisors_with_broken_leases_count_each_order_once() {
         let (one, other) = run(both);
         assert!(one.is_ok() && other.is_ok());
         ports.pass_ms(1_000);
-        work(&ports, |_| Some(yes()));
+        work(&ports, all_well);
     }
     assert_eq!((posted(&ports, &ids), ports.world().orders.len()), (9, 18));
     assert_eq!(job(&ports).tally, Tally { begun: 9, recovered: 9, ..Tally::default() });
@@ -188,9 +142,9 @@ fn an_order_that_was_posted_again_before_is_neither_sent_nor_counted() {
     let ports = Ports::new();
     let ids = compensated(&ports, 0..6);
     post_again(&ports, ids[0]);
-    work(&ports, |_| Some(yes()));
+    work(&ports, all_well);
     start(&ports, Spec { canary: 0, ..spec() });
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(job(&ports).tally, Tally { begun: 5, recovered: 5, ..Tally::default() });
     let why = ports.stored(ids[0].again()).history[0].why.clone().unwrap();
     assert!(why.contains("by bob: it was asked for"), "{why}");
@@ -205,7 +159,7 @@ fn an_order_that_another_operator_posts_again_before_its_turn_is_passed_over() {
     let waiting = job(&ports).found[1].order_id;
     post_again(&ports, waiting);
     let sent_before = ports.world().submissions.len();
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(
         (sent_before, job(&ports).tally),
         (1, Tally { begun: 4, recovered: 3, passed_over: 1, ..Tally::default() })
@@ -227,7 +181,7 @@ fn rule_46_an_order_that_is_erased_before_its_turn_is_passed_over() {
         let order = world.orders[&waiting].erased();
         world.orders.insert(waiting, order.into());
     }
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(job(&ports).tally, Tally { begun: 3, recovered: 2, passed_over: 1, ..Tally::default() });
     assert!(!ports.world().orders.contains_key(&waiting.again()));
 }
@@ -244,7 +198,7 @@ fn a_new_order_that_was_lost_on_the_way_is_sent_again_as_it_was() {
     assert_eq!(tick(&ports), 2);
     let again: Vec<_> = ports.world().submissions.iter().map(|(_, order)| order.clone()).collect();
     assert_eq!(again, lost);
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(posted(&ports, &ids), 2);
 }
 
@@ -254,7 +208,7 @@ fn new_orders_go_at_the_rate() {
     let ids = compensated(&ports, 0..20);
     start(&ports, Spec { canary: 0, rate_per_second: 5, ..spec() });
     let began = ports.now();
-    to_the_end(&ports, |_| Some(yes()));
+    to_the_end(&ports, all_well);
     assert_eq!(posted(&ports, &ids), 20);
     let mut times: Vec<_> = ids.iter().map(|id| ports.world().orders[&id.again()].submitted_at).collect();
     times.sort();

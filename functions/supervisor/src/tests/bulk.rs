@@ -28,7 +28,7 @@ fn spec() -> Spec {
 }
 
 /// Plans a job on the counts of a dry run, and starts it.
-fn start(ports: &Ports, spec: Spec) -> DryRun {
+pub(super) fn start(ports: &Ports, spec: Spec) -> DryRun {
     let counted = run(dry_run(ports, &spec)).unwrap();
     let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
     run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
@@ -36,20 +36,21 @@ fn start(ports: &Ports, spec: Spec) -> DryRun {
     counted
 }
 
-fn job(ports: &Ports) -> Job {
+pub(super) fn job(ports: &Ports) -> Job {
     ports.jobs().remove(0)
 }
 
-fn tick(ports: &Ports) {
-    run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap();
+/// Runs a supervisor once. Gives the number of messages that it sent.
+pub(super) fn tick(ports: &Ports) -> u64 {
+    run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap().sent
 }
 
-fn all_well(_: &Request) -> Option<Outcome> {
+pub(super) fn all_well(_: &Request) -> Option<Outcome> {
     Some(yes())
 }
 
 /// Ticks, with scheduler and agents at work in between, until the job has ended.
-fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+pub(super) fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
     for _ in 0..100 {
         if job(ports).state.is_final() {
             return;
@@ -59,6 +60,32 @@ fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
         work(ports, &agent);
     }
     panic!("the job does not end: {:?}", job(ports));
+}
+
+/// The same with a supervisor that is killed once, at this await. Returns whether it came so far.
+pub(super) fn to_the_end_killed_at(ports: &Ports, kill_at: usize) -> bool {
+    let (mut left, mut was_killed) = (kill_at, false);
+    for _ in 0..100 {
+        if job(ports).state.is_final() {
+            break;
+        }
+        let mut polls = 0;
+        let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
+        let mut ticking = Box::pin(bulk(ports, &supervisor, &settings, &redaction));
+        while run_for(&mut ticking, 1).is_none() {
+            polls += 1;
+            if !was_killed && polls > left {
+                was_killed = true;
+                break;
+            }
+        }
+        drop(ticking);
+        left -= left.min(polls);
+        // After the lease term of the killed supervisor, and after the time for sending a lost command again.
+        ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
+        work(ports, all_well);
+    }
+    was_killed
 }
 
 fn resubmitted(ports: &Ports, ids: &[OrderId]) -> Vec<usize> {
@@ -90,28 +117,7 @@ fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
         let ports = Ports::new();
         let ids = failed(&ports, 0..8);
         start(&ports, Spec { canary: 2, ..spec() });
-        let mut left = kill_at;
-        let mut was_killed = false;
-        for _ in 0..100 {
-            if job(&ports).state.is_final() {
-                break;
-            }
-            let mut polls = 0;
-            let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
-            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings, &redaction));
-            while run_for(&mut ticking, 1).is_none() {
-                polls += 1;
-                if !was_killed && polls > left {
-                    was_killed = true;
-                    break;
-                }
-            }
-            drop(ticking);
-            left -= left.min(polls);
-            // After the lease term of the killed supervisor, and after the time for sending a lost command again.
-            ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
-            work(&ports, all_well);
-        }
+        let was_killed = to_the_end_killed_at(&ports, kill_at);
         assert_eq!(job(&ports).state, JobState::Done, "killed at {kill_at}");
         assert_eq!(resubmitted(&ports, &ids), [1; 8], "killed at {kill_at}");
         assert_eq!(job(&ports).tally, Tally { begun: 8, recovered: 8, ..Tally::default() }, "killed at {kill_at}");

@@ -8,7 +8,8 @@ use crate::ports::{ListError, Page, Store};
 use crate::task::{Direction, Task};
 use crate::time::Timestamp;
 
-/// A dry run ends after the page that reaches so many tasks. Without an index by state, most of them are in other states.
+/// A dry run reads this many tasks, and the rest of the last page. Without an index by state it reads those in other states
+/// too.
 pub const DRY_RUN_READ_MAX: usize = 10_000;
 
 /// Counts the orders that a job would handle, among the newest in the state of its action. Changes nothing. Orders that
