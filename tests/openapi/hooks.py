@@ -1,6 +1,6 @@
 """What schemathesis cannot know of a contract and a deployment: ids and versions that are there, the cursors that a list
-gave, the name of the registered channel, that one time is before another, and which outcome has an output. Requests that
-are meant to be wrong are left as they are.
+gave, the name of the registered channel, that one time is before another, that one parameter shuts out another, and which
+outcome has an output. Requests that are meant to be wrong are left as they are.
 
 And the contract made strict: an answer may have no member that it does not name.
 """
@@ -54,6 +54,7 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
         return
     given_tags(case)
     given_cursors(case)
+    one_span(case.query)
     if isinstance(case.body, dict):
         known_names(case.body)
         output_of_done(case.body)
@@ -109,6 +110,12 @@ def given_cursors(case: Case) -> None:
         case.query.update({**query, "cursor": cursor})
     else:
         del case.query["cursor"]
+
+
+def one_span(query: dict[str, Any] | None) -> None:
+    """Numbers are those of a day or of the last hours. No schema says that a query has one of two."""
+    if query and {"day", "last"} <= query.keys():
+        del query["last"]
 
 
 def known_names(body: dict[str, Any]) -> None:
