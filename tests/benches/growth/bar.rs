@@ -10,6 +10,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) is_better_when_more: bool,
     /// A difference below this is not told from noise. In the unit of the figure.
     pub(crate) floor: f64,
+    /// The grown store may not have more, whatever the empty one has.
+    pub(crate) at_most: Option<f64>,
     pub(crate) small: f64,
     pub(crate) large: f64,
 }
@@ -35,7 +37,8 @@ impl Beside<'_> {
     }
 
     fn is_good(&self) -> bool {
-        self.ratio() <= WORSE_MAX || (self.large - self.small).abs() < self.floor
+        let is_close = self.ratio() <= WORSE_MAX || (self.large - self.small).abs() < self.floor;
+        is_close && self.at_most.is_none_or(|most| self.large <= most)
     }
 }
 
@@ -50,7 +53,7 @@ mod tests {
     use super::*;
 
     fn beside(is_better_when_more: bool, floor: f64, small: f64, large: f64) -> Beside<'static> {
-        Beside { text: "", is_better_when_more, floor, small, large }
+        Beside { text: "", is_better_when_more, floor, at_most: None, small, large }
     }
 
     #[test]
@@ -60,6 +63,12 @@ mod tests {
         assert!(beside(false, 3.0, 10.0, 12.1).is_good());
         assert!(!beside(true, 0.0, 12.1, 10.0).is_good());
         assert!(beside(true, 0.0, 10.0, 12.1).is_good());
+    }
+
+    #[test]
+    fn what_has_a_limit_is_good_up_to_it() {
+        let limited = |large| Beside { at_most: Some(50.0), ..beside(false, 0.0, 49.0, large) };
+        assert!(limited(50.0).is_good() && !limited(50.1).is_good());
     }
 
     #[test]

@@ -5,14 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use config::Folder;
+use config::apply::{Application, apply};
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
 use domain::ports::{Environment, HasEnvironment, HasStore, Inserted, PortError, Store};
+use domain::search::Pointer;
 use domain::task::{ProcessState, Reason, Task, Watch};
 use domain::time::Timestamp;
+use domain::workflow::Workflows;
 use embedded::{Engine, Options};
 use futures_util::future::try_join_all;
 use rusqlite::{Connection, OpenFlags};
@@ -20,6 +25,14 @@ use tests::bench::carry::{Carry, STAGES};
 use tests::bench::document;
 use tokio::runtime::Runtime;
 
+/// The shipped workflow.
+const SHIPPED: &str = include_str!("../../../infra/examples/shop/workflows/order-1.toml");
+/// The version of it whose orders are also found by a member of their documents.
+const VERSION: u32 = 2;
+/// The place of that member.
+pub(crate) const INDEXED: &str = "/Reference";
+/// The documents of the load have lower numbers, and so other texts at that place.
+const FIRST_DOCUMENT: u64 = 5_000_000_000;
 /// Orders that are put in together: they share a transaction, or a few.
 const TOGETHER: u64 = 2_000;
 /// So many of the finished orders are none: they wait for an operator.
@@ -34,6 +47,7 @@ const EXPIRED_MS: u64 = 60_000;
 pub(crate) fn finished(data: &Path, orders: u64) -> Result<u64, Box<dyn Error>> {
     let template = template(STAGES.len());
     in_engine(data, |runtime, engine| {
+        runtime.block_on(index_member(engine))?;
         let missing = match count(data)? {
             0 => orders,
             held if held == orders => 0,
@@ -71,6 +85,16 @@ pub(crate) fn expired(data: &Path, orders: u64) -> Result<(), Box<dyn Error>> {
     })
 }
 
+/// New orders are of the version that declares the member.
+async fn index_member(engine: &Engine) -> Result<(), Box<dyn Error>> {
+    let workflow = SHIPPED.replace("version = 1", &format!("version = {VERSION}\nindex = [\"{INDEXED}\"]"));
+    let files = [("stepwarden.toml", String::new()), ("workflows/order-2.toml", workflow)];
+    let checked = Folder::check(&files.map(|(file, text)| (file.to_owned(), text)))?;
+    let application = Application { by: "growth".into(), share_percent: None, seen: None };
+    apply(engine, &Catalogue::new(Workflows::shipped()?), &checked, &application).await?;
+    Ok(())
+}
+
 /// Opens an engine for a while.
 pub(crate) fn in_engine<R>(
     data: &Path,
@@ -86,7 +110,12 @@ pub(crate) fn in_engine<R>(
     result
 }
 
-/// What the order of this number is found by.
+/// The text of the indexed member of the order of this number.
+pub(crate) fn reference(number: u64) -> String {
+    format!("bench-{:010}", FIRST_DOCUMENT + number)
+}
+
+/// The correlation id of the order of this number.
 pub(crate) fn correlation_id(number: u64) -> String {
     format!("cart-{number}")
 }
@@ -107,7 +136,8 @@ pub(crate) fn finished_task() -> Task {
 fn template(stages: usize) -> Task {
     let carry = Carry::new();
     carry.through(1, stages);
-    carry.tasks().first().map(|task| Task::clone(task)).unwrap_or_else(|| unreachable!("one order was carried"))
+    let task = carry.tasks().first().map(|task| Task { workflow_version: VERSION, ..Task::clone(task) });
+    task.unwrap_or_else(|| unreachable!("one order was carried"))
 }
 
 fn expire(task: &mut Task) {
@@ -149,9 +179,10 @@ pub(crate) fn order_and_task(
 ) -> (Order, Task) {
     let submitted_at = engine.environment().now();
     let order_id = OrderId::generate(submitted_at, [engine.environment().random(), engine.environment().random()]);
-    let document = document(number);
+    let document = document(FIRST_DOCUMENT + number);
     let document = Json::document(document.as_bytes()).unwrap_or_else(|error| unreachable!("{error}"));
     let correlation_id = correlation_id(number);
+    let indexed = Pointer::parse(INDEXED).unwrap_or_else(|problem| unreachable!("{problem}"));
     let order = Order {
         order_id,
         fingerprint: document.fingerprint().into(),
@@ -159,7 +190,7 @@ pub(crate) fn order_and_task(
         submitted_at,
         submitter: Arc::from("local"),
         reply_channel: None,
-        terms: vec![Term::correlation(&correlation_id)],
+        terms: vec![Term::correlation(&correlation_id), Term::member(&indexed, &reference(number))],
         correlation_id: Some(correlation_id.into()),
         priority: None,
         workflow: None,

@@ -24,13 +24,20 @@ struct Figure {
     text: String,
     is_better_when_more: bool,
     floor: f64,
+    at_most: Option<f64>,
     value: f64,
 }
 
 impl Figures {
     /// A difference below the floor says nothing.
     pub(crate) fn add(&mut self, text: &str, is_better_when_more: bool, floor: f64, value: f64) {
-        self.0.push(Figure { text: text.to_owned(), is_better_when_more, floor, value });
+        self.0.push(Figure { text: text.to_owned(), is_better_when_more, floor, at_most: None, value });
+    }
+
+    /// A time in milliseconds that the grown store may not exceed.
+    pub(crate) fn add_limited(&mut self, text: &str, floor: f64, at_most: f64, value: f64) {
+        let at_most = Some(at_most);
+        self.0.push(Figure { text: text.to_owned(), is_better_when_more: false, floor, at_most, value });
     }
 
     /// Of each figure the middle one of some measurements. Fails where one of them lacks a figure.
@@ -49,9 +56,8 @@ impl Figures {
             self.value(&figure.text)?;
         }
         let pair = |figure: &'a Figure| {
-            let Figure { text, is_better_when_more, floor, value } = figure;
-            let (is_better_when_more, floor) = (*is_better_when_more, *floor);
-            Ok(Beside { text, is_better_when_more, floor, small: *value, large: grown.value(text)? })
+            let &Figure { ref text, is_better_when_more, floor, at_most, value } = figure;
+            Ok(Beside { text, is_better_when_more, floor, at_most, small: value, large: grown.value(text)? })
         };
         self.0.iter().map(pair).collect()
     }
@@ -62,8 +68,8 @@ impl Figures {
     }
 }
 
-/// The loads come last: they add orders to the store.
-pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration) -> io::Result<Figures> {
+/// `orders` were put into the store. The loads come last: they add orders to the store.
+pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration, orders: u64) -> io::Result<Figures> {
     folder::settle(data)?;
     let mut figures = Figures::default();
     let mut served = Served::start(data, stub)?;
@@ -73,7 +79,7 @@ pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration) -> io::Result<
     let idle_ms = (served.usage()?.cpu_ms - before.cpu_ms) / IDLE.as_secs_f64();
     figures.add("CPU with nothing to do, ms a second", false, 7.0, idle_ms);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(lists::measure(&served, &mut figures))?;
+    runtime.block_on(lists::measure(&served, &mut figures, orders))?;
     let alone = load(&served, 1, window / 2)?;
     figures.add("a new order alone, p50, ms", false, 0.2, alone.p50_ms);
     let before = served.usage()?;

@@ -39,8 +39,9 @@ pub(crate) fn run(empty: &Path, grown: &Path, expired: u64) -> Result<bool, Box<
         tenfold.push(each_due(grown, due * 10)?);
     }
     let [small, large, tenfold] = [small, large, tenfold].map(|values| middle(values).unwrap_or_default());
-    let beside =
-        |text: &str, floor, small, large| Beside { text, is_better_when_more: false, floor, small, large }.print();
+    let beside = |text: &str, floor, small, large| {
+        Beside { text, is_better_when_more: false, floor, at_most: None, small, large }.print()
+    };
     Beside::print_head("empty", "grown");
     let nothing_is_good = beside("nothing due, ms", NOTHING_FLOOR_MS, nothing[0], nothing[1]);
     let each_is_good = beside(&format!("{due} due, ms each"), EACH_FLOOR_MS, small, large);
