@@ -10,7 +10,6 @@ import { local } from "./words.js";
 export const alerts = {
   name: "alerts",
   title: () => "Alerts",
-  waiting: ({ Alerts }) => Alerts.filter(isOn).length,
   load: (_route, signal) => get("alerts", signal),
   render({ Alerts }) {
     return fragment(
@@ -23,6 +22,9 @@ export const alerts = {
 };
 
 const isOn = ({ EndedAt }) => !EndedAt;
+
+/** How many are on. */
+export const countOn = ({ Alerts }) => Alerts.filter(isOn).length;
 
 function list(caption, empty, rows) {
   const areOn = rows.some(isOn);

@@ -1,4 +1,4 @@
-// Jobs: many orders resubmitted as one job. This file has the list, and one job with its plan, start and progress.
+// Jobs: the same action on many orders. This file has the list, and one job with its plan, start and progress.
 
 import { inWords } from "./actions.js";
 import { Problem, get, post, withQuery } from "./api.js";
@@ -46,6 +46,7 @@ export const jobs = {
             kind: "text",
             cell: (one) => h("a", { href: `#/job/${encodeURIComponent(one.JobID)}` }, one.Reason),
           },
+          { name: "Action", kind: "text", cell: (one) => JOB_ACTIONS[one.Action]?.label ?? one.Action },
           { name: "State", cell: jobState },
           { name: "Which orders", kind: "text", cell: (one) => selector(one.Selector) },
           { name: "Progress", cell: progress },

@@ -1,7 +1,7 @@
 // Chooses the view and keeps it up to date. It polls every two seconds, and less often while the page is hidden. It
 // reports an API that does not answer. The view changes in place, so focus, scroll and typed text stay.
 
-import { alerts } from "./alerts.js";
+import { alerts, countOn } from "./alerts.js";
 import { get, Problem, withQuery } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
 import { endOf, find } from "./find.js";
@@ -20,6 +20,8 @@ import { workflow, workflows } from "./workflows.js";
 
 const EVERY_MS = 2_000;
 const EVERY_HIDDEN_MS = 10_000;
+// How often the alerts are counted, for the title.
+const ALERTS_EVERY_MS = 10_000;
 // The delays while the API is down: short at first, at most this long.
 const RETRY_MS_MAX = 10_000;
 
@@ -64,6 +66,9 @@ let data = null;
 let timer = 0;
 let asking = null;
 let away = null;
+let title = "";
+let alertsOn = 0;
+let counted = 0;
 
 function routeOf(hash) {
   const [path, query] = hash.replace(/^#\/?/, "").split("?");
@@ -134,6 +139,7 @@ async function refresh() {
     showSignOut(navigate);
     back();
     redraw();
+    countAlerts(of, fresh);
     schedule(document.hidden ? EVERY_HIDDEN_MS : EVERY_MS);
   } catch (error) {
     if (mine.signal.aborted) return;
@@ -154,18 +160,35 @@ function redraw() {
   if (!route || !data) return;
   const isNew = route.isNew;
   route.isNew = false;
-  const title = route.view.title(route);
-  const waiting = route.view.waiting?.(data.fresh);
-  show(route.view.render(data.fresh, context()), waiting ? `(${waiting}) ${title}` : title, isNew);
+  show(route.view.render(data.fresh, context()), route.view.title(route), isNew);
 }
 
-function show(content, title, isNew) {
+/** Counts the alerts that are on: the title of every page has their number. */
+async function countAlerts({ view }, fresh) {
+  const areShown = view === alerts;
+  if (!areShown && Date.now() < counted + ALERTS_EVERY_MS) return;
+  counted = Date.now();
+  try {
+    alertsOn = countOn(areShown ? fresh : await get("alerts"));
+    entitle();
+  } catch (error) {
+    // Some callers may not see them. The page itself says so when the API does not answer.
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+function entitle() {
+  document.title = `${alertsOn ? `(${alertsOn}) ` : ""}${title} · Stepwarden`;
+}
+
+function show(content, newTitle, isNew) {
   const view = byId("view");
   const focused = document.activeElement;
   if (isNew) view.replaceChildren(content);
   else morph(view, content);
   view.dataset.shown = location.hash || "#/";
-  document.title = `${title} · Stepwarden`;
+  title = newTitle;
+  entitle();
   // A reader starts a new page at its heading. The same holds if the focused element is gone, such as a button that the
   // state no longer allows.
   if ((isNew && shownOnce) || !focused?.isConnected) byId("head")?.focus({ preventScroll: true });

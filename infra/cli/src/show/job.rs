@@ -10,10 +10,12 @@ use crate::paint::{Paint, Tint};
 
 /// A list of jobs.
 pub(crate) fn table(jobs: &[Job<'_>], now: Timestamp) -> Table {
-    let mut table = Table::new(&["JOB", "STATE", "PLANNED", "BY", "MATCHING", "RECOVERED", "FAILED AGAIN", "REASON"]);
+    let mut table =
+        Table::new(&["JOB", "ACTION", "STATE", "PLANNED", "BY", "MATCHING", "RECOVERED", "FAILED AGAIN", "REASON"]);
     for job in jobs {
         table.row([
             Cell::from(&*job.id),
+            Cell::from(&*job.action),
             Cell::tinted(job.state.to_string(), tint(job)),
             from_now(job.planned_at, now).into(),
             Cell::from(&*job.by),
