@@ -1,15 +1,15 @@
 //! What can be seen of a deployment through its API.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ports::{Breaker, OutageReason};
 use domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::{
-    DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList, Workflow,
-    WorkflowList,
+    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList,
+    Workflow, WorkflowList,
 };
 
 use super::clock;
@@ -29,8 +29,13 @@ const SUPERVISOR: &str = "supervisor/";
 const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
 const COUNTED_MAX: usize = 100;
+/// Open orders of one state that are looked at, and how many a page has.
+const OPEN_MAX: usize = 10_000;
+const PAGE: usize = 100;
+/// Alerts that are named.
+const NAMED_MAX: usize = 3;
 /// What is asked for besides its health.
-const ASKED: usize = 5;
+const ASKED: usize = 6;
 /// The check of the workflows of open orders.
 const VERSIONS: &str = "workflow versions";
 
@@ -68,13 +73,17 @@ pub(super) async fn look(context: &Context) -> Seen {
         version(&health),
         clock::judge(date, asked, here::system_now()),
     ];
-    findings.extend(stand_ins(&health));
     let remote = &context.remote;
+    findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
+    findings.extend(stand_ins(&health));
     let denials = Cell::new(0);
     let told = |check, answer| told(&denials, check, answer);
     let known = remote.get::<WorkflowList<'static>>("/workflows").await;
     let open = match &known {
-        Ok(known) => Some(open_orders(remote).await.map(|open| versions(&known.workflows, &open))),
+        Ok(known) => {
+            let open = open_orders(remote).await;
+            Some(open.map(|(open, is_all)| versions(&known.workflows, &open, is_all)))
+        }
         Err(_) => None,
     };
     findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
@@ -85,6 +94,8 @@ pub(super) async fn look(context: &Context) -> Seen {
     ));
     let leases = remote.get::<LeaseList<'static>>("/leases").await;
     findings.push(told("supervisor", leases.map(|read| supervised(&read.leases, now))));
+    let told_of = remote.get::<AlertList<'static>>("/alerts").await;
+    findings.push(told("alerts", told_of.map(|read| alerts(&read.alerts))));
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
     findings
         .push(told("orders in Error", remote.get::<OrderList<Box<RawValue>>>(&path).await.map(|page| in_error(&page))));
@@ -113,7 +124,8 @@ fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// What answers come to; what an older deployment does not know, or who asks may not see, is told, and the latter counted.
+/// Turns an answer into a finding. A call that an older deployment does not know is skipped. So is one that the caller may
+/// not make, and it is counted.
 fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
     match answer {
         Ok(finding) => finding,
@@ -141,6 +153,13 @@ fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
     } else {
         Finding::wrong("reachable", found, "look at its log")
     }
+}
+
+/// Why it takes no orders. On AWS the platform decides, and there is no such call.
+fn ready(answer: Result<Health<'_>, RemoteError>) -> Option<Finding> {
+    let error = answer.err().filter(|error| !error.is_unknown_call())?;
+    let to_do = "look at its log and its disk: it takes no order until this is mended";
+    Some(Finding::wrong("ready", error.to_string(), to_do))
 }
 
 fn version(health: &Health<'_>) -> Finding {
@@ -235,18 +254,43 @@ fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
     }
 }
 
-/// The open orders, at most [`COUNTED_MAX`] of each state.
-async fn open_orders(remote: &Remote) -> Result<Vec<Pinned>, RemoteError> {
-    let mut open = Vec::new();
+/// The open orders, at most [`OPEN_MAX`] of each state, and whether these are all. The oldest come last, and those of a
+/// version that is gone are old.
+async fn open_orders(remote: &Remote) -> Result<(Vec<Pinned>, bool), RemoteError> {
+    let (mut open, mut is_all) = (Vec::new(), true);
     for state in ["Pending", "Processing", "Compensating", "Error"] {
-        let path = format!("/orders?state={state}&limit={COUNTED_MAX}");
-        open.extend(remote.get::<OrderList<Pinned>>(&path).await?.orders);
+        let path = format!("/orders?state={state}&limit={PAGE}");
+        let mut next = Some(path.clone());
+        for _ in 0..OPEN_MAX / PAGE {
+            let Some(page) = next else { break };
+            let page = remote.get::<OrderList<Pinned>>(&page).await?;
+            open.extend(page.orders);
+            next = page.next_cursor.map(|cursor| format!("{path}&cursor={cursor}"));
+        }
+        is_all &= next.is_none();
     }
-    Ok(open)
+    Ok((open, is_all))
+}
+
+fn alerts(told: &[Alert<'_>]) -> Finding {
+    const CHECK: &str = "alerts";
+    let sinks: BTreeSet<&str> = told.iter().flat_map(|alert| alert.not_told.iter().map(|sink| &**sink)).collect();
+    if !sinks.is_empty() {
+        let sinks = sinks.into_iter().collect::<Vec<_>>().join(", ");
+        let to_do = "look at its log for the reason: each is sent again until the sink takes it";
+        return Finding::wrong(CHECK, format!("some were not delivered to {sinks}"), to_do);
+    }
+    let on: Vec<&str> = told.iter().filter(|alert| alert.ended_at.is_none()).map(|alert| &*alert.cause).collect();
+    if on.is_empty() {
+        return Finding::ok(CHECK, "none is on");
+    }
+    let named = on.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let more = if on.len() > NAMED_MAX { ", ..." } else { "" };
+    Finding::warning(CHECK, format!("{} on: {named}{more}", on.len()), "`stepwarden alerts` says what to do about each")
 }
 
 /// An order whose version is gone cannot be decided: it stands still, and nothing counts it.
-fn versions(known: &[Workflow<'_>], open: &[Pinned]) -> Finding {
+fn versions(known: &[Workflow<'_>], open: &[Pinned], is_all: bool) -> Finding {
     let is_gone = |order: &&Pinned| {
         let Pinned { workflow, workflow_version: version } = order;
         !known.iter().any(|known| known.name == **workflow && known.version == *version)
@@ -254,7 +298,11 @@ fn versions(known: &[Workflow<'_>], open: &[Pinned]) -> Finding {
     let mut gone = BTreeMap::<_, usize>::new();
     open.iter().filter(is_gone).for_each(|order| *gone.entry(order).or_default() += 1);
     if gone.is_empty() {
-        return Finding::ok(VERSIONS, format!("there for all {} open orders that were looked at", open.len()));
+        let found = match is_all {
+            true => format!("there for all {} open orders", open.len()),
+            false => format!("there for the {} open orders that were looked at; there are more", open.len()),
+        };
+        return Finding::ok(VERSIONS, found);
     }
     let words = gone.iter().map(|(pinned, count)| {
         let (orders, stand) = if *count == 1 { ("order", "stands") } else { ("orders", "stand") };
@@ -371,10 +419,32 @@ mod tests {
         let known = json!({"Workflows": [{"Name": "order", "Version": 2}, {"Name": "return", "Version": 1}]});
         let known = read::<WorkflowList<'static>>(known).workflows;
         let of = |name: &str, version| Pinned { workflow: name.into(), workflow_version: version };
-        assert_eq!(versions(&known, &[of("order", 2), of("return", 1)]).state, State::Ok);
-        let finding = versions(&known, &[of("order", 2), of("order", 1), of("return", 2), of("order", 1)]);
+        assert_eq!(versions(&known, &[of("order", 2), of("return", 1)], true).state, State::Ok);
+        let finding = versions(&known, &[of("order", 2), of("order", 1), of("return", 2), of("order", 1)], true);
         let found = "order version 1 is gone: 2 orders stand still; return version 2 is gone: 1 order stands still";
         assert_eq!((finding.state, &*finding.found), (State::Wrong, found));
+    }
+
+    #[test]
+    fn alerts_that_are_on_are_named_and_those_that_reached_nobody_are_wrong() {
+        let of = |alerts: Value| {
+            let read = read::<AlertList<'static>>(json!({ "Alerts": alerts }));
+            let Finding { state, found, .. } = super::alerts(&read.alerts);
+            (state, found)
+        };
+        let alert = |cause: &str, more: Value| {
+            let at = now().to_string();
+            let mut alert = json!({"Cause": cause, "Since": at, "Text": "it waits", "ToDo": "mend it"});
+            alert.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            alert
+        };
+        let ended = alert("late/order", json!({"EndedAt": now().to_string()}));
+        assert_eq!(of(json!([ended])), (State::Ok, "none is on".into()));
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|cause| alert(cause, json!({})));
+        assert_eq!(of(json!([ended, a])), (State::Warning, "1 on: a".into()));
+        assert_eq!(of(json!([a, b, c, d])), (State::Warning, "4 on: a, b, c, ...".into()));
+        let untold = alert("late/order", json!({"EndedAt": now().to_string(), "NotTold": ["pager"]}));
+        assert_eq!(of(json!([a, untold])), (State::Wrong, "some were not delivered to pager".into()));
     }
 
     #[test]
