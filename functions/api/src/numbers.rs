@@ -287,12 +287,13 @@ pub(crate) fn directions(service: &Service) -> impl Iterator<Item = (Direction, 
 }
 
 fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
-    let Attempts { begun, done, expired, rejected, skipped, took: times } = attempts;
+    let Attempts { begun, done, expired, rejected, put_off, skipped, took: times } = attempts;
     AttemptNumbers {
         begun: *begun,
         done: *done,
         expired: *expired,
         rejected: *rejected,
+        put_off: *put_off,
         skipped: *skipped,
         took: took(times),
     }

@@ -23,6 +23,12 @@ export function failedShare(attempts) {
   return sum(attempts, OUTCOMES) ? `${percent(attempts).toFixed(1)} %` : "–";
 }
 
+/** The attempts that ended without an answer and count as no failure, in words. */
+function putOff(spans) {
+  const number = spans.reduce((so_far, one) => so_far + (one.PutOff ?? 0), 0);
+  return number ? ` ${count(number)} of them were put off: the service was failing, busy, or at work on the call.` : "";
+}
+
 function percent(attempts) {
   const ended = sum(attempts, OUTCOMES);
   return ended ? (1 - attempts.Done / ended) * 100 : 0;
@@ -52,7 +58,7 @@ export function attemptCharts(spans, { name, during, each, minutes }) {
       title: words,
     }),
     legend(OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
-    h("p", { class: "quiet" }, rate(totals.Begun, minutes)),
+    h("p", { class: "quiet" }, rate(totals.Begun, minutes), putOff(all)),
     h("h3", {}, "Share that failed"),
     worst > 0
       ? bars(spans.map((one) => ({ ...one, Share: percent(one) })), FAILED, {
@@ -159,6 +165,7 @@ export function columns(of) {
   ];
   return [
     ...counted.map(([name, part]) => ({ name, kind: "num", cell: (one) => count(of(one)[part]) })),
+    { name: "Put off", kind: "num", cell: (one) => (of(one).PutOff ? count(of(one).PutOff) : "–") },
     { name: "Skipped", kind: "num", cell: (one) => (of(one).Skipped ? count(of(one).Skipped) : "–") },
     { name: "Failed", kind: "num", cell: (one) => failedShare(of(one)) },
     ...percentiles((one) => of(one).Took),

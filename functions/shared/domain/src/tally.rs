@@ -100,6 +100,9 @@ pub struct Attempts {
     /// Were rejected for good.
     #[serde(skip_serializing_if = "is_zero")]
     pub rejected: u64,
+    /// Were given back (rule 5): the service was failing, busy, or at work on the call. That is no failure of the step.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub put_off: u64,
     /// Steps that were skipped (rule 33). The order went on without them.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped: u64,
@@ -249,6 +252,10 @@ impl Tally {
                 let attempts = attempts(services, &earlier.agent, earlier.direction);
                 let has_no_answer = [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
                 *(if has_no_answer { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
+            } else if (earlier.process_state, step.process_state) == (StepState::Processing, StepState::Pending)
+                && earlier.direction == step.direction
+            {
+                attempts(services, &earlier.agent, earlier.direction).put_off += 1;
             }
             let is_done = |step: &Step| step.process_state == StepState::Processed;
             // An operator settled it, and no service was called.
@@ -375,6 +382,7 @@ impl Attempts {
         self.done += other.done;
         self.expired += other.expired;
         self.rejected += other.rejected;
+        self.put_off += other.put_off;
         self.skipped += other.skipped;
         self.took.merge(&other.took);
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Event};
-use crate::message::{Action, Outcome, Settled, Trouble};
+use crate::message::{Action, Deferral, Outcome, Settled, Trouble};
 
 /// Counts each version of a case's task from now on.
 #[derive(Default)]
@@ -154,6 +154,30 @@ fn a_failed_call_of_an_attempt_that_goes_on_is_not_counted() {
     case.expire_all();
     counted.take(&case);
     assert_eq!(numbers(&counted.step("a").forward), [1, 0, 1, 0]);
+}
+
+#[test]
+fn rule_26_an_attempt_that_is_put_off_is_counted_as_that_and_as_no_failure() {
+    let mut case = Case::chain();
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    let trouble = case.reply_of("a", Outcome::Retrying(Trouble { problem: "HTTP 503".into() }));
+    case.take(&trouble);
+    counted.take(&case);
+    for times in 1..3 {
+        let deferral = case.reply_of("a", Outcome::Deferred(Deferral::after(1_000)));
+        case.take(&deferral);
+        counted.take(&case);
+        let forward = &counted.step("a").forward;
+        assert_eq!((numbers(forward), forward.put_off), ([times, 0, 0, 0], times));
+        case.retry_all();
+        counted.take(&case);
+    }
+    case.expire_all();
+    counted.take(&case);
+    let forward = &counted.step("a").forward;
+    assert_eq!((numbers(forward), forward.put_off), ([3, 0, 1, 0], 2), "an expired attempt is not put off");
 }
 
 #[test]
