@@ -1,4 +1,4 @@
-//! [`Records`] of jobs: a replacement needs the last version. Also the list, and the limit of kept jobs.
+//! [`Records`] of jobs: two writes at once, the list, and the limit of kept jobs.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -19,25 +19,6 @@ async fn planned(jobs: &impl Records, id: &str, planned_after_ms: u64) -> Job {
 
 async fn ids(jobs: &impl Records) -> Vec<Arc<str>> {
     jobs.list::<Job>(usize::MAX).await.unwrap().iter().map(|job| job.id.clone()).collect()
-}
-
-pub async fn a_job_that_nobody_planned_is_not_there(world: &impl StoreWorld) {
-    assert_eq!(world.ports().records().get::<Job>("j").await.unwrap(), None);
-    assert_eq!(world.ports().records().list::<Job>(usize::MAX).await.unwrap(), []);
-}
-
-pub async fn a_job_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
-    let jobs = world.ports().records();
-    assert_eq!(jobs.put(Seen::version(1, NOON), &job("j", 0)).await.unwrap(), Commit::Conflict);
-    let first = planned(jobs, "j", 0).await;
-    assert_eq!(jobs.put(Seen::version(0, NOON), &first).await.unwrap(), Commit::Conflict);
-    assert_eq!(jobs.get::<Job>("j").await.unwrap(), Some(first.clone()));
-    let second = first.start("ann", "go", NOON).unwrap();
-    assert_eq!(jobs.put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
-    let late = first.cancel("somebody", "late", NOON).unwrap();
-    assert_eq!(jobs.put(Seen::version(1, NOON), &late).await.unwrap(), Commit::Conflict);
-    assert_eq!(jobs.get::<Job>("j").await.unwrap(), Some(second.clone()));
-    assert_eq!(jobs.list::<Job>(usize::MAX).await.unwrap(), [second]);
 }
 
 pub async fn of_two_writes_of_a_job_at_once_one_wins(world: &impl StoreWorld) {

@@ -1,4 +1,4 @@
-//! [`Records`] of memos: a replacement needs the last version, and a memo expires.
+//! [`Records`] of memos: two writes at once, and a memo expires.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -9,23 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreWorld;
 use super::samples::{NOON, memo};
-
-pub async fn a_key_without_a_memo_has_none(world: &impl StoreWorld) {
-    assert_eq!(world.ports().records().get::<Memo>("order/charge").await.unwrap(), None);
-}
-
-pub async fn a_memo_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
-    let memos = world.ports().records();
-    assert_eq!(memos.put(Seen::version(1, NOON), &memo("k", 2)).await.unwrap(), Commit::Conflict);
-    assert_eq!(memos.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Committed);
-    assert_eq!(memos.get::<Memo>("k").await.unwrap(), Some(memo("k", 1)));
-    assert_eq!(memos.put(Seen::version(0, NOON), &memo("other", 1)).await.unwrap(), Commit::Committed);
-    let second = Memo { state: MemoState::Undone, ..memo("k", 2) };
-    assert_eq!(memos.put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
-    assert_eq!(memos.put(Seen::version(1, NOON), &memo("k", 2)).await.unwrap(), Commit::Conflict);
-    assert_eq!(memos.get::<Memo>("k").await.unwrap(), Some(second));
-    assert_eq!(memos.get::<Memo>("other").await.unwrap(), Some(memo("other", 1)));
-}
 
 pub async fn the_same_memo_a_second_time_is_a_conflict(world: &impl StoreWorld) {
     // Two instances that start the same call write the same memo. Only one of them may continue.

@@ -12,8 +12,8 @@ pub mod jobs;
 pub mod leases;
 pub mod memos;
 pub mod queues;
+pub mod records;
 pub mod samples;
-pub mod services;
 pub mod store;
 
 use std::future::Future;
@@ -170,14 +170,11 @@ macro_rules! store_conformance_suite {
             all_leases_tell_who_worked_last_and_when_also_after_the_release,
             a_report_says_who_worked_last_and_excludes_nobody,
         );
-        $crate::conformance_suite!(@tests $world, services, false:
-            a_service_that_never_failed_has_no_record,
-            health_is_replaced_only_on_the_version_that_was_seen,
-            all_records_are_sorted_by_service,
+        $crate::conformance_suite!(@tests $world, records, false:
+            a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen,
+            all_services_are_sorted_by_name,
         );
         $crate::conformance_suite!(@tests $world, memos, false:
-            a_key_without_a_memo_has_none,
-            a_memo_is_replaced_only_on_the_version_that_was_seen,
             the_same_memo_a_second_time_is_a_conflict,
             of_two_memos_at_once_one_wins,
             an_expired_memo_counts_as_none_whichever_version_was_seen,
@@ -186,8 +183,6 @@ macro_rules! store_conformance_suite {
             of_the_records_of_any_kind_that_are_over_the_first_hundred_are_kept,
         );
         $crate::conformance_suite!(@tests $world, jobs, false:
-            a_job_that_nobody_planned_is_not_there,
-            a_job_is_replaced_only_on_the_version_that_was_seen,
             of_two_writes_of_a_job_at_once_one_wins,
             jobs_are_listed_newest_first,
             all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others,
