@@ -10,6 +10,7 @@ import surfaces
 from compare import Surface
 from console.console import Console
 from harness.serve import Server, ask
+from services import SERVICES
 from surfaces import SPANS, Shown, exactly
 from truth import STATES
 
@@ -89,6 +90,11 @@ def of_console(console: Console, size: str) -> list[Surface]:
             for state in STATES
         ),
         Surface(f"{size}: lists of the causes", partial(pages.orders_of_causes, console), "cause/.+"),
+        Surface(f"{size}: alerts", partial(pages.alerts, console), "alert/.+"),
+        *(
+            Surface(f"{size}: service {name}", partial(pages.service, console, name), f"health/{name}/.+")
+            for name in SERVICES
+        ),
         Surface(f"{size}: jobs", partial(pages.jobs, console), "job/.+"),
         Surface(f"{size}: dead letters", partial(pages.letters, console), "letters"),
     ]

@@ -31,7 +31,6 @@ READ = """() => {
   };
   const section = (one) => one.closest('section')?.querySelector('h2')?.innerText.trim() ?? '';
   return {
-    title: document.title,
     heading: text(view.querySelector('h1')),
     text: text(view),
     overflow: document.documentElement.scrollWidth > innerWidth,
@@ -62,7 +61,7 @@ class Page:
         fresh(console, view)
         self.read: dict[str, Any] = console.page.evaluate(READ)
         expect(not self.read["overflow"], f"{view} is wider than the screen")
-        self.text, self.title = self.read["text"], self.read["title"]
+        self.text = self.read["text"]
 
     def rows(self, name: str) -> Iterator[dict[str, str]]:
         """The rows of a table by titles. A cell that is not seen is left out."""
@@ -93,9 +92,8 @@ def overview(console: Console) -> Shown:
     for row in page.rows("Orders in Error, grouped by cause"):
         code, _, step = row["Cause"].splitlines()[0].partition(" at ")
         yield f"cause/{code}/{step}", number_of(row["Orders"])
-    for text, pattern in ((page.text, r"([\d,]+) orders? waits? for an operator"), (page.title, r"\(([\d,]+)\) ")):
-        waiting = re.search(pattern, text)
-        yield "waiting", number_of(waiting[1]) if waiting else exactly(0)
+    waiting = re.search(r"([\d,]+) orders? waits? for an operator", page.text)
+    yield "waiting", number_of(waiting[1]) if waiting else exactly(0)
     yield from of_services(page)
     letters = re.search(r"([≥\d, ]+) dead letters?", page.text)
     yield "letters", number_of(letters[1]) if letters else exactly(0)
@@ -185,6 +183,26 @@ def orders_of_causes(console: Console) -> Shown:
                 break
             page = Page(console, older)
         yield f"cause/{found[1]}/{found[2] or ''}", exactly(rows)
+
+
+def alerts(console: Console) -> Shown:
+    """The page of alerts: those that are on, and those that ended last."""
+    page = Page(console, "#/alerts")
+    for table, is_on in (("Causes that are on", 1), ("Causes that are over", 0)):
+        for row in page.rows(table):
+            name = f"alert/{row['Cause'].splitlines()[0]}"
+            yield f"{name}/on", exactly(is_on)
+            yield f"{name}/orders", number_of(row["Orders"].splitlines()[0])
+
+
+def service(console: Console, name: str) -> Shown:
+    """The page of a service: whether it answers, its failures, the orders that wait for it."""
+    text = Page(console, f"#/service/{name}").text
+    yield f"health/{name}/open", exactly(int(f"{name} answers." not in text))
+    failures = re.search(r"Failures in a row\s+([\d,]+)", text)
+    yield f"health/{name}/failures", number_of(failures[1]) if failures else exactly(0)
+    if waiting := re.search(r"((?:at least )?[\d,]+) orders? waits? for it", text):
+        yield f"health/{name}/waiting", number_of(waiting[1])
 
 
 def letters(console: Console) -> Shown:

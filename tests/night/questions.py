@@ -289,6 +289,18 @@ def ended_on_page(hand: Hand, night: Night) -> tuple[str, str]:
     return re.findall(r"\b(Compensated|Closed|Error)\b", text)[0], "settled" if settled else text
 
 
+def alerts_on_page(hand: Hand, _: Night) -> dict[str, bool]:
+    """The page of alerts, to which the first page leads."""
+    hand.click("link", re.compile("^All alerts"))
+    hand.console.heading("Alerts")
+    found = {}
+    for table, is_over in (("Causes that are on", False), ("Causes that are over", True)):
+        rows = hand.page.get_by_role("table", name=table, exact=True).locator("tbody").get_by_role("row")
+        for row in rows.filter(has=hand.page.locator("strong")).all():
+            found[row.locator("strong").first.inner_text().strip()] = is_over
+    return found
+
+
 ALL = (
     Question(
         "which order is of this e-mail?",
@@ -393,8 +405,7 @@ ALL = (
             lambda _: ("alerts",),
             lambda text: {row["CAUSE"]: bool(row["ENDED"]) for row in rows_with(text, "CAUSE")},
         ),
-        # The console has no page of alerts.
-        None,
+        alerts_on_page,
         alerted,
     ),
 )

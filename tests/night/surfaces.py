@@ -124,7 +124,8 @@ def metrics(server: Server) -> Shown:
             yield f"orders/{of['workflow']}/{of['event']}", number
         elif metric == "stepwarden_order_duration_seconds_count":
             yield f"orders/{of['workflow']}/took", number
-        elif metric == "stepwarden_attempts_total":
+        # A history does not keep each line of an attempt that was put off.
+        elif metric == "stepwarden_attempts_total" and of["event"] != "put_off":
             yield f"{step}/{of['event']}", number
         elif metric == "stepwarden_step_duration_seconds_count":
             yield f"{step}/took", number
