@@ -5,7 +5,7 @@ use std::mem::replace;
 
 use embedded::{Engine, Options};
 
-use crate::run::{Served, program, run};
+use crate::run::{HELD, Served, program, run};
 
 #[test]
 fn rule_43_the_stream_says_who_did_what_and_an_altered_byte_is_found_with_its_place() {
@@ -13,6 +13,10 @@ fn rule_43_the_stream_says_who_did_what_and_an_altered_byte_is_found_with_its_pl
     let id = served.settled("{}");
     let held = served.accepted(r#"{"StandIn": {"inventory": {"SlowMs": 60000}}}"#);
     served.run(&["note", &held, "--by", "ada", "--reason", "a-mark-that-is-alone"]).with_status(0);
+    let [settled, closed] = [(); 2].map(|()| served.settled(HELD));
+    let settle = ["settle", &settled, "reserve-inventory", "--outcome", "undone", "--reason", "back on the shelf"];
+    served.run(&[&settle[..], &["--by", "ada", "--wait"]].concat()).with_status(0);
+    served.run(&["close", &closed, "--by", "ada", "--reason", "refunded", "--wait"]).with_status(0);
     let path = served.data.path().display().to_string();
     let audit = |args: &[&str]| run(program(&[&["audit", "--data", &path], args].concat()), "");
 
@@ -21,6 +25,10 @@ fn rule_43_the_stream_says_who_did_what_and_an_altered_byte_is_found_with_its_pl
     let (first, last) = (&lines[0], lines.last().unwrap());
     assert_eq!((&first["Seq"], &first["Lines"][0]["What"]), (&1.into(), &"submitted".into()));
     assert!(of("Command") >= 1 && lines.iter().any(|line| line["OrderID"] == *id && line["State"] == "Processed"));
+    for (id, command, state) in [(&settled, "Settle", "Compensated"), (&closed, "Close", "Closed")] {
+        let has = |name: &str, value: &str| lines.iter().any(|line| line["OrderID"] == **id && line[name] == value);
+        assert!(has("Command", command) && has("By", "ada") && has("State", state), "{command}");
+    }
     assert!(audit(&["--since", "2999-01-01T00:00:00Z"]).with_status(0).lines().is_empty());
     let noted = format!("{}:{}", last["Seq"], last["Hash"].as_str().unwrap());
     audit(&["--verify"]).with_status(0).shows(&["entries 1 to ", "as they were written"]);
