@@ -64,7 +64,8 @@ pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
 
-/// Answers one request of `caller`, by the host's authentication; idempotency keys are per caller. The host has read the body, up to one byte more than [`BODY_BYTES_MAX`].
+/// Answers one request of `caller`, as the host authenticated it. Idempotency keys are per caller. The host has read the
+/// body, up to one byte more than [`BODY_BYTES_MAX`].
 ///
 /// Every failure is an answer too: a problem document with a stable `type`.
 pub async fn handle(

@@ -66,7 +66,7 @@ Examples:
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
-/// The commands that call no API, and the option of the others that they have all the same.
+/// The commands that call no API. Some have one option of those that do.
 const LOCAL: [(&str, Option<&str>); 11] = [
     ("serve", None),
     ("demo", None),
@@ -210,7 +210,7 @@ pub enum RemoteCommand {
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]
     Again(AgainArgs),
-    /// Resubmit many orders as one job, a few canaries first
+    /// Do the same with many orders as one job, a few canaries first: resubmit, cancel, settle, close, post again
     #[command(after_help = exit::HELP)]
     Bulk {
         /// The action

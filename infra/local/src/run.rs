@@ -170,7 +170,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     Ok(stop(running, &engine, signals).await?)
 }
 
-/// Whoever one of these knows.
+/// The callers that one of these knows.
 fn callers(
     tokens: Option<&Path>,
     jwt: Option<JwtSettings>,

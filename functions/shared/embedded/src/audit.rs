@@ -114,7 +114,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Looks for old entries, up to the first one that stays: else there were a hole where a clock was set back.
+    /// Looks for old entries, up to the first one that stays. So there is no gap where a clock was set back.
     fn look(&mut self, connection: &Connection, since: Timestamp, now: Timestamp, looked_max: i64) -> Result<()> {
         let mut statement = connection.prepare_cached(LOOK)?;
         let mut rows = statement.query([self.looked_up_to, self.seq, looked_max])?;

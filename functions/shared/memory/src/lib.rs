@@ -1,7 +1,7 @@
 //! Every port in memory, on a clock that moves only when a caller advances it.
 //!
 //! The design is one lock and one bell: each change rings the bell, and every waiting caller looks again. That is slow
-//! and simple to verify. This crate is the reference for the other adapters, and the simulation runs on it.
+//! and simple to verify. This crate is the reference for the other adapters.
 
 mod faults;
 pub mod faulty;

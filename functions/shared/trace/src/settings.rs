@@ -219,7 +219,8 @@ fn endpoint(url: &str) -> Option<Uri> {
     (is_http && uri.host().is_some_and(|host| !host.is_empty())).then_some(uri)
 }
 
-/// The pairs of `name=value,name=value`, values percent-decoded. What is no pair is none; nothing between commas is nothing.
+/// The pairs of `name=value,name=value`, values percent-decoded. An
+/// entry without `=` is `None`. An empty entry is skipped.
 fn pairs(text: &str) -> impl Iterator<Item = Option<(&str, String)>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| {

@@ -17,8 +17,8 @@ use crate::args::{PriorityArg, SubmitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 
-/// What the server itself waits for when an order with a key of the caller's own is waited for: who waits is told where
-/// the key went to another document in the same instant.
+/// How long the server itself waits for an order with a key of the caller's own. It then tells of another document that
+/// came under the same key at the same moment.
 const SERVER_WAIT_S: u64 = 1;
 const STDIN: &str = "-";
 

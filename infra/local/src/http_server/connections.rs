@@ -161,7 +161,7 @@ impl Connections {
             open.close_idle(|connection| connection.network == network, self.limits.connections_max);
         }
         if open.by_number.len() >= self.limits.connections_max {
-            // Whoever has the most makes room, so that many connections of a few networks lock nobody out.
+            // The network with the most connections loses one. So a few networks cannot lock out the others.
             let busiest = open.of_network.iter().max_by_key(|(_, count)| **count).map(|(network, _)| *network);
             if !open.close_idle(|connection| Some(connection.network) == busiest, self.limits.connections_max) {
                 open.close_idle(|_| true, self.limits.connections_max);

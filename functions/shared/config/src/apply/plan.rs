@@ -160,7 +160,7 @@ impl Plan {
         }
         for key in ["reply_channels", "alerts"] {
             if of_file(&settings, key) != before.and_then(|before| of_file(&before.settings, key)) {
-                notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change"));
+                notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change. A stack has those of its parameters"));
             }
         }
         let mut callback_keys = before.map(|before| before.callback_keys.clone()).unwrap_or_default();

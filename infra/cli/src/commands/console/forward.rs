@@ -24,7 +24,7 @@ const PASSED_ON: [HeaderName; 9] = [
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
 ];
-/// What is between two neighbours only, or is none of the page's business.
+/// Headers that hold between two neighbours only, and headers that the page does not need.
 const KEPT_BACK: [HeaderName; 8] = [
     CONNECTION,
     CONTENT_LENGTH,

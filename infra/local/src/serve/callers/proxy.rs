@@ -67,7 +67,7 @@ impl ProxySettings {
         let name = once(headers, &self.name).filter(|name| is_name(name));
         let roles = once(headers, &self.roles).unwrap_or_default();
         let roles: Vec<Role> = roles.split(',').filter_map(|role| role.trim().parse().ok()).collect();
-        // Whoever the proxy does not name, or names in two ways, is nobody. A token beside it does not count.
+        // A caller that the proxy names in two ways, or not at all, is unknown. A token beside it does not count.
         let caller = name.filter(|_| !roles.is_empty()).map(|name| Caller::with(name, &roles, None));
         Ok(Some(caller.unwrap_or_else(Caller::unknown)))
     }

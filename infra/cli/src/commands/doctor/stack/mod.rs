@@ -1,5 +1,5 @@
-//! A deployed stack, looked at through the `aws` command line tool. What was found and what to think of it are apart: the
-//! files beside this one judge, and call nobody.
+//! A deployed stack, looked at through the `aws` command line tool. This file collects the facts. The
+//! files beside it judge them, and call nothing.
 
 mod aws_tool;
 mod functions;
