@@ -69,6 +69,7 @@ def overview(server: Server) -> Shown:
         for event, name in (("Error", "failed"), ("UnderWay", "under way"), *((n, n.lower()) for n in FINALS)):
             yield f"{minute}/{name}", exactly(one[event])
     yield from of_services(answer["Services"])
+    yield from of_percentiles("orders/all", answer)
     letters = answer["DeadLetters"]
     yield "letters", at_least(letters["Count"], letters["AtLeast"])
 

@@ -48,6 +48,20 @@ pub(crate) struct Counted {
     pub(crate) points: Vec<Point>,
 }
 
+impl Counted {
+    /// What happened in all spans.
+    fn all(&self) -> Tally {
+        let mut all = Tally::default();
+        self.numbers.spans.iter().for_each(|span| all.add(&span.tally));
+        all
+    }
+
+    /// How long the orders took.
+    pub(crate) fn took(&self) -> Option<Took> {
+        took(&self.all().orders().took)
+    }
+}
+
 /// The attempts that are asked for, point by point.
 struct Asked {
     workflow: Option<String>,
@@ -77,8 +91,7 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
     };
     let mut counted = span.counted(numbers, counts);
     asked.add_to(&mut counted, span.point_ms);
-    let mut all = Tally::default();
-    counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
+    let all = counted.all();
     let answer = wire::Numbers {
         at: now,
         since: counted.numbers.since,

@@ -7,7 +7,7 @@ import { jobState, selector } from "./jobs.js";
 import { count, heading, panel, plural, table } from "./parts.js";
 import { bar, throughput } from "./pictures.js";
 import { needsOperator, services } from "./services.js";
-import { ms, when } from "./time.js";
+import { length, ms, when } from "./time.js";
 import { STATES } from "./words.js";
 
 export const overview = {
@@ -123,10 +123,17 @@ function counts(all) {
   );
 }
 
-function recent({ Minutes, MinutesComplete, CountedSince }) {
+function recent({ Minutes, MinutesComplete, CountedSince, Took }) {
   const during = `in the last ${Minutes.length} minutes`;
   return [
     throughput(Minutes, { complete: MinutesComplete, counted: Boolean(CountedSince), during }),
+    Took
+      ? h(
+          "p",
+          {},
+          `From acceptance to Processed: p50 ${length(Took.P50Ms)}, p95 ${length(Took.P95Ms)}, p99 ${length(Took.P99Ms)}.`,
+        )
+      : null,
     CountedSince ? h("p", {}, h("a", { href: "#/numbers" }, "Days, weeks and durations")) : null,
   ];
 }

@@ -175,6 +175,7 @@ fn the_overview_is_exact_where_orders_are_counted() {
     let counts: Vec<_> =
         column(&answer.body["Counts"], "Count").into_iter().map(|count| count.as_u64().unwrap()).collect();
     assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0, 0], &json!(true)));
+    assert_eq!(answer.body["Took"], json!({"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}));
     assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 7]);
     let last = &answer.body["Minutes"][29];
     assert_eq!(

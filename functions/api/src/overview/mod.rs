@@ -12,7 +12,7 @@ use domain::task::ProcessState;
 use domain::time::Timestamp;
 use futures_util::future::{try_join, try_join3};
 use http::{Response, StatusCode};
-use wire::{Count, DeadLetterCount, Minute, Overview};
+use wire::{Count, DeadLetterCount, Minute, Overview, Took};
 
 use crate::config::ApiConfig;
 use crate::numbers::{self, Counted};
@@ -58,6 +58,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         counted_since: orders.counted_since,
         approvals: orders.approvals,
         minutes_complete: orders.is_complete,
+        took: orders.took,
         failures: failures.grouped(failed.more),
         services: services::views(&health, &configured, waiting.as_ref()),
         leases: leases::views(&leases, now),
@@ -74,6 +75,7 @@ struct Orders {
     counted_since: Option<Timestamp>,
     approvals: Option<u64>,
     is_complete: bool,
+    took: Option<Took>,
     minutes: Vec<Minute>,
 }
 
@@ -88,6 +90,7 @@ impl Orders {
             Minute { at: point.at, accepted, processed, compensated, closed, error, under_way }
         };
         Self {
+            took: counted.took(),
             counts: counted.counts,
             counted_since: counted.numbers.since,
             approvals: Some(counted.numbers.total.orders().approvals()),
@@ -109,7 +112,14 @@ impl Orders {
         let is_final = |state: &ProcessState| state.is_final();
         let finals = ProcessState::ALL.into_iter().filter(is_final).map(finished);
         let counts = under_way.into_iter().chain(finals).collect();
-        Ok(Self { counts, counted_since: None, approvals: None, is_complete, minutes: newest.into_minutes() })
+        Ok(Self {
+            counts,
+            counted_since: None,
+            approvals: None,
+            is_complete,
+            took: None,
+            minutes: newest.into_minutes(),
+        })
     }
 
     /// Each state once, in the order of [`ProcessState::ALL`].

@@ -7,7 +7,7 @@ use domain::task::ProcessState;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Lease, OpenEnum, Service, StepError};
+use crate::{Lease, OpenEnum, Service, StepError, Took};
 
 /// `GET /overview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Overview<'a> {
     pub minutes: Vec<Minute>,
     /// Whether `minutes` and the counts of finished orders cover all orders of their time.
     pub minutes_complete: bool,
+    /// How long the orders took that were processed in these minutes. Missing without any, and where they are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
     /// Approvals that people are asked for now. Missing where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<u64>,

@@ -1,7 +1,7 @@
 //! `stepwarden overview`: how many orders are where, what fails and why, and what came through in the last minutes.
 
 use domain::time::Timestamp;
-use wire::{Minute, Overview};
+use wire::{Minute, Overview, Took};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
 use crate::remote::Call;
 use crate::show::table::{Cell, Table};
-use crate::show::time::from_now;
+use crate::show::time::{from_now, percentile};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
     let answer = context.remote.call(&Call::get("/overview")).await?;
@@ -87,10 +87,17 @@ fn throughput(overview: &Overview<'_>) -> String {
     ];
     let last = minutes.len();
     match overview.counted_since {
-        Some(_) => format!(
-            "In the last {last} minutes: {accepted} accepted, {processed} processed, {compensated} compensated, {closed} \
-             closed, {error} came to Error\n",
-        ),
+        Some(_) => {
+            let took = overview.took.map(|Took { p50_ms, p95_ms, p99_ms }| {
+                let [p50, p95, p99] = [p50_ms, p95_ms, p99_ms].map(percentile);
+                format!("From acceptance to Processed: p50 {p50}, p95 {p95}, p99 {p99}\n")
+            });
+            format!(
+                "In the last {last} minutes: {accepted} accepted, {processed} processed, {compensated} compensated, \
+                 {closed} closed, {error} came to Error\n{}",
+                took.unwrap_or_default()
+            )
+        }
         None => format!(
             "Submitted in the last {last} minutes: {accepted}; of these {processed} are processed, {compensated} \
              compensated, {closed} closed, {error} in error\n",
@@ -108,6 +115,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_overview_that_is_counted_tells_how_long_orders_took() {
+        let overview: Overview<'static> = serde_json::from_value(json!({
+            "At": "2026-11-20T17:26:43.007Z", "Counts": [], "Failures": [], "Services": [],
+            "CountedSince": "2026-11-20T17:00:00.000Z", "Minutes": [{"Accepted": 3, "Processed": 2}],
+            "Took": {"P50Ms": 43, "P95Ms": 59, "P99Ms": 1_270},
+        }))
+        .unwrap();
+        let words = "3 accepted, 2 processed, 0 compensated, 0 closed, 0 came to Error\n\
+                     From acceptance to Processed: p50 43 ms, p95 59 ms, p99 1.3 s\n";
+        assert!(throughput(&overview).contains(words), "{}", throughput(&overview));
+    }
 
     #[test]
     fn an_overview_tells_what_fails_and_how_to_go_on() {
