@@ -18,6 +18,8 @@ ORDERS = r"orders/[^/]+/(accepted|processed|compensated|closed|failed)"
 PERCENTILES = r"(orders|step|service)/.+/p\d\d"
 ATTEMPTS = r"/.+/(begun|done|expired|rejected)"
 HEALTH = r"health/.+"
+# The overview has the percentiles of its minutes. The night lasts no longer.
+LAST_MINUTES = r"orders/all/p\d\d"
 MINUTES = r"minute/.+"
 # A table leaves out a minute in which nothing happened, whatever was under way in it.
 MINUTES_OF_TABLES = r"minute/\d+/(accepted|processed|compensated|closed|failed)"
@@ -37,7 +39,7 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
     )
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
     commands = [
-        ("overview", surfaces.command_overview, either("state/.+", "cause/.+", sums, HEALTH, "letters")),
+        ("overview", surfaces.command_overview, either("state/.+", "cause/.+", sums, HEALTH, "letters", LAST_MINUTES)),
         ("services", surfaces.command_services, HEALTH),
         ("alerts", surfaces.command_alerts, "alert/.+"),
         ("bulk list", surfaces.command_jobs, "job/(matching|recovered)"),
@@ -45,7 +47,11 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
         ("list --state Error", surfaces.command_list, "waiting"),
     ]
     calls = [
-        ("/overview", surfaces.overview, either("state/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters")),
+        (
+            "/overview",
+            surfaces.overview,
+            either("state/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters", LAST_MINUTES),
+        ),
         ("/services", surfaces.services, HEALTH),
         ("/alerts", surfaces.alerts, "alert/.+"),
         ("/bulk", surfaces.jobs, "job/.+"),
@@ -73,7 +79,7 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
 def of_console(console: Console, size: str) -> list[Surface]:
     """The pages of the console at one size."""
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
-    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, MINUTES_OF_TABLES)
+    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, MINUTES_OF_TABLES, LAST_MINUTES)
     tables = either(ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS, "(step|service)/.+/share")
     return [
         Surface(f"{size}: overview", partial(pages.overview, console), first),

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from console.console import ZONE, Console
 from harness.report import expect
-from surfaces import Shown, exactly, number_of, of_row
+from surfaces import Shown, exactly, number_of, of_overview_line, of_row
 from truth import STATES
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -98,6 +98,7 @@ def overview(console: Console) -> Shown:
     letters = re.search(r"([≥\d, ]+) dead letters?", page.text)
     yield "letters", number_of(letters[1]) if letters else exactly(0)
     yield from of_picture(page, "each minute")
+    yield from of_overview_line(page.text, is_up=False)
 
 
 def of_services(page: Page) -> Shown:

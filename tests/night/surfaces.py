@@ -125,8 +125,8 @@ def metrics(server: Server) -> Shown:
             yield f"orders/{of['workflow']}/{of['event']}", number
         elif metric == "stepwarden_order_duration_seconds_count":
             yield f"orders/{of['workflow']}/took", number
-        # A history does not keep each line of an attempt that was put off.
-        elif metric == "stepwarden_attempts_total" and of["event"] != "put_off":
+        # A history does not keep each line of a deferred attempt.
+        elif metric == "stepwarden_attempts_total" and of["event"] != "deferred":
             yield f"{step}/{of['event']}", number
         elif metric == "stepwarden_step_duration_seconds_count":
             yield f"{step}/took", number
@@ -189,6 +189,13 @@ def span_of(text: str, is_up: bool) -> Range:
     return (whole - step, whole) if is_up else (whole - step / 2, whole + step / 2)
 
 
+def of_overview_line(text: str, is_up: bool) -> Shown:
+    """How long the orders of the last minutes took, in a sentence of the overview."""
+    for line in re.findall("From acceptance to Processed: .*", text):
+        for percent, words in re.findall(r"p(\d\d) ((?:[\d.]+ (?:ms|s|min|h|d)\b ?)+)", line):
+            yield f"orders/all/p{percent}", span_of(words, is_up)
+
+
 def share_of(text: str) -> Range:
     """A printed share with one digit after the point, cut or rounded."""
     share = float(text.removesuffix(" %"))
@@ -208,6 +215,7 @@ def command_overview(server: Server) -> Shown:
                 yield from of_service_row(row)
     for number, words in re.findall(r"(\d+) (accepted|processed|compensated|closed|came to Error)", text):
         yield f"orders/all/{words.replace('came to Error', 'failed')}", exactly(int(number))
+    yield from of_overview_line(text, is_up=True)
     yield "letters", number_of(re.findall(r"Dead letters: (\d+\+?)", text)[0])
 
 

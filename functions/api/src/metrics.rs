@@ -97,7 +97,7 @@ impl Page {
                 })
             })
         };
-        let help = "What happened to the attempts of steps; put_off: given back without a failure; skipped: the order went on without the step.";
+        let help = "What happened to the attempts of steps; deferred: given back without a failure; skipped: the order went on without the step.";
         self.begin("stepwarden_attempts_total", "counter", help);
         for ([workflow, step, service, direction], attempts) in all() {
             for (event, count) in [
@@ -105,7 +105,7 @@ impl Page {
                 ("done", attempts.done),
                 ("expired", attempts.expired),
                 ("rejected", attempts.rejected),
-                ("put_off", attempts.put_off),
+                ("deferred", attempts.deferred),
                 ("skipped", attempts.skipped),
             ] {
                 self.line(&[workflow, step, service, direction, ("event", event)], count);

@@ -300,13 +300,13 @@ pub(crate) fn directions(service: &Service) -> impl Iterator<Item = (Direction, 
 }
 
 fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
-    let Attempts { begun, done, expired, rejected, put_off, skipped, took: times } = attempts;
+    let Attempts { begun, done, expired, rejected, deferred, skipped, took: times } = attempts;
     AttemptNumbers {
         begun: *begun,
         done: *done,
         expired: *expired,
         rejected: *rejected,
-        put_off: *put_off,
+        deferred: *deferred,
         skipped: *skipped,
         took: took(times),
     }

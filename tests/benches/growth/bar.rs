@@ -10,7 +10,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) is_better_when_more: bool,
     /// A difference below this is not told from noise. In the unit of the figure.
     pub(crate) floor: f64,
-    /// The grown store may not have more, whatever the empty one has.
+    /// Upper limit for the grown store, independent of the empty one.
     pub(crate) at_most: Option<f64>,
     pub(crate) small: f64,
     pub(crate) large: f64,

@@ -7,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::Folder;
 use config::apply::{Application, apply};
-use domain::definition::Catalogue;
+use domain::definition::{Catalogue, Deployment};
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
-use domain::ports::{Environment, HasEnvironment, HasStore, Inserted, PortError, Store};
+use domain::ports::{Environment, HasEnvironment, HasRecords, HasStore, Inserted, PortError, Records, Store};
 use domain::search::Pointer;
 use domain::task::{ProcessState, Reason, Task, Watch};
 use domain::time::Timestamp;
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 const SHIPPED: &str = include_str!("../../../infra/examples/shop/workflows/order-1.toml");
 /// The version of it whose orders are also found by a member of their documents.
 const VERSION: u32 = 2;
-/// The place of that member.
+/// The JSON pointer of that member.
 pub(crate) const INDEXED: &str = "/Reference";
 /// The documents of the load have lower numbers, and so other texts at that place.
 const FIRST_DOCUMENT: u64 = 5_000_000_000;
@@ -47,8 +47,13 @@ const EXPIRED_MS: u64 = 60_000;
 pub(crate) fn finished(data: &Path, orders: u64) -> Result<u64, Box<dyn Error>> {
     let template = template(STAGES.len());
     in_engine(data, |runtime, engine| {
+        let held = count(data)?;
+        let is_indexed = runtime.block_on(engine.records().get::<Deployment>(Deployment::KEY))?.is_some();
+        if held > 0 && !is_indexed {
+            return Err(format!("{} holds orders without an indexed member: remove it", data.display()).into());
+        }
         runtime.block_on(index_member(engine))?;
-        let missing = match count(data)? {
+        let missing = match held {
             0 => orders,
             held if held == orders => 0,
             held => return Err(format!("{} holds {held} orders, not {orders}", data.display()).into()),

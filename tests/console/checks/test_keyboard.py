@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from console import Console
+from harness.report import until
 from harness.serve import Server
 from inventory import Inventory
 from playwright.sync_api import Page, expect
@@ -93,7 +94,8 @@ def test_a_slash_in_a_field_is_a_slash_and_escape_leaves_the_search(console: Con
     expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
-def test_views_have_titles_headings_and_a_mark_in_the_menu(console: Console) -> None:
+def test_views_have_titles_headings_and_a_mark_in_the_menu(console: Console, server: Server) -> None:
+    until("an alert is on", lambda: any("EndedAt" not in one for one in server.get("/alerts")["Alerts"]))
     for view, title, menu in [
         ("#/", "Overview", "Overview"),
         ("#/orders", "Orders", "Orders"),

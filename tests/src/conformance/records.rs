@@ -46,7 +46,7 @@ pub async fn a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen
     }
 }
 
-/// Of the three, the second follows the first, and so does the third, which comes too late.
+/// `second` and `late` both replace version 1. `late` comes second, so it is a conflict.
 async fn replaced<R>(records: &impl Records, [first, second, late]: [R; 3], other: Option<R>)
 where
     R: Record + Clone + PartialEq + Debug,

@@ -23,10 +23,10 @@ export function failedShare(attempts) {
   return sum(attempts, OUTCOMES) ? `${percent(attempts).toFixed(1)} %` : "–";
 }
 
-/** The attempts that ended without an answer and count as no failure, in words. */
-function putOff(spans) {
-  const number = spans.reduce((so_far, one) => so_far + (one.PutOff ?? 0), 0);
-  return number ? ` ${count(number)} of them were put off: the service was failing, busy, or at work on the call.` : "";
+/** The attempts that were given back without a failure, in words. */
+function deferred(spans) {
+  const number = spans.reduce((so_far, one) => so_far + (one.Deferred ?? 0), 0);
+  return number ? ` ${plural(number, "attempt")} deferred: the service was failing, busy, or at work on the call.` : "";
 }
 
 function percent(attempts) {
@@ -39,7 +39,7 @@ function percent(attempts) {
  * the charts of a page apart.
  */
 export function attemptCharts(spans, { name, during, each, minutes }) {
-  const all = spans.filter((one) => one.Begun > 0 || sum(one, OUTCOMES) > 0);
+  const all = spans.filter((one) => one.Begun > 0 || one.Deferred > 0 || sum(one, OUTCOMES) > 0);
   if (!all.length) return h("p", { class: "empty" }, `No attempt ${during}.`);
   const total = (part) => all.reduce((so_far, one) => so_far + one[part], 0);
   const totals = Object.fromEntries(["Begun", "Done", "Rejected", "Expired"].map((part) => [part, total(part)]));
@@ -58,7 +58,7 @@ export function attemptCharts(spans, { name, during, each, minutes }) {
       title: words,
     }),
     legend(OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
-    h("p", { class: "quiet" }, rate(totals.Begun, minutes), putOff(all)),
+    h("p", { class: "quiet" }, rate(totals.Begun, minutes), deferred(all)),
     h("h3", {}, "Share that failed"),
     worst > 0
       ? bars(spans.map((one) => ({ ...one, Share: percent(one) })), FAILED, {
@@ -165,7 +165,7 @@ export function columns(of) {
   ];
   return [
     ...counted.map(([name, part]) => ({ name, kind: "num", cell: (one) => count(of(one)[part]) })),
-    { name: "Put off", kind: "num", cell: (one) => (of(one).PutOff ? count(of(one).PutOff) : "–") },
+    { name: "Deferred", kind: "num", cell: (one) => (of(one).Deferred ? count(of(one).Deferred) : "–") },
     { name: "Skipped", kind: "num", cell: (one) => (of(one).Skipped ? count(of(one).Skipped) : "–") },
     { name: "Failed", kind: "num", cell: (one) => failedShare(of(one)) },
     ...percentiles((one) => of(one).Took),

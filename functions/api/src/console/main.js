@@ -165,16 +165,22 @@ function redraw() {
 
 /** Counts the alerts that are on: the title of every page has their number. */
 async function countAlerts({ view }, fresh) {
-  const areShown = view === alerts;
+  const areShown = view === alerts && fresh;
   if (!areShown && Date.now() < counted + ALERTS_EVERY_MS) return;
   counted = Date.now();
   try {
     alertsOn = countOn(areShown ? fresh : await get("alerts"));
     entitle();
   } catch (error) {
-    // Some callers may not see them. The page itself says so when the API does not answer.
     if (!(error instanceof Problem)) throw error;
+    // Some callers may not see them. The page itself says so when the API does not answer.
+    if (error.status === 401 || error.status === 403) forgetAlerts();
   }
+}
+
+function forgetAlerts() {
+  alertsOn = 0;
+  entitle();
 }
 
 function entitle() {
@@ -207,6 +213,9 @@ function failed(problem) {
   back();
   if (problem.asksForToken) {
     data = null;
+    // The next caller may see others.
+    counted = 0;
+    forgetAlerts();
     showSignOut(navigate);
     show(signIn(navigate), signIn.title, true);
     return;
@@ -223,6 +232,7 @@ function failed(problem) {
           h("a", { href: `#/orders?correlation=${encodeURIComponent(route.id)}` }, "Look for it as a correlation id"),
         )
       : null;
+  countAlerts(route, null);
   const isNew = route.isNew;
   route.isNew = false;
   show(

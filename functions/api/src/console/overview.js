@@ -13,7 +13,6 @@ import { STATES } from "./words.js";
 export const overview = {
   name: "overview",
   title: () => "Overview",
-  // The tab of the browser shows it, so that the page can stay in the background.
   async load(_route, signal) {
     const [all, jobs] = await Promise.all([get("overview", signal), get(withQuery("bulk", { limit: 10 }), signal)]);
     return { all, jobs: jobs.Jobs };

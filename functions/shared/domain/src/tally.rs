@@ -102,7 +102,7 @@ pub struct Attempts {
     pub rejected: u64,
     /// Were given back (rule 5): the service was failing, busy, or at work on the call. That is no failure of the step.
     #[serde(skip_serializing_if = "is_zero")]
-    pub put_off: u64,
+    pub deferred: u64,
     /// Steps that were skipped (rule 33). The order went on without them.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped: u64,
@@ -244,7 +244,7 @@ impl Tally {
                 attempts(services, &step.agent, step.direction).skipped += 1;
             }
             let Some(earlier) = earlier else { continue };
-            let is_new = |error: &&StepError| earlier.last_error.as_ref() != Some(error);
+            let is_new = |error: &&StepError| !is_same_error(earlier.last_error.as_ref(), Some(error));
             // An attempt that goes on has not ended (rule 32).
             let is_over = |error: &&StepError| *error.code != *StepError::RETRYING;
             if let Some(error) = step.last_error.as_ref().filter(is_new).filter(is_over) {
@@ -252,10 +252,8 @@ impl Tally {
                 let attempts = attempts(services, &earlier.agent, earlier.direction);
                 let has_no_answer = [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
                 *(if has_no_answer { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
-            } else if (earlier.process_state, step.process_state) == (StepState::Processing, StepState::Pending)
-                && earlier.direction == step.direction
-            {
-                attempts(services, &earlier.agent, earlier.direction).put_off += 1;
+            } else if earlier.process_state == StepState::Processing && was_given_back(earlier, step) {
+                attempts(services, &earlier.agent, earlier.direction).deferred += 1;
             }
             let is_done = |step: &Step| step.process_state == StepState::Processed;
             // An operator settled it, and no service was called.
@@ -382,7 +380,7 @@ impl Attempts {
         self.done += other.done;
         self.expired += other.expired;
         self.rejected += other.rejected;
-        self.put_off += other.put_off;
+        self.deferred += other.deferred;
         self.skipped += other.skipped;
         self.took.merge(&other.took);
     }
@@ -393,7 +391,24 @@ fn is_same(before: &Step, after: &Step) -> bool {
     before.attempt == after.attempt
         && before.process_state == after.process_state
         && before.direction == after.direction
-        && before.last_error == after.last_error
+        && is_same_error(before.last_error.as_ref(), after.last_error.as_ref())
+}
+
+/// Whether two errors are the same. An erase changes the message (rule 46), and no more.
+fn is_same_error(one: Option<&StepError>, other: Option<&StepError>) -> bool {
+    let key = |error: &StepError| (error.code.clone(), error.attempt, error.at);
+    one.map(key) == other.map(key)
+}
+
+/// Whether an attempt in flight that brought no error is over all the same: its step is free, claimed again in the same
+/// write, or given up at its horizon.
+fn was_given_back(before: &Step, after: &Step) -> bool {
+    let is_over = match after.process_state {
+        StepState::Pending | StepState::Error => true,
+        StepState::Processing => after.attempt > before.attempt,
+        StepState::Processed | StepState::Skipped => false,
+    };
+    is_over && before.direction == after.direction
 }
 
 fn attempts<'a>(

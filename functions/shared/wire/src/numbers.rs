@@ -108,7 +108,7 @@ pub struct AttemptNumbers {
     pub rejected: u64,
     /// Were given back without a failure of the step.
     #[serde(skip_serializing_if = "is_zero")]
-    pub put_off: u64,
+    pub deferred: u64,
     /// Steps that were skipped.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped: u64,

@@ -138,16 +138,16 @@ fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
 fn steps(numbers: &Numbers<'_>) -> Table {
     let mut titles =
         vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
-    // Without an outage nothing is put off, and most workflows skip no step.
-    let has_put_off = numbers.steps.iter().any(|step| step.attempts.put_off > 0);
+    // Without an outage nothing is deferred, and most workflows skip no step.
+    let has_deferred = numbers.steps.iter().any(|step| step.attempts.deferred > 0);
     let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);
-    titles.extend(has_put_off.then_some("PUT OFF"));
+    titles.extend(has_deferred.then_some("DEFERRED"));
     titles.extend(has_skipped.then_some("SKIPPED"));
     let mut table = Table::new(&titles);
     let mut steps: Vec<_> = numbers.steps.iter().collect();
     steps.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
     for step in steps {
-        let AttemptNumbers { begun, done, expired, rejected, put_off, skipped, took } = step.attempts;
+        let AttemptNumbers { begun, done, expired, rejected, deferred, skipped, took } = step.attempts;
         let undo = if step.direction == domain::task::Direction::Undo { "undo of " } else { "" };
         let [p50, p95, p99] = percentiles(took);
         let mut row = vec![
@@ -163,7 +163,7 @@ fn steps(numbers: &Numbers<'_>) -> Table {
             p95,
             p99,
         ];
-        row.extend(has_put_off.then(|| put_off.to_string().into()));
+        row.extend(has_deferred.then(|| deferred.to_string().into()));
         row.extend(has_skipped.then(|| skipped.to_string().into()));
         table.row(row);
     }

@@ -17,8 +17,7 @@ use crate::args::{PriorityArg, SubmitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 
-/// How long the server itself waits for an order with a key of the caller's own. It then tells of another document that
-/// came under the same key at the same moment.
+/// The server's wait for an order with the caller's own key. It reports a conflict with another document under that key.
 const SERVER_WAIT_S: u64 = 1;
 const STDIN: &str = "-";
 

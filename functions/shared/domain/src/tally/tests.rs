@@ -1,6 +1,6 @@
 use super::*;
 use crate::machine::testing::{Case, done};
-use crate::machine::{DeadLetterSubject, Event};
+use crate::machine::{DeadLetterSubject, Event, Verdict};
 use crate::message::{Action, Deferral, Outcome, Settled, Trouble};
 
 /// Counts each version of a case's task from now on.
@@ -157,7 +157,7 @@ fn a_failed_call_of_an_attempt_that_goes_on_is_not_counted() {
 }
 
 #[test]
-fn rule_26_an_attempt_that_is_put_off_is_counted_as_that_and_as_no_failure() {
+fn rule_26_a_deferred_attempt_is_counted_as_that_and_as_no_failure() {
     let mut case = Case::chain();
     let mut counted = Counted::of(&case);
     case.wake();
@@ -170,14 +170,53 @@ fn rule_26_an_attempt_that_is_put_off_is_counted_as_that_and_as_no_failure() {
         case.take(&deferral);
         counted.take(&case);
         let forward = &counted.step("a").forward;
-        assert_eq!((numbers(forward), forward.put_off), ([times, 0, 0, 0], times));
+        assert_eq!((numbers(forward), forward.deferred), ([times, 0, 0, 0], times));
         case.retry_all();
         counted.take(&case);
     }
+    let at_once = case.reply_of("a", Outcome::Deferred(Deferral::after(0)));
+    case.take(&at_once);
+    counted.take(&case);
+    assert_eq!((case.states().as_str(), counted.step("a").forward.deferred), (">..", 3), "it is claimed again at once");
     case.expire_all();
     counted.take(&case);
     let forward = &counted.step("a").forward;
-    assert_eq!((numbers(forward), forward.put_off), ([3, 0, 1, 0], 2), "an expired attempt is not put off");
+    assert_eq!((numbers(forward), forward.deferred), ([4, 0, 1, 0], 3), "an expired attempt is not deferred");
+}
+
+#[test]
+fn rule_26_a_deferral_past_the_horizon_is_counted_once() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"1m\"")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.pass_ms(60_000);
+    let deferral = case.reply_of("a", Outcome::Deferred(Deferral::after(1_000)));
+    case.take(&deferral);
+    counted.take(&case);
+    let forward = &counted.step("a").forward;
+    assert_eq!((case.states().as_str(), numbers(forward), forward.deferred), ("!", [1, 0, 0, 0], 1));
+}
+
+#[test]
+fn rule_46_an_erase_counts_no_failure_again() {
+    let mut case = Case::new(&[("a", &[], "max_failures = 2")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.expire_all();
+    counted.take(&case);
+    case.retry_all();
+    counted.take(&case);
+    case.done("a");
+    case.all_sent();
+    counted.take(&case);
+    let before = counted.tally.clone();
+    let erase = case.command(Action::Erase, None);
+    assert_eq!(case.apply(Event::Command { command: &erase, redelivered: false }), Verdict::Taken);
+    counted.take(&case);
+    assert!(case.step("a").last_error.is_some() && case.task.erased_at.is_some());
+    assert_eq!(counted.tally, before);
 }
 
 #[test]

@@ -74,7 +74,9 @@ pub(super) async fn look(context: &Context) -> Seen {
         clock::judge(date, asked, here::system_now()),
     ];
     let remote = &context.remote;
-    findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
+    if !health.paused {
+        findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
+    }
     findings.extend(stand_ins(&health));
     let denials = Cell::new(0);
     let told = |check, answer| told(&denials, check, answer);
@@ -94,8 +96,8 @@ pub(super) async fn look(context: &Context) -> Seen {
     ));
     let leases = remote.get::<LeaseList<'static>>("/leases").await;
     findings.push(told("supervisor", leases.map(|read| supervised(&read.leases, now))));
-    let told_of = remote.get::<AlertList<'static>>("/alerts").await;
-    findings.push(told("alerts", told_of.map(|read| alerts(&read.alerts))));
+    let alert_list = remote.get::<AlertList<'static>>("/alerts").await;
+    findings.push(told("alerts", alert_list.map(|read| alerts(&read.alerts))));
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
     findings
         .push(told("orders in Error", remote.get::<OrderList<Box<RawValue>>>(&path).await.map(|page| in_error(&page))));
@@ -157,7 +159,7 @@ fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
 
 /// Why it takes no orders. On AWS the platform decides, and there is no such call.
 fn ready(answer: Result<Health<'_>, RemoteError>) -> Option<Finding> {
-    let error = answer.err().filter(|error| !error.is_unknown_call())?;
+    let error = answer.err().filter(|error| !error.is_unknown_call() && error.exit() != Exit::NotAllowed)?;
     let to_do = "look at its log and its disk: it takes no order until this is mended";
     Some(Finding::wrong("ready", error.to_string(), to_do))
 }
@@ -277,7 +279,7 @@ fn alerts(told: &[Alert<'_>]) -> Finding {
     let sinks: BTreeSet<&str> = told.iter().flat_map(|alert| alert.not_told.iter().map(|sink| &**sink)).collect();
     if !sinks.is_empty() {
         let sinks = sinks.into_iter().collect::<Vec<_>>().join(", ");
-        let to_do = "look at its log for the reason: each is sent again until the sink takes it";
+        let to_do = "look at its log for the reason: each is sent again, for up to a day after its end";
         return Finding::wrong(CHECK, format!("some were not delivered to {sinks}"), to_do);
     }
     let on: Vec<&str> = told.iter().filter(|alert| alert.ended_at.is_none()).map(|alert| &*alert.cause).collect();
@@ -298,11 +300,14 @@ fn versions(known: &[Workflow<'_>], open: &[Pinned], is_all: bool) -> Finding {
     let mut gone = BTreeMap::<_, usize>::new();
     open.iter().filter(is_gone).for_each(|order| *gone.entry(order).or_default() += 1);
     if gone.is_empty() {
-        let found = match is_all {
-            true => format!("there for all {} open orders", open.len()),
-            false => format!("there for the {} open orders that were looked at; there are more", open.len()),
+        return match is_all {
+            true => Finding::ok(VERSIONS, format!("there for all {} open orders", open.len())),
+            false => Finding::warning(
+                VERSIONS,
+                format!("there for the newest {} open orders; the older ones were not looked at", open.len()),
+                "keep each version that an old order may have: `stepwarden workflows` lists them",
+            ),
         };
-        return Finding::ok(VERSIONS, found);
     }
     let words = gone.iter().map(|(pinned, count)| {
         let (orders, stand) = if *count == 1 { ("order", "stands") } else { ("orders", "stand") };
@@ -419,14 +424,16 @@ mod tests {
         let known = json!({"Workflows": [{"Name": "order", "Version": 2}, {"Name": "return", "Version": 1}]});
         let known = read::<WorkflowList<'static>>(known).workflows;
         let of = |name: &str, version| Pinned { workflow: name.into(), workflow_version: version };
-        assert_eq!(versions(&known, &[of("order", 2), of("return", 1)], true).state, State::Ok);
+        for (is_all, state) in [(true, State::Ok), (false, State::Warning)] {
+            assert_eq!(versions(&known, &[of("order", 2), of("return", 1)], is_all).state, state);
+        }
         let finding = versions(&known, &[of("order", 2), of("order", 1), of("return", 2), of("order", 1)], true);
         let found = "order version 1 is gone: 2 orders stand still; return version 2 is gone: 1 order stands still";
         assert_eq!((finding.state, &*finding.found), (State::Wrong, found));
     }
 
     #[test]
-    fn alerts_that_are_on_are_named_and_those_that_reached_nobody_are_wrong() {
+    fn alerts_that_are_on_are_named_and_undelivered_ones_are_wrong() {
         let of = |alerts: Value| {
             let read = read::<AlertList<'static>>(json!({ "Alerts": alerts }));
             let Finding { state, found, .. } = super::alerts(&read.alerts);
