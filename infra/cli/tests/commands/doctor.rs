@@ -130,7 +130,7 @@ fn who_may_see_nothing_but_the_health_is_told_so_and_not_that_all_is_well() {
         _ => answer("403 Forbidden", "", r#"{"message": "Forbidden"}"#),
     });
     let denied = run(program(&["doctor", "--api", &stub.url]), "").with_status(6);
-    denied.shows(&["authorisation", "not well", "6 could not be looked at"]);
+    denied.shows(&["authorisation", "not well", "7 could not be looked at"]);
 }
 
 /// What the doctor says of a stack with these resources, where the `aws` tool has these further answers and may see

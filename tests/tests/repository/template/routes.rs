@@ -132,10 +132,8 @@ fn rule_42_roles_are_off_until_a_deployment_switches_them_on_and_need_their_kind
     let needs = template.get("/Rules/JwtRolesNeedJwt/Assertions/0/Assert");
     assert_eq!(*needs, json!({"Fn::Equals": [{"Ref": "Auth"}, "JWT"]}));
     assert_eq!(*template.get("/Parameters/IamRoles/Default"), "{}");
-    let is_on = json!({"Fn::Not": [{"Fn::Equals": [{"Ref": "IamRoles"}, "{}"]}]});
-    assert_eq!(*template.get("/Conditions/HasIamRoles"), is_on);
     let variable = &template.resource("Api").properties["Environment"]["Variables"]["IAM_ROLES"];
-    assert_eq!(*variable, json!({"Fn::If": ["HasIamRoles", {"Ref": "IamRoles"}, {"Ref": "AWS::NoValue"}]}));
+    assert_eq!(*variable, json!({"Ref": "IamRoles"}));
     let needs = template.get("/Rules/IamRolesNeedIam/Assertions/0/Assert");
     assert_eq!(*needs, json!({"Fn::Equals": [{"Ref": "Auth"}, "IAM"]}));
 }

@@ -174,7 +174,8 @@ impl Config {
         };
         let redacted = redacted(&mut reader);
         let role_scopes = reader.optional("ROLE_SCOPES");
-        let iam_roles = reader.optional("IAM_ROLES").map(|text| text.to_string());
+        // What the parameter has unless somebody gives roles. `sam local` knows no condition that leaves a variable out.
+        let iam_roles = reader.optional("IAM_ROLES").filter(|text| **text != *"{}").map(|text| text.to_string());
         reader.finish(Self {
             access,
             tables,

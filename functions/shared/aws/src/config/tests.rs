@@ -225,10 +225,12 @@ fn what_is_redacted_is_a_list_of_names_and_has_a_default() {
 #[test]
 fn rule_42_scopes_and_signatures_have_no_roles_until_the_deployment_gives_them() {
     let mut variables = good();
-    let config = read(Function::Api, &variables).unwrap();
-    assert_eq!((config.role_scopes, config.iam_roles), (None, None));
-    variables.insert("ROLE_SCOPES", "stepwarden/");
     variables.insert("IAM_ROLES", "{}");
     let config = read(Function::Api, &variables).unwrap();
-    assert_eq!((config.role_scopes.as_deref(), config.iam_roles.as_deref()), (Some("stepwarden/"), Some("{}")));
+    assert_eq!((config.role_scopes, config.iam_roles), (None, None));
+    let roles = r#"{"arn:aws:iam::123456789012:role/shop": ["application"]}"#;
+    variables.insert("ROLE_SCOPES", "stepwarden/");
+    variables.insert("IAM_ROLES", roles);
+    let config = read(Function::Api, &variables).unwrap();
+    assert_eq!((config.role_scopes.as_deref(), config.iam_roles.as_deref()), (Some("stepwarden/"), Some(roles)));
 }
