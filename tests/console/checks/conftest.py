@@ -29,7 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, inventory: Inventory) -> It
     program, data = Path(os.environ["STEPWARDEN_PROGRAM"]), tmp_path_factory.mktemp("console") / "data"
     folder = tmp_path_factory.mktemp("folder")
     # In some minutes most cards are declined. That is no reason to hold payment back.
-    (folder / "stepwarden.toml").write_text("[agents.payment]\nbreaker.rejections.on = false\n")
+    payment = "[agents.payment]\nbreaker.rejections.on = false\n"
+    (folder / "stepwarden.toml").write_text(f"[agents.inventory]\n{payment}[agents.shipping]\n")
     options = ("--inventory-url", inventory.url, "--config", str(folder), "--supervise-every", "100ms")
     server = Server(program, data, *options)
     server.start()

@@ -304,7 +304,8 @@ class Results:
             self._found = json.loads(self._file.read_text())
         digest = hashlib.sha256()
         for path in sources():
-            if path.suffix != ".patch":
+            # A document changes no result.
+            if path.suffix not in (".patch", ".md"):
                 digest.update(f"{path}\n".encode() + (tools.ROOT / path).read_bytes())
         digest.update(subprocess.check_output(["rustc", "-vV"]))
         self._code = digest.hexdigest()
