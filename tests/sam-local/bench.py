@@ -35,7 +35,8 @@ class Bench:
     """A deployment whose functions stand still, so that those in containers do the work."""
 
     def __init__(self, engine: Engine, emulator: Emulator, folder: Path) -> None:
-        self.deployment: Deployment = deploy(emulator)
+        # A local caller has no signature, and so no role.
+        self.deployment: Deployment = deploy(emulator, others={"IamRoles": "{}"})
         self.emulator = emulator
         self.sqs: Any = client(emulator, "sqs")
         self.dynamo: Any = client(emulator, "dynamodb")

@@ -34,7 +34,7 @@ const PATHS: [(&str, &str); 7] = [
     ("list, Pending", "/orders?state=Pending&limit=50"),
     ("overview", "/overview"),
     ("search, by a reason", "/orders?reason=exhausted&limit=50"),
-    ("search, by a document's member", "/orders?field=/Reference&value=bench-none&limit=50"),
+    ("search, by a document's member", "/orders?field=/Note&value=bench-none&limit=50"),
 ];
 
 /// `orders` were put into the store.
