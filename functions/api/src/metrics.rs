@@ -97,7 +97,8 @@ impl Page {
                 })
             })
         };
-        let help = "What happened to the attempts of steps; deferred: given back without a failure; skipped: the order went on without the step.";
+        let help = "What happened to the attempts of steps; deferred: given back without a failure; skipped: the order \
+                    went on without the step.";
         self.begin("stepwarden_attempts_total", "counter", help);
         for ([workflow, step, service, direction], attempts) in all() {
             for (event, count) in [

@@ -49,16 +49,12 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What happened in all spans.
-    fn all(&self) -> Tally {
-        let mut all = Tally::default();
-        self.numbers.spans.iter().for_each(|span| all.add(&span.tally));
-        all
-    }
-
     /// How long the orders took.
     pub(crate) fn took(&self) -> Option<Took> {
-        took(&self.all().orders().took)
+        let mut times = Histogram::default();
+        let flows = self.numbers.spans.iter().flat_map(|span| span.tally.workflows.values());
+        flows.for_each(|flow| times.merge(&flow.orders.took));
+        took(&times)
     }
 }
 
@@ -91,7 +87,8 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
     };
     let mut counted = span.counted(numbers, counts);
     asked.add_to(&mut counted, span.point_ms);
-    let all = counted.all();
+    let mut all = Tally::default();
+    counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
     let answer = wire::Numbers {
         at: now,
         since: counted.numbers.since,

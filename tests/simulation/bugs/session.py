@@ -37,9 +37,8 @@ BUGS = Path(__file__).resolve().parent
 # No bug's worlds, and no test of one, may last longer.
 SIMULATION_S_MAX = 900
 TEST_S_MAX = 300
-# A bug that is not found with so many seeds is built again with optimisation, and tried with all seeds.
+# The limits of the first round, which is built without optimisation. It finds most bugs. The second round has all seeds.
 QUICK_SEEDS = {"memory": 300, "engine": 100, "aws": 30}
-# So is one whose worlds last longer than this together.
 QUICK_S_MAX = 60
 HEALTHY_SEEDS = {"memory": 300, "engine": 300, "aws": 50}
 

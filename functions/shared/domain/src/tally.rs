@@ -396,8 +396,11 @@ fn is_same(before: &Step, after: &Step) -> bool {
 
 /// Whether two errors are the same. An erase changes the message (rule 46), and no more.
 fn is_same_error(one: Option<&StepError>, other: Option<&StepError>) -> bool {
-    let key = |error: &StepError| (error.code.clone(), error.attempt, error.at);
-    one.map(key) == other.map(key)
+    match (one, other) {
+        (Some(one), Some(other)) => (&one.code, one.attempt, one.at) == (&other.code, other.attempt, other.at),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
 }
 
 /// Whether an attempt in flight that brought no error is over all the same: its step is free, claimed again in the same
