@@ -1,5 +1,6 @@
 //! Values in columns: reads orders and tasks, and writes any value as JSON.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use domain::definition::Pin;
@@ -113,5 +114,10 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadE
 
 /// The stored form of a value.
 pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+    // Most tasks fit, so the text is not copied while it grows.
+    const BYTES: usize = 4_096;
+    let unstorable = |error: Box<dyn Error + Send + Sync>| rusqlite::Error::ToSqlConversionFailure(error);
+    let mut bytes = Vec::with_capacity(BYTES);
+    serde_json::to_writer(&mut bytes, value).map_err(|error| unstorable(error.into()))?;
+    String::from_utf8(bytes).map_err(|error| unstorable(error.into()))
 }
