@@ -12,9 +12,9 @@ pub enum Action {
     Post { order: u8, view: View },
     /// An operator's program writes the next record of its application.
     Apply,
-    /// A submission function stores the order with its task. It may be killed before it wakes the scheduler, and before it
-    /// acknowledges its message.
-    Store { order: u8, view: View, wakes: bool, acknowledges: bool },
+    /// A submission function stores the order with its task. It may be killed before it sends what follows, and before
+    /// it acknowledges its message.
+    Store { order: u8, view: View, sends: bool, acknowledges: bool },
     /// The operator sends a command.
     Command { order: u8, command: CommandKind },
     /// A scheduler receives a message and reads the task.

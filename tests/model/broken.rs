@@ -79,7 +79,7 @@ pub const ALL: [Broken; 19] = [
     },
     Broken {
         name: "messages are sent before the write",
-        breaks: "8:",
+        breaks: "6:",
         protocol: || Protocol::new(TWO_SCHEDULERS).with_commit(Commit::AfterSending),
     },
     Broken {

@@ -98,7 +98,7 @@ fn step(protocol: &Protocol, state: &State) -> Option<State> {
         if let Some(message) = state.orders[usize::from(order)].messages.iter().max_by_key(rank) {
             return match message {
                 Message::Submission => {
-                    apply(Action::Store { order, view: state.applied.newest(), wakes: true, acknowledges: true })
+                    apply(Action::Store { order, view: state.applied.newest(), sends: true, acknowledges: true })
                 }
                 Message::Wake | Message::Reply(..) | Message::Command(_) => apply(Action::Receive { order, message }),
                 Message::Request(attempt, left) => {

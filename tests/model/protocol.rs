@@ -109,8 +109,8 @@ impl Protocol {
         match message {
             Message::Submission => {
                 for view in state.applied.views() {
-                    for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
-                        actions.push(Action::Store { order, view, wakes, acknowledges });
+                    for (sends, acknowledges) in [(true, true), (true, false), (false, false)] {
+                        actions.push(Action::Store { order, view, sends, acknowledges });
                     }
                 }
                 // It is on disk, or on a queue with a dead-letter queue behind it.
@@ -143,8 +143,8 @@ impl Protocol {
         let done = match action {
             Action::Post { order, view } => self.post(&mut next, order, view),
             Action::Apply => next.applied.next().map(|stage| next.applied = stage),
-            Action::Store { order, view, wakes, acknowledges } => {
-                self.store(&mut next, order, view, wakes, acknowledges)
+            Action::Store { order, view, sends, acknowledges } => {
+                self.store(&mut next, order, view, sends, acknowledges)
             }
             Action::Command { order, command } => {
                 if let CommandKind::Settle { step, undo } = command {

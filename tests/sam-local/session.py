@@ -43,21 +43,15 @@ def the_stand_ins_answer(bench: Bench) -> None:
 
 
 def the_submission_stores(bench: Bench) -> None:
-    """Order and task are stored and the scheduler is woken, also by a repeat."""
-    for _ in range(2):
+    """Order and task are stored with the first claim, and its request is sent once. A repeat changes nothing."""
+    for expected in ([("reserve-inventory", 1)], []):
         expect_equal("failures", bench.failures("Submission", "submission"), [])
-        expect_equal("messages for the scheduler", bench.taken("scheduler"), [{"Wake": {"OrderID": ORDER, "Hops": 0}}])
+        requests = bench.taken("agents")
+        expect_equal("requests", [(one["Step"], one["Attempt"]) for one in requests], expected)
+    expect_equal("messages for the scheduler", bench.taken("scheduler"), [])
     stored = bench.item("Orders", ORDER)
     expect_equal("document", json.loads(stored["Document"]), bench.sample)
-    expect_equal("task", bench.brief(ORDER), ("Pending", ["Pending #0"] * 3))
-
-
-def the_scheduler_claims(bench: Bench) -> None:
-    """The first step is claimed and its request sent."""
-    expect_equal("failures", bench.failures("Scheduler", "scheduler-wake"), [])
     expect_equal("task", bench.brief(ORDER), ("Processing", ["Processing #1", "Pending #0", "Pending #0"]))
-    requests = bench.taken("agents")
-    expect_equal("requests", [(one["Step"], one["Attempt"]) for one in requests], [("reserve-inventory", 1)])
 
 
 def the_supervisor_runs(bench: Bench) -> None:
@@ -66,6 +60,13 @@ def the_supervisor_runs(bench: Bench) -> None:
     bench.sam.invoke("Supervisor", "supervisor-tick")
     expect(int(bench.item("Tasks", ORDER)["WatchAt"]) > 1, "the watch was not moved")
     expect_equal("task", bench.brief(ORDER), ("Processing", ["Processing #1", "Pending #0", "Pending #0"]))
+
+
+def the_scheduler_is_woken(bench: Bench) -> None:
+    """A wake that comes to an order under way changes nothing, and sends nothing."""
+    expect_equal("failures", bench.failures("Scheduler", "scheduler-wake"), [])
+    expect_equal("task", bench.brief(ORDER), ("Processing", ["Processing #1", "Pending #0", "Pending #0"]))
+    expect_equal("requests", bench.taken("agents"), [])
 
 
 def the_agents_call(bench: Bench) -> None:
@@ -131,8 +132,8 @@ def a_posted_order_is_read_back(bench: Bench) -> None:
 CHECKS: list[tuple[str, Callable[[Bench], None]]] = [
     ("StandInServices: a charge, twice under one key", the_stand_ins_answer),
     ("Submission: an order, twice", the_submission_stores),
-    ("Scheduler: a wake", the_scheduler_claims),
     ("Supervisor: a tick", the_supervisor_runs),
+    ("Scheduler: a wake", the_scheduler_is_woken),
     ("AgentsFunction: a request of each agent", the_agents_call),
     ("Scheduler: a reply", the_scheduler_goes_on),
     ("Supervisor: a dead letter", a_dead_letter_is_settled),

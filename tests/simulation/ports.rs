@@ -152,13 +152,17 @@ impl Environment for Ports {
 }
 
 impl Store for Ports {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
-        let name = &self.who.name;
-        self.call("store.insert", Kind::Write, |state| {
-            let first = state.insert(name, &order, &task);
-            if state.strikes(Fault::WriteRetried) { state.insert(name, &order, &task) } else { first }
-        })
-        .await
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
+        let who = &self.who;
+        let first = self.call("store.insert", Kind::Write, |state| {
+            (state.insert(who, &order, &task), state.strikes(Fault::WriteRetried))
+        });
+        let (inserted, is_retried) = first.await?;
+        if !is_retried {
+            return Ok(inserted);
+        }
+        // As with a commit, another writer may come in between.
+        self.call("store.insert (retried)", Kind::Write, |state| state.insert(who, &order, &task)).await
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
@@ -267,7 +271,6 @@ impl Queues for Ports {
         let sent = self.call("queues.to_scheduler", Kind::Queue(SCHEDULER), |state| {
             state.send(SCHEDULER, &body, priority, delay_ms, None);
             match &message {
-                SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
                 SchedulerMessage::Command(command) if command.action == Action::Note => {
                     let (order, words, take) = (command.order_id, command.reason.clone(), command.take);
                     state.see(name, &Seen::NoteQueued { order, words, take });
@@ -282,7 +285,7 @@ impl Queues for Ports {
                     let settled = command.settle.as_ref().and_then(observe::settled);
                     state.see(name, &Seen::Wished { order, action, settled });
                 }
-                SchedulerMessage::Reply(_) => {}
+                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {}
             }
         });
         let sent = sent.await;

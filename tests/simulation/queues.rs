@@ -324,7 +324,7 @@ impl State {
         };
         self.push(DEAD_LETTERS, buried);
         if let Some(order) = brings {
-            self.see(&world, &Seen::LetGo { order, is_submitted: false });
+            self.see(&world, &Seen::LetGo { order });
         }
     }
 
@@ -337,7 +337,7 @@ impl State {
             self.see(&world, &Seen::DeadLetterGone { id: dead_letter.message_id });
         }
         if let Some(order) = brings {
-            self.see(&world, &Seen::LetGo { order, is_submitted: queue == SUBMISSION });
+            self.see(&world, &Seen::LetGo { order });
         }
     }
 

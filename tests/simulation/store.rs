@@ -97,21 +97,24 @@ impl State {
     }
 
     /// Inserts order and task, once.
-    pub fn insert(&mut self, actor: &Arc<str>, order: &Order, task: &Task) -> Inserted {
+    pub fn insert(&mut self, who: &Who, order: &Arc<Order>, task: &Arc<Task>) -> Inserted {
         match self.tables.rows.get(&order.order_id) {
-            Some(row) if row.order.fingerprint == order.fingerprint => Inserted::Same,
-            Some(_) => Inserted::Different,
+            Some(row) if row.order.fingerprint != order.fingerprint => Inserted::Different,
+            Some(row) if (row.task.version, row.task.nonce) == (task.version, task.nonce) => Inserted::New,
+            Some(_) => Inserted::Same,
             None => {
                 let row = Row {
-                    order: order.clone().into(),
-                    task: task.clone().into(),
+                    order: order.clone(),
+                    task: task.clone(),
                     watched: vec![(self.now_ms, task.watch.zip(task.watch_at))],
                 };
                 self.tables.is_watch_changed = true;
                 self.tables.arrivals.push(order.order_id);
                 self.tables.rows.insert(order.order_id, row);
                 let record = observe::record(task);
-                self.see(actor, &Seen::Inserted { fingerprint: order.fingerprint.clone(), record });
+                let (fingerprint, by) = (order.fingerprint.clone(), who.invocation);
+                let clock_ms = task.updated_at().unwrap_or_else(|| self.clock(who.skew_ms)).epoch_ms();
+                self.see(&who.name, &Seen::Inserted { fingerprint, record, by, clock_ms });
                 Inserted::New
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::message::{Action, Receipt, Request, SchedulerMessage, decode};
+use domain::order::Order;
 
 use super::actors::{Role, Slot};
 use super::applied::compiled_in;
@@ -210,21 +211,25 @@ impl World {
                 state.see(name, &Seen::Dismissed { of, by: invocation, returned });
             }
         }
-        if queue == SCHEDULER {
+        if [SUBMISSION, SCHEDULER].contains(&queue) {
             let message_of = |given: &Given| decode::<SchedulerMessage>(given.body.as_bytes()).ok();
-            let order_of = |given: &Given| message_of(given).map(|message| message.order_id());
+            let order_of = |given: &Given| match queue {
+                SUBMISSION => decode::<Order>(given.body.as_bytes()).ok().map(|order| order.order_id),
+                _ => message_of(given).map(|message| message.order_id()),
+            };
             let unfinished: Vec<_> = failed.iter().filter_map(order_of).collect();
             let slot = &self.slots[slot];
             for given in done {
-                let Some(message) = message_of(given) else { continue };
-                let order = message.order_id();
+                let Some(order) = order_of(given) else { continue };
                 let clock_ms = state.clock(slot.skew_ms()).epoch_ms();
-                if let SchedulerMessage::Command(command) = &message
-                    && command.action == Action::Note
-                {
+                let command = match message_of(given) {
+                    Some(SchedulerMessage::Command(command)) => Some(command),
+                    Some(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) | None => None,
+                };
+                if let Some(command) = command.as_ref().filter(|command| command.action == Action::Note) {
                     let (words, looked_at) = (command.reason.clone(), command.version.unwrap_or(0));
                     state.see(slot.name(), &Seen::NoteHandled { order, words, looked_at });
-                } else if let SchedulerMessage::Command(command) = &message {
+                } else if let Some(command) = &command {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
                     let step = command.settle.as_ref().map(|settle| &settle.step).or(command.step.as_ref());
                     let step = step.and_then(|step| observe::index(step));

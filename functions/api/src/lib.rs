@@ -4,9 +4,9 @@
 //! is answered 202 only once the submission queue has it; from then on it cannot be lost. An invalid request is
 //! answered with a problem document (RFC 9457) before anything is queued, so it leaves no trace.
 //!
-//! What must never be here: a write to order or task. The submission writes both, and the scheduler alone changes a
-//! task; an operator's action is a message to it. A bulk job is written here, and advanced by the supervisor. A page
-//! of another site must not be able to post here through a browser, nor to make this API search.
+//! What must never be here: a write to order or task. An operator's action is a message to the scheduler. A bulk job is
+//! written here, and advanced by the supervisor. A page of another site must not be able to post here through a browser,
+//! nor to make this API search.
 
 mod accept;
 mod again;

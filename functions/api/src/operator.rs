@@ -1,6 +1,6 @@
 //! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30), close (rule
 //! 31), approve and reject (rule 40), and an administrator's erase (rule 46).
-//! All are messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
+//! All are messages to the scheduler. The API only checks whether the state allows them.
 
 use std::sync::Arc;
 

@@ -1,59 +1,46 @@
-//! The submission function: takes accepted orders off the submission queue, writes each with its task, and wakes the
-//! scheduler.
+//! The submission function: takes accepted orders off the submission queue, writes each with its task, in which the first
+//! steps are claimed, and sends their requests to the agents.
 //!
-//! What must never happen here: a message is acknowledged before its order is stored; a stored order is changed.
+//! What must never happen here: a message is acknowledged before its order is stored; a stored order is changed; a
+//! request is sent that does not follow from the stored task.
 
+use domain::advance::{AdvanceError, AdvancePorts, Begun, begin, follow_up};
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::instance::Instance;
-use domain::message::{Delivery, SchedulerMessage, Wake};
+use domain::message::Delivery;
 use domain::order::Order;
-use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, HasStore, Inserted, PortError, Queues, Store};
-use domain::task::Task;
+use domain::ports::Inserted;
 use domain::trace;
 
-/// The ports of the submission.
-pub trait SubmissionPorts: HasStore + HasQueues + HasRecords + HasEnvironment {}
-
-impl<P: HasStore + HasQueues + HasRecords + HasEnvironment> SubmissionPorts for P {}
-
 /// Handles a batch of the submission queue.
-pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
+pub async fn handle(ports: &impl AdvancePorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
     let span = |record: &Record<Order>| trace::handled("submission", record.message.order_id, record);
-    each(batch, span, |record| async {
-        submit(ports, instance, record.message).await?;
-        Ok::<Handled, PortError>(Handled::Done)
+    each(batch, span, |record| async move {
+        let begun = store(ports, instance, record.message).await?;
+        follow_up(ports, instance, begun, record.redelivered).await?;
+        Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
 }
 
-/// Stores one accepted order with its task, then wakes the scheduler. If another document is stored under the same
-/// idempotency key, that order is untouched.
+/// Stores one accepted order. If another document is stored under the same idempotency key, that order is untouched.
 ///
-/// A redelivered message finds its order stored and wakes the scheduler again, which is harmless (rule 2).
+/// A redelivered message finds its order stored. [`follow_up`] then sends again what may not have been sent, which is
+/// harmless (rule 2).
 ///
 /// # Errors
-/// [`PortError`] if store or queue is unavailable, or the order's workflow is missing; the message then stays on its queue.
-pub async fn submit(
-    ports: &impl SubmissionPorts,
-    instance: &Instance,
-    mut order: Order,
-) -> Result<Inserted, PortError> {
+/// [`AdvanceError`]; the message then stays on its queue.
+pub async fn store(ports: &impl AdvancePorts, instance: &Instance, mut order: Order) -> Result<Begun, AdvanceError> {
     let order_id = order.order_id;
     if order.terms.is_empty() {
         // An API of an earlier version gave it none.
         order.terms.extend(order.correlation_id.as_deref().map(Term::correlation));
     }
-    let workflow = instance.catalogue.of_order(ports, &order).await?;
-    let task = Task::new(&order, &workflow, instance.shards, ports.environment().random());
-    let priority = task.priority;
-    let inserted = ports.store().insert(order, task).await?;
-    report(order_id, inserted);
-    if inserted != Inserted::Different {
-        ports.queues().to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
-    }
-    Ok(inserted)
+    let begun = begin(ports, instance, order).await?;
+    report(order_id, begun.inserted);
+    Ok(begun)
 }
 
 /// Counts and logs the outcome.

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use domain::advance::{AdvanceError, AdvancePorts, advance};
+use domain::advance::{AdvanceError, AdvancePorts, advance, first};
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::machine::{DeadLetterSubject, Decision, Event, Moment, Verdict, decide};
+use domain::machine::{DeadLetterSubject, Event, Verdict};
 use domain::message::{CloudEvent, Command, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable, decode};
 use domain::observe;
 use domain::order::Order;
@@ -19,7 +19,7 @@ use domain::ports::{
     DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Events,
     HasDeadLetterRecords, Inserted, PortError, SourceQueue, Store,
 };
-use domain::task::{ProcessState, Task, What, reason};
+use domain::task::{ProcessState, Task, reason};
 
 use crate::alerts;
 
@@ -243,11 +243,13 @@ async fn settle_submission(
     order: Order,
 ) -> Result<(DeadLetterOutcome, String), AdvanceError> {
     let order_id = order.order_id;
-    let (held, happened) = held(ports, instance, &order).await?;
-    match ports.store().insert(order, held.clone()).await? {
+    // Its task is stopped before its first step.
+    let dead = Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake };
+    let (held, happened) = first(ports, instance, &order, dead).await?;
+    match ports.store().insert(order.into(), held.task.clone()).await? {
         Inserted::New => {
             tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
-            observe::tell(&held, &happened);
+            observe::tell(&held.task, &happened);
         }
         Inserted::Same => {
             let was_this =
@@ -266,24 +268,4 @@ async fn settle_submission(
         tracing::warn!(%order_id, "alert not sent, to be repeated: {error}");
     }
     Ok((DeadLetterOutcome::Stored, "the order is stored and waits for an operator".into()))
-}
-
-/// The task of a new order, stopped before its first step, with its events.
-async fn held(
-    ports: &impl DeadLetterPorts,
-    instance: &Instance,
-    order: &Order,
-) -> Result<(Task, Vec<What>), AdvanceError> {
-    let workflow = instance.catalogue.of_order(ports, order).await?;
-    let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
-    let moment = Moment {
-        now: ports.environment().now(),
-        instance: &instance.name,
-        nonce: ports.environment().random(),
-        draw: 0,
-    };
-    let Decision { change, happened, .. } =
-        decide(&task, &workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
-            .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
-    Ok((change.unwrap_or(task), happened))
 }

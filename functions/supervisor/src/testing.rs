@@ -221,13 +221,13 @@ impl Environment for Ports {
 }
 
 impl Store for Ports {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.call(|world| match world.orders.get(&order.order_id) {
             Some(stored) if stored.fingerprint == order.fingerprint => Ok(Inserted::Same),
             Some(_) => Ok(Inserted::Different),
             None => {
-                world.tasks.insert(task.order_id, Arc::new(task));
-                world.orders.insert(order.order_id, Arc::new(order));
+                world.tasks.insert(task.order_id, task);
+                world.orders.insert(order.order_id, order);
                 Ok(Inserted::New)
             }
         })

@@ -139,10 +139,9 @@ async fn an_order_is_one_trace_with_all_that_was_done_for_it() {
     let last =
         |span: &&Value| span["events"].as_array().into_iter().flatten().any(|event| event["name"] == "order processed");
     let last = spans.iter().find(last).unwrap();
-    let step = |agent: &'static str| ["process scheduler", agent];
-    let mut expected = vec!["POST /orders"];
+    let step = |agent: &'static str| [agent, "process scheduler"];
+    let mut expected = vec!["POST /orders", "begin"];
     expected.extend(["process inventory", "process payment", "process shipping"].into_iter().flat_map(step));
-    expected.push("process scheduler");
     assert_eq!(way(&spans, last), expected);
     let posted = spans.iter().find(|span| span["kind"] == 2).unwrap();
     assert_eq!(

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use domain::advance::{AdvanceError, AdvancePorts, follow_up};
 use domain::has_parts;
 use domain::instance::Instance;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
@@ -12,38 +13,85 @@ use domain::order::Order;
 use domain::ports::{
     HasDeadLetterRecords, HasEnvironment, HasLeases, HasRecords, HasStore, Inserted, PortError, Queues,
 };
-use submission::SubmissionPorts;
-use tracing::Instrument;
+use domain::trace;
+use tokio::sync::{Semaphore, oneshot};
+use tracing::{Instrument, Span};
+
+/// New orders whose messages are being sent, at most. A post waits for room.
+const FOLLOW_UPS_MAX: u32 = 1_024;
 
 /// The ports of the API over those of the submission.
 #[derive(Debug, Clone)]
 pub struct Direct<P> {
     ports: P,
     submission: Option<Arc<Instance>>,
+    follow_ups: FollowUps,
+}
+
+/// What is still sent for new orders, after their posts were answered.
+#[derive(Debug, Clone)]
+pub struct FollowUps(Arc<Semaphore>);
+
+impl FollowUps {
+    /// Returns once all is sent. No order may be posted any more.
+    pub async fn ended(&self) {
+        // It is never closed.
+        let _ = self.0.acquire_many(FOLLOW_UPS_MAX).await;
+    }
 }
 
 impl<P> Direct<P> {
     /// Stores orders in the name of this instance. `None`: orders wait on the submission queue.
-    pub const fn new(ports: P, submission: Option<Arc<Instance>>) -> Self {
-        Self { ports, submission }
+    pub fn new(ports: P, submission: Option<Arc<Instance>>) -> Self {
+        Self { ports, submission, follow_ups: FollowUps(Arc::new(Semaphore::new(FOLLOW_UPS_MAX as usize))) }
     }
 
     /// The ports below.
     pub const fn ports(&self) -> &P {
         &self.ports
     }
+
+    /// What is still sent.
+    pub fn follow_ups(&self) -> FollowUps {
+        self.follow_ups.clone()
+    }
 }
 
-impl<P: SubmissionPorts + Clone + 'static> Queues for Direct<P> {
+impl<P: AdvancePorts + Clone + 'static> Queues for Direct<P> {
     async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
+        const OPERATION: &str = "queues.submit";
         let Some(instance) = self.submission.clone() else {
             return self.ports.queues().submit(order, delay_ms).await;
         };
-        let ports = self.ports.clone();
-        // It goes on when the client hangs up: an order that is stored must also be woken.
-        let submitting = async move { submission::submit(&ports, &instance, order).await };
-        let submitted = tokio::spawn(submitting.in_current_span()).await;
-        submitted.unwrap_or_else(|panic| Err(PortError::unavailable("queues.submit", panic)))
+        let room = self.follow_ups.0.clone().acquire_owned().await;
+        let room = room.map_err(|closed| PortError::unavailable(OPERATION, closed))?;
+        let (ports, order_id) = (self.ports.clone(), order.order_id);
+        let (parent, here) = (trace::current(), Span::current());
+        let (stored, answer) = oneshot::channel();
+        // It goes on when the client hangs up: the requests of an order that is stored must also be sent. The client is
+        // answered before, since a reply channel may be slow.
+        tokio::spawn(async move {
+            let _room = room;
+            let begun = match submission::store(&ports, &instance, order).instrument(here).await {
+                Ok(begun) => begun,
+                Err(error) => {
+                    // A client that hung up needs no answer.
+                    let _ = stored.send(Err(error));
+                    return;
+                }
+            };
+            let _ = stored.send(Ok(begun.inserted));
+            let sent = follow_up(&ports, &instance, begun, false).instrument(trace::begun(order_id, parent));
+            if let Err(error) = sent.await {
+                tracing::warn!(%order_id, "not all that follows from the new order was sent: {error}");
+            }
+        });
+        match answer.await {
+            Ok(Ok(inserted)) => Ok(inserted),
+            Ok(Err(AdvanceError::Port(error))) => Err(error),
+            Ok(Err(error)) => Err(PortError::refused(OPERATION, error)),
+            Err(_) => Err(PortError::unavailable(OPERATION, "it panicked")),
+        }
     }
 
     fn knows_orders(&self) -> bool {
@@ -123,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_order_is_stored_without_a_message_and_a_repeat_is_told() {
+    async fn an_order_is_stored_without_a_message_and_begun_once_and_a_repeat_is_told() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let other = Order { fingerprint: "another".into(), ..order() };
@@ -131,17 +179,19 @@ mod tests {
             assert_eq!(direct(&engine).submit(order, 0).await.unwrap(), expected);
         }
         let stats = engine.stats();
-        assert_eq!((stats.submissions, stats.scheduler, stats.transactions), (0, 2, 1));
+        assert_eq!((stats.submissions, stats.scheduler, stats.transactions), (0, 0, 1));
+        assert_eq!(engine.requests("inventory").receive(10).await.len(), 1);
     }
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "a test that fails instead of waiting for ever")]
-    async fn an_order_whose_client_hangs_up_is_woken() {
+    async fn an_order_whose_client_hangs_up_is_begun() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         assert!(direct(&engine).submit(order(), 0).now_or_never().is_none());
-        let wakes = tokio::time::timeout(Duration::from_secs(60), engine.scheduler().receive(10)).await.unwrap();
-        assert_eq!(wakes.len(), 1);
+        let inventory = engine.requests("inventory");
+        let requests = tokio::time::timeout(Duration::from_secs(60), inventory.receive(10)).await.unwrap();
+        assert_eq!(requests.len(), 1);
         assert!(engine.store().task(order().order_id).await.unwrap().is_some());
     }
 

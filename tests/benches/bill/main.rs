@@ -38,13 +38,13 @@ use prices::{Assumed, Prices, Taken};
 /// Steps of the shipped workflow.
 const STEPS: f64 = 3.0;
 /// Write units that an order on its own may cost.
-const WRITE_UNITS_MAX: f64 = 12.0;
+const WRITE_UNITS_MAX: f64 = 9.0;
 /// Messages that an order on its own may cost.
-const MESSAGES_MAX: f64 = 10.0;
+const MESSAGES_MAX: f64 = 7.0;
 /// Runs without a message, of which the mean is told.
 const RUNS: u64 = 50;
 /// Dollars that a million orders may cost with 100 in flight.
-const DOLLARS_MAX: f64 = 15.0;
+const DOLLARS_MAX: f64 = 10.5;
 /// What share of Step Functions Standard they may cost.
 const SHARE_OF_STANDARD_MAX: f64 = 0.2;
 
@@ -204,11 +204,11 @@ fn tell(row: &Row, taken: &Taken, prices: &Prices) -> bool {
     let share = dollars / prices.standard(STEPS);
     let bars = match row.in_flight {
         1 => vec![
-            ("at most 12 write units", write_units <= WRITE_UNITS_MAX),
-            ("at most 10 messages", messages <= MESSAGES_MAX),
+            ("at most 9 write units", write_units <= WRITE_UNITS_MAX),
+            ("at most 7 messages", messages <= MESSAGES_MAX),
         ],
         100 => vec![
-            ("at most $15", dollars <= DOLLARS_MAX),
+            ("at most $10.50", dollars <= DOLLARS_MAX),
             ("at most a fifth of Standard", share <= SHARE_OF_STANDARD_MAX),
         ],
         _ => Vec::new(),

@@ -31,8 +31,8 @@ HERE = Path(__file__).resolve().parent
 ROWS = [(1, 20), (10, 60), (100, 300)]
 ORDER_S_MAX = 300.0
 FUNCTIONS = ("api", "submission", "scheduler", "inventory", "payment", "shipping")
-WRITE_UNITS_MAX = 12
-MESSAGES_MAX = 10
+WRITE_UNITS_MAX = 9
+MESSAGES_MAX = 7
 
 
 class Bench:

@@ -1,7 +1,7 @@
 //! The least that a program must do for an order: the floor under every figure of speed.
 //!
 //! It takes an order by HTTP, makes three calls one after the other, each with its key, and answers with the ended task.
-//! The whole task is on the disk at five points, through one writer that puts many into one sync. It does nothing else: it
+//! The whole task is on the disk at four points, through one writer that puts many into one sync. It does nothing else: it
 //! does not recover, retry, look anything up or check anything. `bench --only floor` starts it beside `stepwarden serve`.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]

@@ -38,7 +38,7 @@ const TOGETHER: u64 = 2_000;
 /// So many of the finished orders are none: they wait for an operator.
 const HELD: u64 = 100;
 /// Stages after which an order's first step is under way.
-const FIRST_CLAIMED: usize = 3;
+const FIRST_CLAIMED: usize = 2;
 /// How long ago an expired attempt ended, in milliseconds.
 const EXPIRED_MS: u64 = 60_000;
 
@@ -167,7 +167,7 @@ async fn insert(
         let these = first..orders.min(first + TOGETHER);
         let inserts = these.map(|number| {
             let (order, task) = order_and_task(engine, number, &change, template);
-            engine.store().insert(order, task)
+            engine.store().insert(order.into(), task.into())
         });
         for inserted in try_join_all(inserts).await? {
             assert_eq!(inserted, Inserted::New);

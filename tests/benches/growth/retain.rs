@@ -102,7 +102,7 @@ impl Shop {
                 let change = |_, task: &mut Task| task.expires_at = expires_at;
                 let (order, task) = fill::order_and_task(&self.engine, number, &change, template);
                 let began = Instant::now();
-                self.engine.store().insert(order, task).await?;
+                self.engine.store().insert(order.into(), task.into()).await?;
                 Ok::<_, PortError>(began.elapsed().as_secs_f64() * 1_000.0)
             });
             inserts.buffer_unordered(IN_FLIGHT).try_collect::<Vec<f64>>().await

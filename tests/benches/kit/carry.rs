@@ -19,10 +19,9 @@ use crate::conformance::samples::{NOON, receipts};
 use memory::Memory;
 
 /// What each stage does to every order.
-pub const STAGES: [&str; 9] = [
+pub const STAGES: [&str; 8] = [
     "api: POST /orders",
-    "submission",
-    "scheduler: wake, first claim",
+    "submission: order, first claim",
     "agent: inventory",
     "scheduler: reply, next claim",
     "agent: payment",
@@ -81,8 +80,8 @@ impl Carry {
             match stage {
                 0 => self.post(orders),
                 1 => self.submission(),
-                place if place % 2 == 0 => self.scheduler(),
-                place => self.agent(&self.agents[(place - 3) / 2]),
+                place if place % 2 == 0 => self.agent(&self.agents[(place - 2) / 2]),
+                _ => self.scheduler(),
             }
         }
     }

@@ -74,7 +74,7 @@ fn deciding(criterion: &mut Criterion) {
     let instance = instance();
     let new = Task::new(&order(1), instance.catalogue.compiled().current(), SHARDS, 1);
     let mut group = criterion.benchmark_group("decide");
-    group.bench_function("wake: first claim", |bencher| {
+    group.bench_function("new order: first claim", |bencher| {
         bencher.iter(|| decided(&instance, black_box(&new), Event::Wake { hops: 0, redelivered: false }));
     });
     let task = half_way(&instance);
@@ -153,7 +153,8 @@ fn commits(criterion: &mut Criterion) {
         let orders: Vec<Order> = orders.collect();
         let tasks: Vec<Task> =
             orders.iter().map(|order| Task::new(order, instance.catalogue.compiled().current(), SHARDS, 1)).collect();
-        let inserts = orders.into_iter().zip(tasks.clone()).map(|(order, task)| engine.store().insert(order, task));
+        let inserts =
+            orders.into_iter().zip(tasks.clone()).map(|(order, task)| engine.store().insert(order.into(), task.into()));
         for outcome in runtime.block_on(join_all(inserts)) {
             assert_eq!(outcome.expect("an insert"), Inserted::New);
         }

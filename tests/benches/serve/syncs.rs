@@ -14,8 +14,8 @@ use crate::Times;
 use crate::row::Report;
 use crate::throughput::{load, seen};
 
-/// Durable points of an order that is alone: submission, first claim, two results with the next claim, the end.
-const DURABLE_POINTS: f64 = 5.0;
+/// Durable points of an order that is alone: its insert with the first claim, two results with the next claim, the end.
+const DURABLE_POINTS: f64 = 4.0;
 /// What the moves of the write-ahead log into the database, the start and the end may add, spread over the orders.
 const BESIDE: f64 = 0.05;
 

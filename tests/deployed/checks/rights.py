@@ -91,6 +91,7 @@ def granted(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obj
             yield "Scan of the index of Tasks", hands.scans("Tasks", IndexName="watch")
     elif function == "submission":
         yield "GetItem on Orders", hands.reads("Orders")
+        yield "UpdateItem on Tasks", hands.updates("Tasks")
     elif function != "stand-ins":
         yield f"ReceiveMessage from {function}", hands.receives(function)
 
@@ -105,7 +106,7 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     yield "Scan of Tasks", hands.scans("Tasks")
     if function != "api":
         yield "Scan of Leases", hands.scans("Leases")
-    if function not in ("scheduler", "supervisor"):
+    if function not in ("submission", "scheduler", "supervisor"):
         yield "UpdateItem on Tasks", hands.updates("Tasks")
         yield "PutEvents", hands.publishes()
     # An order that is erased.
@@ -123,7 +124,7 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     if function in ("agents", "stand-ins"):
         yield "GetItem on Orders", hands.reads("Orders")
         yield "GetItem on Tasks", hands.reads("Tasks")
-    if function != "scheduler":
+    if function not in ("submission", "scheduler"):
         yield "SendMessage to agents", hands.sends("agents")
     if function != "agents":
         yield "ReceiveMessage from agents", hands.receives("agents")

@@ -30,21 +30,9 @@ impl Auditor {
         must(order == of.again(), Invariant::Operator, || format!("{of} may be posted again twice"))
     }
 
-    pub(super) fn let_go(&mut self, order: OrderId, is_submitted: bool) -> Finding {
+    pub(super) fn let_go(&mut self, order: OrderId) -> Finding {
         self.dossier(order).kept -= 1;
-        self.is_in_custody(order)?;
-        let dossier = self.dossier(order);
-        // The stored order's message may be a dead letter by then, and the last one may bring another document. The
-        // watch finds such an order.
-        dossier.is_given_up |= !is_submitted;
-        let nobody_knows = is_submitted
-            && dossier.last.as_ref().is_some_and(|last| last.state == OrderState::Pending)
-            && dossier.kept <= 0
-            && dossier.wakes == 0
-            && !dossier.is_given_up;
-        must(!nobody_knows, Invariant::SendBeforeAcknowledge, || {
-            "its last submission message is let go, and no wake was ever sent".to_owned()
-        })
+        self.is_in_custody(order)
     }
 
     fn is_in_custody(&mut self, order: OrderId) -> Finding {
@@ -54,8 +42,8 @@ impl Auditor {
         })
     }
 
-    /// A scheduler message may be deleted only after the requests of its claims are queued, before their deadline. A
-    /// redelivery is also responsible for the claims of earlier deliveries.
+    /// A message of submission or scheduler may be deleted only after the requests of its claims are queued, before their
+    /// deadline. A redelivery is also responsible for the claims of earlier deliveries.
     pub(super) fn acknowledged(
         &mut self,
         order: OrderId,

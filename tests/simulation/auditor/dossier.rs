@@ -25,10 +25,6 @@ pub(super) struct Dossier {
     pub(super) left_error_ms: Option<i64>,
     /// Its messages on the submission queue and its dead-letter queue.
     pub(super) kept: i64,
-    /// Wakes that were queued for it.
-    pub(super) wakes: u64,
-    /// Whether a message with the order became a dead letter.
-    pub(super) is_given_up: bool,
     /// Its record as last written.
     pub(super) last: Option<Record>,
     /// Whether it was found late.

@@ -162,16 +162,12 @@ impl Auditor {
                 self.dossier(*order).kept += 1;
                 Ok(())
             }
-            Seen::LetGo { order, is_submitted } => self.let_go(*order, *is_submitted),
-            Seen::Inserted { fingerprint, record } => self.inserted(fingerprint, record),
+            Seen::LetGo { order } => self.let_go(*order),
+            Seen::Inserted { fingerprint, record, by, clock_ms } => self.inserted(fingerprint, record, *by, *clock_ms),
             Seen::Written { record, by, clock_ms } => self.written(record, *by, *clock_ms),
             Seen::TakenForOwn { order: _, is_same } => must(*is_same, Invariant::Claims, || {
                 "a write was answered with success, but what is stored is another's".to_owned()
             }),
-            Seen::Woken { order } => {
-                self.dossier(*order).wakes += 1;
-                Ok(())
-            }
             Seen::Requested { of, complete_by_ms, budget_ms, clock_ms } => {
                 self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms).and_then(|()| self.undo_has_waited(*of))
             }

@@ -7,13 +7,13 @@ use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use super::causes::has_cause;
 use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
-use super::late::{begins_in_time, is_late_well};
+use super::late::{has_its_deadline, is_late_well};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
-use super::ways::{begins_well, is_gone, is_over, is_past_pivot};
+use super::ways::{applies, begins_well, is_gone, is_over, is_past_pivot};
 use super::{Auditor, Finding, Flow, Invariant, must};
 
 impl Auditor {
-    pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record) -> Finding {
+    pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record, by: u32, clock_ms: i64) -> Finding {
         let Self { rules, dossiers, at_ms, .. } = self;
         let (flow, at_ms) = (rules.workflows.get(&record.workflow), *at_ms);
         let dossier = dossiers.entry(record.order).or_default();
@@ -26,13 +26,16 @@ impl Auditor {
         dossier.document = Some(posted.document);
         dossier.stored = Some((fingerprint.clone(), at_ms));
         dossier.ways = flow.map(|flow| flow.ways.clone()).unwrap_or_default();
-        let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
-        must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
-        begins_well(dossier, record)?;
-        flow.map_or(Ok(()), |flow| begins_in_time(flow, record))?;
-        has_alert(dossier, record)?;
         dossier.going_since_ms = at_ms;
-        dossier.keep(record, 0, at_ms);
+        must((1..=2).contains(&record.version), Invariant::Record, || format!("a new order is not new: {record}"))?;
+        begins_well(dossier, record)?;
+        if let Some(flow) = flow {
+            has_its_deadline(flow, record)?;
+            is_begun(flow, record)?;
+        }
+        let new = new(dossier, record);
+        look(flow, dossier, [&new, record], clock_ms)?;
+        dossier.keep(record, by, at_ms);
         Ok(())
     }
 
@@ -74,6 +77,53 @@ impl Auditor {
             }
         }
         Ok(())
+    }
+}
+
+/// A new order that goes on has its first steps claimed in its insert, but for those that wait (rule 35).
+fn is_begun(flow: &Flow, record: &Record) -> Finding {
+    if !matches!(record.state, OrderState::Pending | OrderState::Processing) {
+        return Ok(());
+    }
+    for (index, step) in record.steps.iter().enumerate() {
+        let is_ready = flow.all_before(index).into_iter().all(|earlier| is_over(&record.steps[earlier]));
+        let waits = flow.waits_ms[index] > 0 || step.waits_until_ms.is_some();
+        must(step.state != StepState::Pending || !is_ready || waits, Invariant::Claims, || {
+            format!("step {index} of a new order waits for nothing, and is not claimed: {record}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The version before the first one, which is not stored: the order is new, and nothing has happened yet.
+fn new(dossier: &Dossier, record: &Record) -> Record {
+    let step = |index| StepSeen {
+        state: if applies(dossier, index) { StepState::Pending } else { StepState::Skipped },
+        way: Way::Forward,
+        attempt: 0,
+        failures: 0,
+        locked_by: None,
+        complete_by_ms: None,
+        not_before_ms: None,
+        waits_until_ms: None,
+        started_ms: None,
+        runs_until_ms: None,
+        doubted_ms: None,
+        last_error: None,
+        output: None,
+    };
+    Record {
+        version: record.version - 1,
+        state: OrderState::Pending,
+        reason: None,
+        entered: None,
+        paused: false,
+        notes: Vec::new(),
+        late_ms: None,
+        watch_ms: record.complete_by_ms,
+        unsent: Vec::new(),
+        steps: (0..record.steps.len()).map(step).collect(),
+        ..record.clone()
     }
 }
 

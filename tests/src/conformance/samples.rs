@@ -89,7 +89,7 @@ pub fn next_in(before: &Task, state: ProcessState) -> Arc<Task> {
 pub async fn stored(store: &impl Store, n: u32) -> Arc<Task> {
     let order = order(n);
     let task = task(&order);
-    assert_eq!(store.insert(order, task.clone()).await.expect("insert"), Inserted::New);
+    assert_eq!(store.insert(order.into(), task.clone().into()).await.expect("insert"), Inserted::New);
     Arc::new(task)
 }
 

@@ -84,7 +84,7 @@ pub(super) fn memory() -> Memory {
         if let ProcessState::Error = state {
             task.watch = task.watch.map(|watch| Watch::Error(watch.shard()));
         }
-        assert_eq!(now(memory.insert(order, task)).expect("a store"), Inserted::New);
+        assert_eq!(now(memory.insert(order.into(), task.into())).expect("a store"), Inserted::New);
     }
     now(memory.put(Seen::nothing(samples::NOON), &samples::job("j1", 0))).expect("a store");
     now(DeadLetterRecords::record(&memory, samples::dead_letter(1, 0))).expect("a store");

@@ -20,9 +20,9 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
 use domain::limits::SHARDS;
-use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage, Wake};
 use domain::order::Order;
-use domain::ports::{Queues, Source, Store};
+use domain::ports::{Environment, Inserted, Queues, Source, Store};
 use domain::task::{ProcessState, Step, Task};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
@@ -162,17 +162,28 @@ impl World {
         order_id
     }
 
-    /// Posts the first sample order and has it stored, with its wake on the queue.
+    /// The first sample order, as [`Self::stored_order`] stores it.
     pub fn stored(&self) -> OrderId {
-        let order_id = self.post(1);
-        assert_eq!(self.submit(), ONE_DONE);
+        self.stored_order(samples::order(1))
+    }
+
+    /// Stores an order as a submission of an earlier version stored it: nothing is claimed, and its wake is on the queue.
+    ///
+    /// # Panics
+    /// When the store or the queue is out of order.
+    pub fn stored_order(&self, order: Order) -> OrderId {
+        let (order_id, workflow) = (order.order_id, self.workflows.current());
+        let task = Task::new(&order, workflow, self.shards, self.memory.random());
+        let inserted = now(self.ports.insert(order.into(), task.into()));
+        assert_eq!(inserted.expect("a store"), Inserted::New);
+        self.tell_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }));
         order_id
     }
 
-    /// The same, with the first step claimed and its request on the agent's queue.
+    /// Posts the first sample order and has it stored, with its first step claimed and its request on the agent's queue.
     pub fn claimed(&self) -> OrderId {
-        let order_id = self.stored();
-        assert_eq!(self.schedule(), ONE_DONE);
+        let order_id = self.post(1);
+        assert_eq!(self.submit(), ONE_DONE);
         order_id
     }
 

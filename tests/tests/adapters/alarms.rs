@@ -155,8 +155,9 @@ fn a_message_whose_handling_fails_is_counted_and_one_that_is_done_is_not() {
     world.post(1);
     let well = written(|| assert_eq!(world.submit(), ONE_DONE));
     assert!(well.is_zero("records_failed"));
-    world.ports.next("store.commit", Fault::Fails);
-    assert!(written(|| assert_eq!(world.schedule(), ONE_FAILED)).is_over("records_failed", 0.0));
+    world.post(2);
+    world.ports.next("store.insert", Fault::Fails);
+    assert!(written(|| assert_eq!(world.submit(), ONE_FAILED)).is_over("records_failed", 0.0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use domain::time::Timestamp;
 use super::Fake;
 
 impl Store for Fake {
-    async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, _: Arc<Order>, _: Arc<Task>) -> Result<Inserted, PortError> {
         panic!("the API never writes order state")
     }
 

@@ -4,6 +4,8 @@
 //! A crash before the commit leaves no trace, and the message comes again. After a crash between commit and send, the
 //! message comes again as a redelivery. It finds the change made, and the messages that follow are sent again for the
 //! same attempt.
+//!
+//! A new order begins in the same way: its insert is the commit, and its first steps are claimed in it.
 
 #[cfg(test)]
 mod tests;
@@ -23,9 +25,10 @@ use crate::observe;
 use crate::order::Order;
 use crate::pin::Pin;
 use crate::ports::{
-    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, PortError, Queues, Store,
+    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, Inserted, PortError,
+    Queues, Store,
 };
-use crate::task::{Notice, Task};
+use crate::task::{Notice, Task, What};
 use crate::trace;
 use crate::workflow::Workflow;
 
@@ -102,19 +105,87 @@ pub async fn advance_if(
     let Some(settled) = settle(ports, instance, order_id, event, allow).await? else {
         return Ok(None);
     };
-    let sent = send(ports, &settled).await?;
-    if !sent.is_empty() {
-        // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
-        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())).await {
-            tracing::warn!(%order_id, "sent notices could not be removed: {error}");
-        }
-    }
+    send_all(ports, instance, &settled, None).await?;
     Ok(Some(settled.verdict))
 }
 
+/// What became of the insert of a new order, and what follows from it.
+#[derive(Debug)]
+pub struct Begun {
+    /// Whether it was stored, or met a stored one.
+    pub inserted: Inserted,
+    order: Arc<Order>,
+    settled: Settled,
+}
+
+/// Stores a new order with its task, in which the first steps are claimed. [`follow_up`] sends the messages that follow.
+///
+/// # Errors
+/// [`AdvanceError`]. A repeat is always safe.
+pub async fn begin(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order: impl Into<Arc<Order>>,
+) -> Result<Begun, AdvanceError> {
+    let order = order.into();
+    let (settled, happened) = first(ports, instance, &order, Event::Wake { hops: 0, redelivered: false }).await?;
+    let inserted = ports.store().insert(order.clone(), settled.task.clone()).await?;
+    if inserted == Inserted::New {
+        observe::tell(&settled.task, &happened);
+        trace::committed(&settled.task);
+    }
+    Ok(Begun { inserted, order, settled })
+}
+
+/// Sends the messages that follow from a new order. An order that was stored before is woken instead. If its message is
+/// `redelivered`, an earlier delivery may have died before it sent them: they are sent again.
+///
+/// # Errors
+/// [`AdvanceError`]. A repeat is always safe.
+pub async fn follow_up(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    begun: Begun,
+    redelivered: bool,
+) -> Result<(), AdvanceError> {
+    let Begun { inserted, order, settled } = begun;
+    match inserted {
+        Inserted::New => send_all(ports, instance, &settled, Some(order)).await?,
+        Inserted::Same => {
+            // The insert may be this one's, if its answer was lost and another instance wrote the next version.
+            let stored = ports.store().task(order.order_id).await?;
+            let is_own =
+                |stored: Arc<Task>| stored.version > settled.task.version && has_happened(&settled.task, &stored);
+            let redelivered = redelivered || stored.is_some_and(is_own);
+            advance(ports, instance, order.order_id, Event::Wake { hops: 0, redelivered }).await?;
+        }
+        Inserted::Different => {}
+    }
+    Ok(())
+}
+
+/// The task of a new order after its first event. This is version 2, and no earlier one is stored.
+///
+/// # Errors
+/// [`AdvanceError`] if the order's workflow is missing, or the event does not fit it.
+pub async fn first(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order: &Order,
+    event: Event<'_>,
+) -> Result<(Settled, Vec<What>), AdvanceError> {
+    let workflow = instance.catalogue.of_order(ports, order).await?;
+    let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
+    let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
+        .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
+    Ok((Settled { task: Arc::new(change.unwrap_or(task)), workflow, effects, verdict }, happened))
+}
+
 /// A task after an event, and what follows from it.
-struct Settled {
-    task: Arc<Task>,
+#[derive(Debug)]
+pub struct Settled {
+    /// The task.
+    pub task: Arc<Task>,
     workflow: Arc<Workflow>,
     effects: Vec<Effect>,
     verdict: Verdict,
@@ -142,17 +213,11 @@ async fn settle(
         let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
         let workflow = instance.catalogue.workflow(ports, &pin).await?;
         let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
-        let moment = Moment {
-            now: ports.environment().now(),
-            instance: &instance.name,
-            nonce: ports.environment().random(),
-            draw: ports.environment().random(),
-        };
         if let Err(why) = allow(&task) {
             return Ok(Some(Settled { task, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
         }
-        let Decision { change, effects, happened, verdict } =
-            decide(&task, &workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
+        let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
+            .map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
             return Ok(Some(Settled { task, workflow, effects, verdict }));
         };
@@ -178,6 +243,12 @@ async fn settle(
     Err(AdvanceError::Contended(order_id))
 }
 
+fn moment<'a>(ports: &impl AdvancePorts, instance: &'a Instance) -> Moment<'a> {
+    let environment = ports.environment();
+    let (now, nonce, draw) = (environment.now(), environment.random(), environment.random());
+    Moment { now, instance: &instance.name, nonce, draw }
+}
+
 /// Whether a write that ended in a conflict was committed all the same: its answer was lost, and another instance
 /// wrote the next version. The store client's own retry then found neither the previous version nor its nonce. The
 /// history then contains the line that this write added, and the messages that follow from it are still due.
@@ -185,8 +256,30 @@ fn has_happened(write: &Task, stored: &Task) -> bool {
     write.history.last().is_some_and(|line| stored.history.contains(line))
 }
 
-/// Sends the messages that follow from a committed state, and returns the notices that were sent.
-async fn send(ports: &impl AdvancePorts, settled: &Settled) -> Result<Vec<Notice>, AdvanceError> {
+/// Sends the messages that follow from a committed state, and then removes the notices that were sent.
+async fn send_all(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    settled: &Settled,
+    order: Option<Arc<Order>>,
+) -> Result<(), AdvanceError> {
+    let order_id = settled.task.order_id;
+    let sent = send(ports, settled, order).await?;
+    if !sent.is_empty() {
+        // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
+        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())).await {
+            tracing::warn!(%order_id, "sent notices could not be removed: {error}");
+        }
+    }
+    Ok(())
+}
+
+/// Sends the messages, and returns the notices that were sent. `order`: if it need not be read.
+async fn send(
+    ports: &impl AdvancePorts,
+    settled: &Settled,
+    order: Option<Arc<Order>>,
+) -> Result<Vec<Notice>, AdvanceError> {
     let Settled { task, workflow, effects, .. } = settled;
     if effects.is_empty() {
         return Ok(Vec::new());
@@ -196,9 +289,9 @@ async fn send(ports: &impl AdvancePorts, settled: &Settled) -> Result<Vec<Notice
         Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => true,
         Effect::Wake { .. } => false,
     });
-    let order = match needs_order {
-        true => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
-        false => None,
+    let order = match order {
+        None if needs_order => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
+        known => known,
     };
     let outcomes = effects.iter().map(|&effect| send_one(ports, task, workflow, order.as_deref(), effect));
     Ok(try_join_all(outcomes).await?.into_iter().flatten().collect())

@@ -108,6 +108,19 @@ pub fn called(agent: &str, order_id: OrderId, retries: u32) -> Span {
     )
 }
 
+/// What is done for a new order after its post was answered. The span that posted it does not wait for this one.
+#[must_use]
+pub fn begun(order_id: OrderId, parent: Option<TraceParent>) -> Span {
+    tracing::trace_span!(
+        target: TRACES,
+        parent: None,
+        "begin",
+        otel.parent = parent.map(tracing::field::display),
+        %order_id,
+        stepwarden.order_id = %order_id,
+    )
+}
+
 /// A supervisor's sweep of an order that is due.
 #[must_use]
 pub fn found(order_id: OrderId) -> Span {

@@ -14,9 +14,6 @@
 //!
 //! Some writes are lazy: they are queued, and no caller waits for them.
 //!
-//! - The **insert** of an order whose submission message is on disk. If the insert is lost, the message is still there.
-//!   The message is delivered again and causes the same insert. So the first version of a task may be used at once. The
-//!   following claim goes through the same writer behind the insert, and one sync makes both durable.
 //! - The **deletion of a submission message**. It is queued behind the insert that it follows from, so it never becomes
 //!   durable without the insert. If the deletion is lost, the message is delivered again and the handler finds the
 //!   order.
@@ -24,11 +21,10 @@
 //!   lost, the command is delivered again, which every queue may do.
 //!
 //! A lazy write does not start a transaction by itself. It joins the next awaited write, or is written after a short
-//! delay. So an order of three steps costs five syncs: its submission, the first claim (with the insert), two results
-//! (each with the next claim), and the end.
+//! delay. So an order of three steps costs four syncs: its insert (with the first claim), two results (each with the next
+//! claim), and the end. Its submission is one more if it waits on the queue.
 //!
-//! An order may also be stored without a submission message. Its insert is awaited then, in place of the submission. If
-//! the order is not in memory, the disk is not read for it: the writer inserts it unless one of its id is there.
+//! If an order is not in memory, the disk is not read for its insert: the writer inserts it unless one of its id is there.
 //!
 //! # When the disk fails
 //!

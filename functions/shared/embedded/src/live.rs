@@ -26,8 +26,6 @@ pub(crate) struct Entry {
     pub(crate) written: u64,
     /// The write that inserted the order. 0 if the order was read from the disk.
     pub(crate) inserted: u64,
-    /// A durable submission message backs the insert, so a reader need not wait until the insert is durable.
-    pub(crate) lazy: bool,
     /// Messages of this order on the submission queue.
     submissions: u32,
     /// Callers that wait until the order is inserted.
@@ -71,21 +69,17 @@ pub(crate) enum Settling {
 }
 
 impl Entry {
-    /// The order, if it is durable or backed by a durable submission.
+    /// The order, once it is durable.
     pub(crate) fn see_order(&mut self, log: &mut Log) -> Seen<Arc<Order>> {
         match &self.stored {
-            Some(stored) if self.lazy => Seen::Stored(stored.order.clone(), Durable::ALREADY),
             Some(stored) => Seen::Stored(stored.order.clone(), log.wait(self.inserted)),
             None => self.see_arriving(),
         }
     }
 
-    /// The task, if it is durable, or is a first version that a durable submission backs.
+    /// The task, once it is durable.
     pub(crate) fn see_task(&mut self, log: &mut Log) -> Seen<Arc<Task>> {
         match &self.stored {
-            Some(stored) if self.lazy && self.written == self.inserted => {
-                Seen::Stored(stored.task.clone(), Durable::ALREADY)
-            }
             Some(stored) => Seen::Stored(stored.task.clone(), log.wait(self.written)),
             None => self.see_arriving(),
         }
@@ -114,11 +108,6 @@ impl Entry {
         self.watchers.retain(|waiting| !waiting.is_closed());
         self.watchers.push(sender);
         Settling::Later(receiver)
-    }
-
-    /// A submission message of this order is on disk, so its insert may be lazy.
-    pub(crate) const fn is_vouched_for(&self) -> bool {
-        self.submissions > 0
     }
 
     /// The order was inserted: wakes the callers that wait for it.
@@ -199,15 +188,14 @@ impl Live {
     /// Stores the result of the disk read, and wakes the waiting callers.
     pub(crate) fn loaded(&mut self, order_id: OrderId, stored: Option<Stored>) {
         let entry = self.entries.entry(order_id).or_default();
-        (entry.stored, entry.written, entry.inserted, entry.lazy) = (stored, 0, 0, false);
+        (entry.stored, entry.written, entry.inserted) = (stored, 0, 0);
         entry.knowledge = Knowledge::Known;
     }
 
     /// The order was unknown, and its insert is durable. Wakes the waiting callers.
-    pub(crate) fn inserted(&mut self, order: Arc<Order>, task: Arc<Task>, log: &Log) {
-        let order_id = order.order_id;
-        self.loaded(order_id, Some(Stored { order, task }));
-        self.let_go(order_id, log);
+    pub(crate) fn inserted(&mut self, order: Arc<Order>, task: &Arc<Task>, log: &Log) {
+        self.loaded(order.order_id, Some(Stored { order, task: task.clone() }));
+        self.written(task, log);
     }
 
     /// The disk could not be read, or must be read. The waiting callers look again, and one of them reads.
@@ -288,7 +276,6 @@ impl Live {
         self.entries.retain(|_, entry| {
             if !matches!(entry.knowledge, Knowledge::Loading(_)) {
                 (entry.knowledge, entry.stored, entry.written, entry.inserted) = (Knowledge::Unknown, None, 0, 0);
-                entry.lazy = false;
                 entry.arrivals.clear();
             }
             matches!(entry.knowledge, Knowledge::Loading(_)) || entry.submissions > 0 || !entry.watchers.is_empty()

@@ -53,9 +53,9 @@ impl EngineStore {
 }
 
 impl Store for EngineStore {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         const OPERATION: &str = "store.insert";
-        let (order_id, order, task) = (order.order_id, Arc::new(order), Arc::new(task));
+        let order_id = order.order_id;
         let is_known = Arc::<AtomicBool>::default();
         let written = {
             let State { live, log } = &mut *lock(&self.core.state);
@@ -200,27 +200,27 @@ async fn read<T: Send + 'static>(
     }
 }
 
-/// Inserts into a loaded entry. The insert is lazy if a durable submission message backs it: if the write is lost, the
-/// message is delivered again.
+/// Inserts into a loaded entry.
 fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) -> (Inserted, Durable) {
-    let vouched_for = entry.is_vouched_for();
     if let Some(stored) = &entry.stored {
-        let same = stored.order.is_of(&order.fingerprint);
-        // A lazy insert needs an awaited write to become durable.
-        let is_safe = vouched_for || log.is_durable(entry.inserted);
-        let durable = if is_safe { Durable::ALREADY } else { log.append_awaited(Write::Barrier) };
-        return (if same { Inserted::Same } else { Inserted::Different }, durable);
+        let inserted = if !stored.order.is_of(&order.fingerprint) {
+            Inserted::Different
+        } else if (stored.task.version, stored.task.nonce) == (task.version, task.nonce) {
+            Inserted::New
+        } else {
+            Inserted::Same
+        };
+        return (inserted, log.wait(entry.inserted));
     }
-    let urgency = if vouched_for { Urgency::Lazy } else { Urgency::Awaited };
     let write = Write::Task { before: None, task: task.clone(), order: Some(order.clone()), indexed: true };
-    let seq = match log.append(write, urgency) {
+    let seq = match log.append(write, Urgency::Awaited) {
         Ok(seq) => seq,
         Err(error) => return (Inserted::New, Durable::never(error)),
     };
     entry.stored = Some(Stored { order, task });
-    (entry.written, entry.inserted, entry.lazy) = (seq, seq, vouched_for);
+    (entry.written, entry.inserted) = (seq, seq);
     entry.arrive();
-    (Inserted::New, if vouched_for { Durable::ALREADY } else { log.wait(seq) })
+    (Inserted::New, log.wait(seq))
 }
 
 /// Deletes the order of a loaded entry if it expired. An order of the same id may be inserted from then on.
@@ -229,7 +229,7 @@ fn forget(entry: &mut Entry, log: &mut Log, now: Timestamp) -> Durable {
     let Some(Stored { task, .. }) = entry.stored.take_if(is_expired) else { return Durable::ALREADY };
     match log.append(Write::Forget { task }, Urgency::Awaited) {
         Ok(seq) => {
-            (entry.written, entry.inserted, entry.lazy) = (seq, seq, false);
+            (entry.written, entry.inserted) = (seq, seq);
             log.wait(seq)
         }
         Err(error) => Durable::never(error),

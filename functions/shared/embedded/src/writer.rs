@@ -285,7 +285,7 @@ impl Writer {
                     Write::Insert { order, is_known, .. } if is_known.load(Relaxed) => {
                         live.not_loaded(order.order_id, log);
                     }
-                    Write::Insert { order, task, .. } => live.inserted(order, task, log),
+                    Write::Insert { order, task, .. } => live.inserted(order, &task, log),
                     Write::Forget { task } => live.forgotten(task.order_id, log),
                     Write::Accept { message_id, order, visible_at, parent } => {
                         let priority = order.priority.unwrap_or_default();

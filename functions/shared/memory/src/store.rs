@@ -1,6 +1,5 @@
 //! The order database and the state store.
 
-use std::mem;
 use std::sync::Arc;
 
 use domain::id::OrderId;
@@ -14,15 +13,16 @@ use domain::time::Timestamp;
 use super::{Memory, State};
 
 impl Store for Memory {
-    async fn insert(&self, mut order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
-            Some((stored, _)) if stored.is_of(&order.fingerprint) => Inserted::Same,
-            Some(_) => Inserted::Different,
+            Some((stored, _)) if !stored.is_of(&order.fingerprint) => Inserted::Different,
+            Some((_, stored)) if (stored.version, stored.nonce) == (task.version, task.nonce) => Inserted::New,
+            Some(_) => Inserted::Same,
             None => {
                 state.arrivals.push(order.order_id);
-                let terms = mem::take(&mut order.terms).into_iter();
-                state.terms.extend(terms.map(|term| (term, order.order_id)));
-                state.orders.insert(order.order_id, (order.into(), task.into()));
+                state.terms.extend(order.terms.iter().map(|term| (term.clone(), order.order_id)));
+                let stored = Order { terms: Vec::new(), ..(*order).clone() };
+                state.orders.insert(order.order_id, (stored.into(), task));
                 Inserted::New
             }
         })

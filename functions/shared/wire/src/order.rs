@@ -112,7 +112,7 @@ pub struct Step<'a> {
     pub agent: Cow<'a, str>,
     /// State of the step in its present direction.
     pub process_state: OpenEnum<StepState>,
-    /// The scheduler instance that claimed it. Null while it is not claimed.
+    /// The instance of submission or scheduler that claimed it. Null while it is not claimed.
     pub locked_by: Option<Cow<'a, str>>,
     /// The time by which the attempt must be done. Null while there is no attempt.
     pub complete_by: Option<Timestamp>,

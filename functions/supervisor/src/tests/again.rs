@@ -62,7 +62,7 @@ fn post_again(ports: &Ports, order_id: OrderId) {
     let order = ports.world().orders[&order_id].again("bob".into(), "it was asked for".into(), now);
     let task = Task::new(&order, workflows().current(), 16, 1);
     let again = order.order_id;
-    run(ports.insert(order, task)).unwrap();
+    run(ports.insert(order.into(), task.into())).unwrap();
     super::wake(ports, again);
 }
 

@@ -35,7 +35,7 @@ fn submit(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
         let order = order(n, ports.now());
         let order_id = order.order_id;
         let task = Task::new(&order, workflows().current(), SHARDS, 1);
-        run(ports.insert(order, task)).unwrap();
+        run(ports.insert(order.into(), task.into())).unwrap();
         order_id
     });
     stored.collect()
@@ -104,7 +104,7 @@ fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
         if let Some((_, order)) = order {
             let order_id = order.order_id;
             let task = Task::new(&order, workflows().current(), SHARDS, 1);
-            run(ports.insert(order, task)).unwrap();
+            run(ports.insert(order.into(), task.into())).unwrap();
             wake(ports, order_id);
             continue;
         }

@@ -29,7 +29,7 @@ pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, T
 pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
-use crate::direct::Direct;
+use crate::direct::{Direct, FollowUps};
 use crate::http_server::{Listening, Server};
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
@@ -103,6 +103,7 @@ pub struct Running {
     has_tls: bool,
     socket: Option<PathBuf>,
     agents: Arc<Fleet<Catalogue>>,
+    follow_ups: FollowUps,
     /// All loops but the scheduler's.
     loops: Loops,
     scheduler: Loops,
@@ -161,6 +162,7 @@ pub fn start(
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, redaction, sinks, loops, scheduler };
     let ports = Direct::new(engine.clone(), (!paused).then(|| functions.instance("submission")));
+    let follow_ups = ports.follow_ups();
     let api = http_api::serve_api(listening, ports, config, hosts, callers, reads.clone(), agents.clone())?;
     if !paused {
         functions.submission();
@@ -173,7 +175,19 @@ pub fn start(
         }
     }
     let (stand_ins, Functions { engine, loops, scheduler, .. }) = (remotes.stand_ins, functions);
-    Ok(Running { engine, api, has_port, has_tls, socket, agents, loops, scheduler, stand_ins, _reads: reads })
+    Ok(Running {
+        engine,
+        api,
+        has_port,
+        has_tls,
+        socket,
+        agents,
+        follow_ups,
+        loops,
+        scheduler,
+        stand_ins,
+        _reads: reads,
+    })
 }
 
 impl Running {
@@ -210,6 +224,7 @@ impl Running {
         self.engine.end_waits();
         self.agents.stop_calling();
         tokio::join!(self.api.stop(), self.loops.stop());
+        self.follow_ups.ended().await;
         self.scheduler.stop().await;
         if let Some(stand_ins) = self.stand_ins {
             stand_ins.stop().await;

@@ -55,8 +55,6 @@ pub enum Seen {
     LetGo {
         /// The order.
         order: OrderId,
-        /// Whether the submission function deleted it, rather than the supervisor.
-        is_submitted: bool,
     },
     /// The order is stored.
     Inserted {
@@ -64,6 +62,10 @@ pub enum Seen {
         fingerprint: Arc<str>,
         /// The first record.
         record: Record,
+        /// The invocation that wrote it.
+        by: u32,
+        /// The writer's clock, in epoch milliseconds.
+        clock_ms: i64,
     },
     /// A record is replaced.
     Written {
@@ -73,11 +75,6 @@ pub enum Seen {
         by: u32,
         /// The writer's clock.
         clock_ms: i64,
-    },
-    /// A wake for the order was put on the scheduler queue.
-    Woken {
-        /// The order.
-        order: OrderId,
     },
     /// A repeated write succeeded since it met its own nonce.
     TakenForOwn {
@@ -321,7 +318,6 @@ impl Seen {
             | Self::PostsAgain { order, .. }
             | Self::Kept { order }
             | Self::LetGo { order, .. }
-            | Self::Woken { order }
             | Self::TakenForOwn { order, .. }
             | Self::Telling { order, .. }
             | Self::Told { order, .. }

@@ -52,7 +52,6 @@ impl fmt::Display for Seen {
             Self::LetGo { .. } => write!(f, "let go from the submission queue"),
             Self::Inserted { record, .. } => write!(f, "inserted {record}"),
             Self::Written { record, by, .. } => write!(f, "written by {by}: {record}"),
-            Self::Woken { .. } => write!(f, "wake queued"),
             Self::TakenForOwn { is_same, .. } => {
                 write!(f, "a repeated write met its own mark, same content: {is_same}")
             }

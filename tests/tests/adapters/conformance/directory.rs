@@ -36,7 +36,10 @@ async fn a_closed_engine_takes_nothing_more() {
     let engine = open(&directory);
     engine.close().await.unwrap();
     assert_eq!(engine.queues().submit(order(1), 0).await.unwrap_err().kind, PortErrorKind::Unavailable);
-    assert_eq!(engine.store().insert(order(1), task(&order(1))).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(
+        engine.store().insert(order(1).into(), task(&order(1)).into()).await.unwrap_err().kind,
+        PortErrorKind::Unavailable
+    );
     engine.close().await.unwrap();
 }
 

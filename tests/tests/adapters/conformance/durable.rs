@@ -322,7 +322,7 @@ async fn an_order_keeps_its_priority_and_is_woken_in_it_after_a_restart() {
     let engine = open(&directory, options());
     let urgent = Order { priority: Some(Priority::High), ..order(2) };
     stored(engine.store(), 1).await;
-    engine.store().insert(urgent.clone(), task(&urgent)).await.unwrap();
+    engine.store().insert(urgent.clone().into(), task(&urgent).into()).await.unwrap();
     engine.queues().submit(order(3), 0).await.unwrap();
     engine.queues().submit(Order { priority: Some(Priority::High), ..order(4) }, 0).await.unwrap();
     drop(engine);

@@ -37,7 +37,7 @@ impl StoreWorld for OnDynamo {
 
     /// The order is stored, and its task is not.
     async fn cut_short(&self, order: &Order, task: &Task) {
-        assert_eq!(self.ports.insert(order.clone(), task.clone()).await.unwrap(), Inserted::New);
+        assert_eq!(self.ports.insert(order.clone().into(), task.clone().into()).await.unwrap(), Inserted::New);
         let delete = self.local.client().delete_item().table_name(&self.local.tables.tasks);
         delete.key("OrderID", AttributeValue::S(order.order_id.to_string())).send().await.unwrap();
     }

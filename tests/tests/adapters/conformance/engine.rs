@@ -50,12 +50,17 @@ fn bodies<M: Clone>(deliveries: &[Delivery<M>]) -> Vec<M> {
     deliveries.iter().map(|delivery| delivery.body.clone().unwrap()).collect()
 }
 
+/// The task that another delivery of the order's message makes.
+fn repeated(n: u32) -> Arc<Task> {
+    Arc::new(Task { nonce: 2_000, ..task(&order(n)) })
+}
+
 /// Receives the one accepted order and inserts it, as the submission function does.
 async fn submission(engine: &Engine) -> (Arc<Task>, Vec<Receipt>) {
     let deliveries = engine.submissions().receive(10).await;
     let [accepted]: [Order; 1] = bodies(&deliveries).try_into().unwrap();
     let first = task(&accepted);
-    assert_eq!(engine.store().insert(accepted, first.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(engine.store().insert(accepted.into(), first.clone().into()).await.unwrap(), Inserted::New);
     (Arc::new(first), receipts(&deliveries))
 }
 
@@ -71,9 +76,9 @@ async fn what_was_committed_is_there_after_a_drop_without_close() {
     let engine = open(&directory);
     assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), second);
     assert_eq!(*engine.store().order(first.order_id).await.unwrap().unwrap(), order(1));
-    assert_eq!(engine.store().insert(order(2), task(&order(2))).await.unwrap(), Inserted::Same);
+    assert_eq!(engine.store().insert(order(2).into(), repeated(2)).await.unwrap(), Inserted::Same);
     let other = order_with(2, r#"{"Item":"none"}"#);
-    assert_eq!(engine.store().insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+    assert_eq!(engine.store().insert(other.clone().into(), task(&other).into()).await.unwrap(), Inserted::Different);
     // One write lost its answer with the process and is tried again. The other was never sent.
     assert_eq!(engine.store().commit(&first, second.clone()).await.unwrap(), Commit::Committed);
     assert_eq!(engine.store().commit(&first, next(&first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
@@ -138,7 +143,7 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
     assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1, ..Recovered::default() });
     assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), first);
     let again = engine.submissions().receive(10).await;
-    assert_eq!(engine.store().insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+    assert_eq!(engine.store().insert(order(1).into(), repeated(1)).await.unwrap(), Inserted::Same);
     engine.submissions().delete(receipts(&again)).await.unwrap();
     drop(engine);
 
@@ -147,25 +152,29 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn an_order_of_three_steps_costs_five_syncs() {
-    let directory = directory();
-    let engine = open(&directory);
-    engine.queues().submit(order(1), 0).await.unwrap();
-    let (mut last, receipts) = submission(&engine).await;
-    // The claim, two results with the next claim, the end.
-    for (n, state) in [ProcessState::Processing; 3].into_iter().chain([ProcessState::Processed]).enumerate() {
-        let before = engine.store().task(last.order_id).await.unwrap().unwrap();
-        assert_eq!(before, last);
-        last = committed(engine.store(), &before, next_in(&before, state)).await;
-        if n == 0 {
-            engine.submissions().delete(receipts.clone()).await.unwrap();
+async fn an_order_of_three_steps_costs_four_syncs_and_one_more_if_it_waited_on_the_queue() {
+    for waits in [false, true] {
+        let directory = directory();
+        let engine = open(&directory);
+        let (mut last, receipts) = if waits {
+            engine.queues().submit(order(1), 0).await.unwrap();
+            submission(&engine).await
+        } else {
+            (stored(engine.store(), 1).await, Vec::new())
+        };
+        engine.submissions().delete(receipts).await.unwrap();
+        // Two results with the next claim, and the end.
+        for state in [ProcessState::Processing, ProcessState::Processing, ProcessState::Processed] {
+            let before = engine.store().task(last.order_id).await.unwrap().unwrap();
+            assert_eq!(before, last);
+            last = committed(engine.store(), &before, next_in(&before, state)).await;
         }
+        let (stats, expected) = (engine.stats(), 4 + u64::from(waits));
+        assert_eq!((stats.transactions, stats.failures), (expected, 0));
+        assert_eq!((stats.live, stats.submissions, stats.waiting), (0, 0, 0));
+        engine.close().await.unwrap();
+        assert_eq!(engine.stats().transactions, expected, "nothing was left to write at the end");
     }
-    let stats = engine.stats();
-    assert_eq!((stats.transactions, stats.failures), (5, 0));
-    assert_eq!((stats.live, stats.submissions, stats.waiting), (0, 0, 0));
-    engine.close().await.unwrap();
-    assert_eq!(engine.stats().transactions, 5, "nothing was left to write at the end");
 }
 
 #[tokio::test]
@@ -301,43 +310,25 @@ async fn of_commits_that_meet_at_the_disk_one_wins() {
     }
 }
 
-/// A lazy insert is lost together with the claim behind it. The submission message restores it, whether deleted or not.
-async fn a_lost_insert_comes_back(is_deleted_before: bool) {
+#[tokio::test]
+async fn an_insert_that_is_lost_is_an_error_and_its_message_comes_again() {
     let directory = directory();
     let engine = open(&directory);
     engine.queues().submit(order(1), 0).await.unwrap();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let (first, receipts) = submission(&engine).await;
-    if is_deleted_before {
-        engine.submissions().delete(receipts.clone()).await.unwrap();
-    }
-    let claim = next_in(&first, ProcessState::Processing);
-    assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.submissions().receive(10).await.len(), 1);
+    let lost = engine.store().insert(order(1).into(), task(&order(1)).into()).await;
+    assert_eq!(lost.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
-    if !is_deleted_before {
-        // The handler continues without notice of the failure.
-        engine.submissions().delete(receipts).await.unwrap();
-    }
 
     // A reader meanwhile waits for the order and does not miss it.
-    let (read, (again, new_receipts)) = join(engine.store().task(first.order_id), submission(&engine)).await;
-    assert_eq!((read.unwrap().unwrap(), &again), (first.clone(), &first));
-    assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap(), Commit::Committed);
-    engine.submissions().delete(new_receipts).await.unwrap();
+    let (read, (again, receipts)) = join(engine.store().task(order(1).order_id), submission(&engine)).await;
+    assert_eq!(read.unwrap().unwrap(), again);
+    engine.submissions().delete(receipts).await.unwrap();
     engine.close().await.unwrap();
     assert_eq!(count(&other, "SELECT count(*) FROM messages"), 0);
-    assert_eq!(count(&other, "SELECT version FROM tasks"), 2);
-}
-
-#[tokio::test]
-async fn a_lost_insert_comes_back_when_its_message_was_not_deleted_yet() {
-    a_lost_insert_comes_back(false).await;
-}
-
-#[tokio::test]
-async fn a_lost_insert_comes_back_when_the_deletion_is_lost_with_it() {
-    a_lost_insert_comes_back(true).await;
+    assert_eq!(count(&other, "SELECT version FROM tasks"), 1);
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn fifty_steps_are_claimed_and_done_at_once() {
     let mut crowd = task(&order);
     let one = crowd.steps[0].clone();
     crowd.steps = (0..50).map(|n| Step { name: format!("step-{n}").into(), ..one.clone() }).collect();
-    assert_eq!(world.store.insert(order, crowd.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(order.into(), crowd.clone().into()).await.unwrap(), Inserted::New);
     let all_claimed = next(&crowd, |task| task.steps.iter_mut().for_each(claim));
     let second = committed(&world.store, &crowd, all_claimed).await;
     let all_done = next(&second, |task| {

@@ -38,7 +38,7 @@ fn order_of_a_person() -> Order {
 async fn ended(world: &World) -> Arc<Task> {
     let (store, order) = (&world.store, order_of_a_person());
     let first = task(&order);
-    assert_eq!(store.insert(order.clone(), first.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(store.insert(order.clone().into(), first.clone().into()).await.unwrap(), Inserted::New);
     let failure = || Failure { code: "no".into(), message: PERSON.into() };
     for (way, outcome) in
         [(Direction::Forward, Outcome::Done(Json::of(&PERSON))), (Direction::Undo, Outcome::Failed(failure()))]
@@ -169,11 +169,11 @@ async fn rule_46_a_submission_that_comes_again_leaves_no_terms_and_nothing_that_
     let again = order_of_a_person();
     let delivered_again = Task { nonce: 7, ..task(&again) };
     world.store.erase_others(&before).await.unwrap();
-    assert_eq!(world.store.insert(again.clone(), delivered_again.clone()).await.unwrap(), Inserted::Same);
+    assert_eq!(world.store.insert(again.clone().into(), delivered_again.clone().into()).await.unwrap(), Inserted::Same);
     assert_eq!(left(&world).await.1, 2, "between the two");
     assert_eq!(world.store.commit(&before, erased(&before, 1)).await.unwrap(), Commit::Committed);
     assert_eq!(left(&world).await, (Vec::new(), 0));
-    assert_eq!(world.store.insert(again, delivered_again).await.unwrap(), Inserted::Same);
+    assert_eq!(world.store.insert(again.into(), delivered_again.into()).await.unwrap(), Inserted::Same);
     assert_eq!(left(&world).await, (Vec::new(), 0));
     assert_eq!(&*world.store.order(before.order_id).await.unwrap().unwrap().fingerprint, ERASED);
 }
@@ -183,7 +183,7 @@ async fn a_compressed_document_is_read_by_every_instance_and_erased_like_any() {
     let world = World::new().await;
     let document = Json::document(format!("{{\"Text\":\"{}\"}}", "ann@x.example ".repeat(200)).as_bytes()).unwrap();
     let one = Order { fingerprint: document.fingerprint().into(), document, ..order(1) };
-    world.store.clone().compressing(true).insert(one.clone(), task(&one)).await.unwrap();
+    world.store.clone().compressing(true).insert(one.clone().into(), task(&one).into()).await.unwrap();
     let forms = async || {
         let get = world.local.client().get_item().table_name(&world.local.tables.orders);
         let found = get.key("OrderID", AttributeValue::S(one.order_id.to_string())).send().await.unwrap();

@@ -30,7 +30,7 @@ fn posted_again(after_ms: u64) -> Order {
 /// Stores the order, and not its task.
 async fn cut_short(world: &World) {
     world.way.let_happen("PutItem tasks", failure(400, "AccessDeniedException"));
-    world.store.insert(order(1), task(&order(1))).await.unwrap_err();
+    world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap_err();
     assert_eq!(stored(world).await, (true, false));
 }
 
@@ -41,7 +41,7 @@ async fn f05_an_insert_that_is_cut_off_anywhere_is_finished_by_its_repeat() {
         let world = World::new().await;
         let one = Order { terms: vec![Term::correlation("cart-7")], ..order(1) };
         world.way.passes(Some(requests));
-        let is_done = world.store.insert(one.clone(), task(&one)).await.is_ok();
+        let is_done = world.store.insert(one.clone().into(), task(&one).into()).await.is_ok();
         world.way.passes(None);
         let (has_order, has_task) = stored(&world).await;
         seen.push((has_order, has_task));
@@ -50,7 +50,11 @@ async fn f05_an_insert_that_is_cut_off_anywhere_is_finished_by_its_repeat() {
         assert_eq!(found, usize::from(has_task));
         let again = Task { nonce: 2_000, ..task(&one) };
         let inserted = if has_task { Inserted::Same } else { Inserted::New };
-        assert_eq!(world.store.insert(one.clone(), again.clone()).await.unwrap(), inserted, "after {requests}");
+        assert_eq!(
+            world.store.insert(one.clone().into(), again.clone().into()).await.unwrap(),
+            inserted,
+            "after {requests}"
+        );
         assert_eq!(world.store.order(one.order_id).await.unwrap().unwrap().document, one.document);
         let expected = if has_task { task(&one) } else { again };
         assert_eq!(*world.store.task(one.order_id).await.unwrap().unwrap(), expected);
@@ -67,14 +71,14 @@ async fn f05_another_post_under_the_key_leaves_an_order_without_its_task_to_its_
     cut_short(&world).await;
     for after_ms in [1, 14 * DAY_MS] {
         let repeat = posted_again(after_ms);
-        assert_eq!(world.store.insert(repeat.clone(), task(&repeat)).await.unwrap(), Inserted::Same);
+        assert_eq!(world.store.insert(repeat.clone().into(), task(&repeat).into()).await.unwrap(), Inserted::Same);
         let other = Order { submitted_at: repeat.submitted_at, ..order_with(1, r#"{"Total":13}"#) };
-        assert_eq!(world.store.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+        assert_eq!(world.store.insert(other.clone().into(), task(&other).into()).await.unwrap(), Inserted::Different);
     }
     assert_eq!(stored(&world).await, (true, false));
     // Its own message comes last, and perhaps as a dead letter.
     let held = Task { process_state: ProcessState::Error, version: 2, ..task(&order(1)) };
-    assert_eq!(world.store.insert(order(1), held.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(order(1).into(), held.clone().into()).await.unwrap(), Inserted::New);
     assert_eq!(*world.store.order(order(1).order_id).await.unwrap().unwrap(), order(1));
     assert_eq!(*world.store.task(order(1).order_id).await.unwrap().unwrap(), held);
 }
@@ -84,13 +88,13 @@ async fn f05_a_put_that_meets_a_transaction_is_tried_again_and_at_last_left_to_t
     for put in PUTS {
         let world = World::new().await;
         world.way.let_happen(put, failure(400, "TransactionConflictException"));
-        assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::New);
+        assert_eq!(world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap(), Inserted::New);
         assert!(world.way.is_used_up());
         let world = World::new().await;
         for _ in 0..100 {
             world.way.let_happen(put, failure(400, "TransactionConflictException"));
         }
-        let error = world.store.insert(order(1), task(&order(1))).await.unwrap_err();
+        let error = world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap_err();
         assert_eq!((error.operation, error.kind), ("store.insert", PortErrorKind::Unavailable));
         assert!((2..20).contains(&world.count("PutItem")), "{}", world.count("PutItem"));
         assert_eq!(stored(&world).await, (put == "PutItem tasks", false));
@@ -102,7 +106,7 @@ async fn f04_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() {
     for put in PUTS {
         let world = World::new().await;
         world.way.let_happen(put, Happens::AnswerLost);
-        assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::New);
+        assert_eq!(world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap(), Inserted::New);
         assert_eq!(world.count("PutItem"), 3);
         assert_eq!(*world.store.order(order(1).order_id).await.unwrap().unwrap(), order(1));
         assert_eq!(*world.store.task(order(1).order_id).await.unwrap().unwrap(), task(&order(1)));
@@ -112,7 +116,7 @@ async fn f04_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() {
 #[tokio::test]
 async fn f04_a_submission_that_comes_again_later_finds_its_order_and_task() {
     let world = World::new().await;
-    world.store.insert(order(1), task(&order(1))).await.unwrap();
+    world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap();
     let first = world.store.task(order(1).order_id).await.unwrap().unwrap();
     let second = committed(&world.store, &first, next(&first, |task| task.notify = true)).await;
     // DynamoDB may or may not show the order.
@@ -120,9 +124,9 @@ async fn f04_a_submission_that_comes_again_later_finds_its_order_and_task() {
         if !is_shown {
             world.way.let_happen("PutItem orders", failure(400, "ConditionalCheckFailedException"));
         }
-        assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+        assert_eq!(world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap(), Inserted::Same);
         let other = order_with(1, r#"{"Total":13}"#);
-        assert_eq!(world.store.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+        assert_eq!(world.store.insert(other.clone().into(), task(&other).into()).await.unwrap(), Inserted::Different);
     }
     assert_eq!(world.store.task(order(1).order_id).await.unwrap().unwrap(), second);
 }
@@ -137,7 +141,7 @@ async fn rule_28_an_order_that_is_not_stored_leaves_no_terms_and_takes_none_of_t
     for (shown, is_of_an_earlier_version) in [(true, false), (false, false), (true, true)] {
         let world = World::new().await;
         let stored = with(order(1), ["own", "both"]);
-        assert_eq!(world.store.insert(stored.clone(), task(&stored)).await.unwrap(), Inserted::New);
+        assert_eq!(world.store.insert(stored.clone().into(), task(&stored).into()).await.unwrap(), Inserted::New);
         if is_of_an_earlier_version {
             let key = AttributeValue::S(stored.order_id.to_string());
             let update = world.local.client().update_item().table_name(&world.local.tables.orders);
@@ -146,10 +150,10 @@ async fn rule_28_an_order_that_is_not_stored_leaves_no_terms_and_takes_none_of_t
         if !shown {
             world.way.let_happen("PutItem orders", failure(400, "ConditionalCheckFailedException"));
         }
-        assert_eq!(world.store.insert(refused(), task(&refused())).await.unwrap(), Inserted::Different);
+        assert_eq!(world.store.insert(refused().into(), task(&refused()).into()).await.unwrap(), Inserted::Different);
         // The same document, by an API whose workflow declares another member.
         let same = with(posted_again(1), ["own", "other"]);
-        assert_eq!(world.store.insert(same.clone(), task(&same)).await.unwrap(), Inserted::Same);
+        assert_eq!(world.store.insert(same.clone().into(), task(&same).into()).await.unwrap(), Inserted::Same);
         let left = [found(&world, "own").await, found(&world, "both").await, found(&world, "other").await];
         assert_eq!(left, [1, 1, usize::from(is_of_an_earlier_version)], "{shown}");
     }
@@ -158,11 +162,11 @@ async fn rule_28_an_order_that_is_not_stored_leaves_no_terms_and_takes_none_of_t
 #[tokio::test]
 async fn a_task_whose_order_somebody_deleted_has_it_again_after_a_repeat() {
     let world = World::new().await;
-    world.store.insert(order(1), task(&order(1))).await.unwrap();
+    world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap();
     let delete = world.local.client().delete_item().table_name(&world.local.tables.orders);
     delete.key("OrderID", AttributeValue::S(order(1).order_id.to_string())).send().await.unwrap();
     let again = Task { nonce: 2_000, ..task(&order(1)) };
-    assert_eq!(world.store.insert(order(1), again).await.unwrap(), Inserted::Same);
+    assert_eq!(world.store.insert(order(1).into(), again.into()).await.unwrap(), Inserted::Same);
     assert_eq!(stored(&world).await, (true, true));
 }
 
@@ -171,11 +175,11 @@ async fn what_will_never_be_written_is_refused() {
     let world = World::new().await;
     let mut huge = task(&order(1));
     huge.steps[0].output = Some(Json::of(&"x".repeat(410 * 1_024)));
-    let error = world.store.insert(order(1), huge).await.unwrap_err();
+    let error = world.store.insert(order(1).into(), huge.into()).await.unwrap_err();
     assert_eq!((error.operation, error.kind), ("store.insert", PortErrorKind::Refused));
     assert_eq!(stored(&world).await, (true, false));
     world.way.let_happen("PutItem orders", failure(400, "ValidationException"));
-    let error = world.store.insert(order(1), task(&order(1))).await.unwrap_err();
+    let error = world.store.insert(order(1).into(), task(&order(1)).into()).await.unwrap_err();
     assert_eq!(error.kind, PortErrorKind::Refused);
 }
 
@@ -197,7 +201,7 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
     let term = Term::correlation("cart-7");
     let old = Order { terms: vec![term.clone()], ..order(1) };
     let new = Order { submitted_at: old.submitted_at.plus_ms(15 * DAY_MS), ..old.clone() };
-    world.store.insert(old.clone(), task(&old)).await.unwrap();
+    world.store.insert(old.clone().into(), task(&old).into()).await.unwrap();
     let first = world.store.task(old.order_id).await.unwrap().unwrap();
     let ended = next(&first, |task| {
         (task.process_state, task.expires_at) = (ProcessState::Processed, Some(old.submitted_at));
@@ -208,7 +212,7 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
     let is_there = shown(&world, &old).await;
     world.way.let_happen("PutItem orders", Happens::Answer(400, is_there));
     world.way.let_happen("PutItem orders", Happens::AnswerLost);
-    assert_eq!(world.store.insert(new.clone(), task(&new)).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(new.clone().into(), task(&new).into()).await.unwrap(), Inserted::New);
     let gone = Change { sequence: "1".into(), at: new.submitted_at, before: Some(Task::clone(&ended)), after: None };
     let batch = Batch { changes: vec![gone], ..Batch::default() };
     world.store.forget(&batch).await.unwrap();

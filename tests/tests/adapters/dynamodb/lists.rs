@@ -36,7 +36,7 @@ async fn stored_at(world: &World, n: u32, at: Timestamp) -> OrderId {
     order.submitted_at = at;
     let task = task(&order);
     let order_id = order.order_id;
-    assert_eq!(world.store.insert(order, task).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(order.into(), task.into()).await.unwrap(), Inserted::New);
     order_id
 }
 
@@ -144,7 +144,7 @@ async fn what_the_index_names_is_read_with_one_query_and_one_batch() {
     for n in 0..20 {
         let terms = if n == 7 { vec![term.clone()] } else { Vec::new() };
         let order = Order { terms, ..self::order(n) };
-        assert_eq!(world.store.insert(order.clone(), task(&order)).await.unwrap(), Inserted::New);
+        assert_eq!(world.store.insert(order.clone().into(), task(&order).into()).await.unwrap(), Inserted::New);
     }
     let page = world.store.found(&term, None, 100).await.unwrap().unwrap();
     assert_eq!((page.tasks.len(), page.tasks[0].order_id, page.next), (1, order(7).order_id, None));
@@ -157,13 +157,13 @@ async fn a_term_is_written_before_its_order_and_may_be_left_over() {
     let term = Term::correlation("cart-7");
     let order = Order { terms: vec![term.clone()], ..order(1) };
     world.way.let_happen("PutItem orders", failure(400, "AccessDeniedException"));
-    world.store.insert(order.clone(), task(&order)).await.unwrap_err();
+    world.store.insert(order.clone().into(), task(&order).into()).await.unwrap_err();
     assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks, []);
-    assert_eq!(world.store.insert(order.clone(), task(&order)).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(order.clone().into(), task(&order).into()).await.unwrap(), Inserted::New);
     assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks.len(), 1);
     world.way.let_happen("PutItem", failure(400, "AccessDeniedException"));
     let other = Order { terms: vec![term], ..self::order(2) };
-    world.store.insert(other.clone(), task(&other)).await.unwrap_err();
+    world.store.insert(other.clone().into(), task(&other).into()).await.unwrap_err();
     assert_eq!(world.store.order(other.order_id).await.unwrap(), None, "no order without its terms");
 }
 

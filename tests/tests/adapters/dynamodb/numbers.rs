@@ -84,7 +84,7 @@ async fn of_one_machine(orders: &[u32]) -> [Numbers; 2] {
         *clock.lock().unwrap() = at;
         match engine.store().task(after.order_id).await.unwrap() {
             Some(before) => drop(committed(engine.store(), &before, after).await),
-            None => drop(engine.store().insert(order(n), (*after).clone()).await.unwrap()),
+            None => drop(engine.store().insert(order(n).into(), (*after).clone().into()).await.unwrap()),
         }
     }
     [numbers(engine.store(), Grain::Minute).await, numbers(engine.store(), Grain::Hour).await]

@@ -20,11 +20,11 @@ use tests::conformance::samples::{self, NOON};
 use super::local::Local;
 
 /// The limit of write units for a single order of three steps.
-const WRITE_UNITS_MAX: f64 = 9.0;
+const WRITE_UNITS_MAX: f64 = 8.0;
 /// The same with a document of 4 KB, and of 64 KB. An item has some 300 bytes more than its document.
-const WRITE_UNITS_BY_KB: [(usize, f64); 2] = [(4, 13.0), (64, 73.0)];
+const WRITE_UNITS_BY_KB: [(usize, f64); 2] = [(4, 12.0), (64, 72.0)];
 /// The same where documents are compressed.
-const COMPRESSED_UNITS_BY_KB: [(usize, f64); 2] = [(4, 12.0), (64, 30.0)];
+const COMPRESSED_UNITS_BY_KB: [(usize, f64); 2] = [(4, 9.0), (64, 30.0)];
 /// The limits of a run of the supervisor with nothing due.
 const IDLE_REQUESTS_MAX: usize = 20;
 const IDLE_WRITE_UNITS_MAX: f64 = 2.0;
@@ -123,7 +123,9 @@ async fn carry_through(ports: &Ports, sample: Sample) -> Arc<Task> {
     let agents = workflows.current().steps.iter().map(|step| step.agent.clone());
     for (position, agent) in agents.enumerate() {
         ports.memory.advance(700);
-        scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
+        if position > 0 {
+            scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
+        }
         let delivery = next(ports.memory.requests(&agent)).await.remove(0);
         let request = delivery.body.unwrap();
         if position < sample.callbacks {
@@ -158,7 +160,7 @@ async fn nothing_happens(ports: &Ports, instance: &Instance) {
 }
 
 #[tokio::test]
-async fn an_order_of_three_steps_costs_nine_write_units() {
+async fn an_order_of_three_steps_costs_eight_write_units() {
     let units = write_units(Sample::default(), 0).await;
     assert!(units <= WRITE_UNITS_MAX, "{units}");
 }
@@ -202,7 +204,7 @@ async fn a_run_of_the_supervisor_with_nothing_due_makes_few_requests_and_one_wri
         };
         for number in 0..orders {
             let order = samples::order(number);
-            submission::submit(&ports, &instance, order).await.unwrap();
+            submission::store(&ports, &instance, order).await.unwrap();
         }
         consumed.lock().unwrap().clear();
         // What the function does in one run.
@@ -250,8 +252,8 @@ async fn write_units(sample: Sample, puts: u32) -> f64 {
     }
     println!("one order of three steps: {writes} write units, {reads} read units");
     let count = |operation| requests.get(operation).copied().unwrap_or_default();
-    let updates = 4 + u32::try_from(callbacks).unwrap();
+    let updates = 3 + u32::try_from(callbacks).unwrap();
     assert_eq!((count("UpdateItem"), count("PutItem")), (updates, 2 + puts));
-    assert!(writes >= 8.0, "less than is possible was counted: {writes}");
+    assert!(writes >= 7.0, "less than is possible was counted: {writes}");
     writes
 }

@@ -128,7 +128,7 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
     let spans = collector.spans();
     let trace_id = carried.order_id.replace('-', "");
     assert!(spans.iter().all(|span| span.text("traceId") == trace_id), "{spans:#?}");
-    assert_eq!(spans.len(), 1 + 1 + 4 + 3 + 3, "posted, stored, four times scheduled, three times asked and called");
+    assert_eq!(spans.len(), 1 + 1 + 3 + 3 + 3, "posted, stored, three times asked, called and scheduled");
 
     let posted = spans.iter().find(|span| span.name() == "POST /orders").unwrap();
     assert_eq!((&posted.whole["kind"], posted.whole.get("parentSpanId")), (&json!(2), None));
@@ -141,10 +141,9 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
 
     // The last span has every other span before it: one chain.
     let last = spans.iter().find(|span| span.attribute("stepwarden.process_state") == Some("Processed")).unwrap();
-    let step = |agent: &'static str| ["process scheduler", agent];
+    let step = |agent: &'static str| [agent, "process scheduler"];
     let mut expected = vec!["POST /orders", "process submission"];
     expected.extend(["process inventory", "process payment", "process shipping"].into_iter().flat_map(step));
-    expected.push("process scheduler");
     assert_eq!(way(&spans, last), expected);
     let of_last = ["event", "step", "direction", "attempt", "outcome", "workflow", "workflow_version"];
     let of_last = of_last.map(|key| last.attribute(&format!("stepwarden.{key}")).unwrap());
@@ -170,7 +169,7 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
         assert_eq!(parent.name(), format!("process {}", call.attribute("peer.service").unwrap()));
     }
     assert!(spans.iter().all(|span| span.whole["status"] == json!({})), "nothing failed");
-    assert_eq!(carried.attributes.len(), 8);
+    assert_eq!(carried.attributes.len(), 7);
     assert!(carried.attributes.iter().all(Option::is_some), "{:?}", carried.attributes);
 }
 
@@ -183,7 +182,7 @@ async fn an_order_of_a_caller_who_is_not_recorded_is_not_either_and_nobody_on_th
     traces.flush(Duration::from_secs(10)).await;
     assert!(collector.spans().is_empty());
     let told: Vec<_> = carried.calls.iter().chain(&carried.attributes).map(|told| told.as_deref().unwrap()).collect();
-    assert_eq!(told.len(), 3 + 8);
+    assert_eq!(told.len(), 3 + 7);
     assert!(told.iter().all(|told| told.ends_with("-00")), "{told:?}");
 }
 
@@ -199,7 +198,7 @@ async fn a_caller_whose_traceparent_is_none_has_no_part_in_the_trace() {
         carry_through(Some(traces.clone()), Some(nonsense)).await;
         traces.flush(Duration::from_secs(10)).await;
         let spans = collector.spans();
-        assert_eq!(spans.len(), 12, "{nonsense}");
+        assert_eq!(spans.len(), 11, "{nonsense}");
         assert!(spans.iter().all(|span| span.whole.get("links").is_none()));
     }
 }
@@ -209,7 +208,7 @@ async fn without_a_collector_nothing_carries_anything() {
     assert!(traces_to("").is_none());
     let carried = carry_through(None, Some(CALLER)).await;
     assert_eq!(carried.calls, [None, None, None]);
-    assert_eq!(carried.attributes, vec![None; 8]);
+    assert_eq!(carried.attributes, vec![None; 7]);
 }
 
 #[tokio::test]
@@ -218,7 +217,7 @@ async fn a_collector_that_is_away_harms_no_order() {
     let traces = traces_to(&format!("http://{gone}")).unwrap();
     carry_through(Some(traces.clone()), None).await;
     traces.flush(Duration::from_secs(1)).await;
-    assert!(format!("{traces:?}").ends_with("buffer: 12 }"), "they wait for it: {traces:?}");
+    assert!(format!("{traces:?}").ends_with("buffer: 11 }"), "they wait for it: {traces:?}");
 }
 
 #[tokio::test]

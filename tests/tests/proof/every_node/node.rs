@@ -146,17 +146,15 @@ pub(crate) fn order() -> Order {
     Order { reply_channel: Some(CHANNEL.into()), ..samples::order(1) }
 }
 
-/// A stored order, with its wake on the queue.
+/// A stored order without a claim, with its wake on the queue.
 pub(crate) fn stored(world: &World) -> OrderId {
-    let order_id = world.post_order(order());
-    world.submit();
-    order_id
+    world.stored_order(order())
 }
 
 /// An order whose first step is claimed, with its request on the queue.
 pub(crate) fn claimed(world: &World) -> OrderId {
-    let order_id = stored(world);
-    world.schedule();
+    let order_id = world.post_order(order());
+    world.submit();
     order_id
 }
 

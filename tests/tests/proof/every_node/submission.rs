@@ -4,9 +4,20 @@ use domain::order::Order;
 use tests::conformance::samples;
 use tests::world::{End, World};
 
-use super::node::{Node, Scene, order, world};
+use super::node::{Node, Scene, order, stored, with, world};
 
 const HANDLER: &str = "submission";
+
+/// The first request needs a member that the document does not have.
+const UNMAPPED: &str = r#"
+name = "order"
+version = 1
+[[step]]
+name = "reserve"
+agent = "inventory"
+complete_within = "10m"
+path = "{/Order/Missing}"
+"#;
 
 pub(crate) fn nodes() -> Vec<Node> {
     let node = |what, scene| Node { handler: HANDLER, what, scene };
@@ -14,6 +25,18 @@ pub(crate) fn nodes() -> Vec<Node> {
         node("stores an order", || {
             let world = world();
             let order_id = world.post_order(order());
+            Scene::fed(world, World::submit).ends(order_id, End::Processed)
+        }),
+        node("stores an order whose request cannot be made", || {
+            let world = with(UNMAPPED);
+            let order_id = world.post_order(order());
+            Scene::fed(world, World::submit).ends(order_id, End::Compensated)
+        }),
+        node("begins an order that an earlier version stored", || {
+            let world = world();
+            let order_id = stored(&world);
+            world.lose_scheduler_messages();
+            world.post_order(order());
             Scene::fed(world, World::submit).ends(order_id, End::Processed)
         }),
         node("takes an order that is stored as done", || {

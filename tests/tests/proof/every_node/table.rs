@@ -56,7 +56,19 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "store.task",
         ],
     ),
-    ("submission", &["definitions.deployment", "queues.to_scheduler", "store.insert"]),
+    (
+        "submission",
+        &[
+            "definitions.deployment",
+            "events.notify",
+            "queues.to_agent",
+            "queues.to_scheduler",
+            "store.commit",
+            "store.insert",
+            "store.order",
+            "store.task",
+        ],
+    ),
     (
         "scheduler",
         &[

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use agent::{Agent, Policy};
+use domain::advance::{first, follow_up};
 use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::limits::BATCH_MAX;
-use domain::limits::SHARDS;
+use domain::limits::{BATCH_MAX, SHARDS};
+use domain::machine::Event;
 use domain::ports::{HasQueues, HasStore, Queues, Source, Store};
 use domain::task::{ProcessState, StepState, Task};
 use domain::workflow::Workflows;
@@ -107,17 +108,18 @@ impl Machine {
 }
 
 #[tokio::test]
-async fn f03_killed_between_transaction_and_wake_the_stored_order_is_woken_by_the_next_process() {
+async fn f03_killed_between_transaction_and_request_the_same_attempt_is_sent_by_the_next_process() {
     let machine = Machine::new();
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
     engine.queues().submit(order.clone(), 0).await.unwrap();
-    let first = Task::new(&order, machine.instance.catalogue.compiled().current(), SHARDS, 1);
-    engine.store().insert(order, first).await.unwrap();
+    let wake = Event::Wake { hops: 0, redelivered: false };
+    let (first, _) = first(&engine, &machine.instance, &order, wake).await.unwrap();
+    engine.store().insert(order.into(), first.task).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;
-    assert_eq!(engine.store().task(order_id).await.unwrap().unwrap().process_state, ProcessState::Pending);
+    assert_eq!(engine.store().task(order_id).await.unwrap().unwrap().process_state, ProcessState::Processing);
     machine.goes_on(&engine, order_id).await;
 }
 
@@ -138,8 +140,8 @@ async fn claimed(machine: &Machine) -> (Engine, OrderId) {
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
-    submission::submit(&engine, &machine.instance, order).await.unwrap();
-    machine.schedule(&engine).await;
+    let begun = submission::store(&engine, &machine.instance, order).await.unwrap();
+    follow_up(&engine, &machine.instance, begun, false).await.unwrap();
     assert_eq!(engine.store().task(order_id).await.unwrap().unwrap().steps[0].process_state, StepState::Processing);
     (engine, order_id)
 }

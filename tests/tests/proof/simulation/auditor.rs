@@ -84,7 +84,7 @@ fn invariant_1_an_accepted_order_that_nobody_has() {
     complains(Invariant::Custody, History::new(), |history| {
         history.see(Seen::Kept { order: order() });
         history.see(accepted(0));
-        history.see(Seen::LetGo { order: order(), is_submitted: true });
+        history.see(Seen::LetGo { order: order() });
     });
 }
 

@@ -133,7 +133,8 @@ impl History {
             late_ms: None,
             watch_ms: Some(0),
             unsent: Vec::new(),
-            steps: vec![new_step(), new_step()],
+            // Each waited, so it need not be claimed in the insert.
+            steps: vec![StepSeen { waits_until_ms: Some(0), ..new_step() }; 2],
         };
         Self { auditor: Auditor::new(rules), now_ms: 0, record }
     }
@@ -149,8 +150,7 @@ impl History {
         self.see(Seen::Kept { order: order() });
         self.see(accepted(0));
         self.insert();
-        self.see(Seen::Woken { order: order() });
-        self.see(Seen::LetGo { order: order(), is_submitted: true });
+        self.see(Seen::LetGo { order: order() });
         self
     }
 
@@ -196,7 +196,22 @@ impl History {
 
     pub(crate) fn insert(&mut self) {
         let record = self.record.clone();
-        self.see(Seen::Inserted { fingerprint: FINGERPRINT.into(), record });
+        let clock_ms = self.now_ms;
+        self.see(Seen::Inserted { fingerprint: FINGERPRINT.into(), record, by: 0, clock_ms });
+    }
+
+    /// Stores the order with its first step claimed.
+    pub(crate) fn insert_with_claim(&mut self) {
+        (self.record.version, self.record.state) = (2, OrderState::Processing);
+        self.record.steps[0] = StepSeen {
+            state: StepState::Processing,
+            attempt: 1,
+            locked_by: Some("submission".into()),
+            complete_by_ms: Some(self.now_ms + WITHIN_MS),
+            started_ms: Some(self.now_ms),
+            ..new_step()
+        };
+        self.insert();
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a history reads better without a borrow in each line")]
@@ -229,6 +244,7 @@ impl History {
             step.state = StepState::Processing;
             step.attempt += 1;
             step.locked_by = Some("scheduler".into());
+            step.waits_until_ms = None;
             step.complete_by_ms = Some(complete_by_ms);
             step.started_ms.get_or_insert(now_ms);
         });

@@ -110,7 +110,7 @@ fn every_function_has_a_role_of_its_own_and_nothing_is_attached_to_it() {
 }
 
 #[test]
-fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supervisor() {
+fn orders_are_written_by_the_submission_and_tasks_advanced_by_submission_scheduler_and_supervisor() {
     let template = Template::main();
     let change = ["dynamodb:UpdateItem"];
     assert_eq!(who(&template, &["dynamodb:PutItem"], "OrdersTable"), ["SubmissionRole", "SupervisorRole"]);
@@ -119,7 +119,7 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supe
     assert_eq!(who(&template, &["dynamodb:Query"], "IndexTable"), ["ApiRole"]);
     // An order that is erased.
     assert_eq!(who(&template, &change, "OrdersTable"), ["SchedulerRole"]);
-    assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SubmissionRole", "SupervisorRole"]);
     let delete = ["dynamodb:DeleteItem", "dynamodb:BatchWriteItem"];
     for table in ["TasksTable", "ServicesTable", "MemosTable"] {
         assert_eq!(who(&template, &delete, table), [""; 0], "{table}");
@@ -155,18 +155,19 @@ fn rule_46_the_scheduler_reaches_what_other_tables_have_of_an_erased_order_and_n
 }
 
 #[test]
-fn only_the_scheduler_sends_to_agents_and_only_the_api_and_the_supervisor_submit() {
+fn only_submission_and_scheduler_send_to_agents_and_only_api_and_supervisor_submit() {
     let template = Template::main();
     let send = ["sqs:SendMessage"];
     for queue in ["AgentsQueue", "AgentsHighQueue"] {
-        assert_eq!(who(&template, &send, queue), ["SchedulerRole"]);
+        assert_eq!(who(&template, &send, queue), ["SchedulerRole", "SubmissionRole"]);
     }
     for agent in ["Inventory", "Payment", "Shipping"] {
         assert_eq!(who(&template, &send, &format!("{agent}Queue")), [""; 0], "a queue of earlier versions");
     }
     let own = rights(&template).into_iter().filter(|(_, _, resource)| resource["Ref"] == "AgentQueueArns");
     let own: Vec<_> = own.map(|(role, action, _)| (role.to_owned(), action)).collect();
-    assert_eq!(own, [("SchedulerRole".to_owned(), "sqs:SendMessage".to_owned())]);
+    let sends = |role: &str| (role.to_owned(), "sqs:SendMessage".to_owned());
+    assert_eq!(own, [sends("SchedulerRole"), sends("SubmissionRole")]);
     for queue in ["SubmissionQueue", "SubmissionHighQueue"] {
         // A bulk job posts orders again.
         assert_eq!(who(&template, &send, queue), ["ApiRole", "SupervisorRole"]);
@@ -291,6 +292,7 @@ fn whole_tables_are_read_by_api_scheduler_and_supervisor_alone_and_only_small_on
 }
 
 #[test]
-fn alerts_are_put_on_the_bus_by_scheduler_and_supervisor() {
-    assert_eq!(who(&Template::main(), &["events:PutEvents"], "EventBus"), ["SchedulerRole", "SupervisorRole"]);
+fn alerts_are_put_on_the_bus_by_submission_scheduler_and_supervisor() {
+    let publish = who(&Template::main(), &["events:PutEvents"], "EventBus");
+    assert_eq!(publish, ["SchedulerRole", "SubmissionRole", "SupervisorRole"]);
 }

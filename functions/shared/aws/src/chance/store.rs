@@ -131,7 +131,7 @@ impl World {
         let order = self.order();
         let task = Task::new(&order, Workflows::shipped().unwrap().current(), SHARDS, self.network.below(3));
         let before = self.truth(order.order_id).await;
-        let answer = self.store.insert(order.clone(), task.clone()).await;
+        let answer = self.store.insert(order.clone().into(), task.clone().into()).await;
         let after = self.truth(order.order_id).await;
         let is_same = after.0.as_ref().is_some_and(|stored| stored.fingerprint == order.fingerprint);
         // Each is written once, and the task only for this order.

@@ -15,7 +15,7 @@ use super::read::Seeing;
 use super::record::text;
 
 impl Store for Dynamo {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.put_terms(order.order_id, order.terms.iter().map(|term| text(term.text()))).await?;
         self.put_both(&order, &task).await
     }

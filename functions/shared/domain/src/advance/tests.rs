@@ -126,3 +126,37 @@ fn a_missing_task_and_a_broken_record_are_distinguished() {
     *other.task.lock().unwrap() = Some(pinned.into());
     assert!(matches!(apply(&other, WAKE), Err(AdvanceError::UnknownWorkflow { pin, .. }) if pin.version == 2));
 }
+
+fn begun(ports: &FakePorts, redelivered: bool) -> Inserted {
+    let begun = begin(ports, &instance(), order()).now_or_never().unwrap().unwrap();
+    let inserted = begun.inserted;
+    follow_up(ports, &instance(), begun, redelivered).now_or_never().unwrap().unwrap();
+    inserted
+}
+
+#[test]
+fn a_new_order_is_stored_with_its_first_claim_and_then_what_follows_is_sent() {
+    let ports = FakePorts::new(None, None);
+    assert_eq!(begun(&ports, false), Inserted::New);
+    let log = ports.logged();
+    assert_eq!(log[0], "insert 2");
+    let mut sent = log[1..3].to_vec();
+    sent.sort();
+    assert_eq!(sent, ["notify shop of OrderReceived", "request a #1 to any"]);
+    assert_eq!(log[3..], ["commit 3"]);
+}
+
+#[test]
+fn an_insert_that_was_overtaken_before_its_answer_came_sends_its_request_and_a_repeat_sends_none() {
+    let ports = FakePorts::new(None, None);
+    begin(&ports, &instance(), order()).now_or_never().unwrap().unwrap();
+    let first = ports.stored();
+    let request = "request a #1 to any".to_owned();
+    for (version, redelivered, is_sent) in
+        [(first.version + 1, false, true), (first.version, false, false), (first.version, true, true)]
+    {
+        let ports = FakePorts::new(Some(order()), Some(Task { version, nonce: 9, ..(*first).clone() }));
+        assert_eq!(begun(&ports, redelivered), Inserted::Same);
+        assert_eq!(ports.logged().contains(&request), is_sent, "{version} {redelivered}");
+    }
+}

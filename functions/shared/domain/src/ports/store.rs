@@ -14,11 +14,12 @@ use crate::time::Timestamp;
 /// The order database and the state store.
 pub trait Store: Send + Sync {
     /// Writes an order and its task. No task is there without its order. An order is inserted once: a repeat of the same
-    /// submission writes the task if an earlier one was killed before it, and changes nothing else.
+    /// submission writes the task if an earlier one was killed before it, and changes nothing else. A repeat that meets its
+    /// own nonce is [`Inserted::New`] again (rule 3).
     ///
     /// # Errors
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
-    fn insert(&self, order: Order, task: Task) -> impl Future<Output = Result<Inserted, PortError>> + Send;
+    fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> impl Future<Output = Result<Inserted, PortError>> + Send;
 
     /// The order of this id.
     ///

@@ -61,7 +61,7 @@ pub struct Step {
     pub agent: Arc<str>,
     /// Its state.
     pub process_state: StepState,
-    /// The scheduler instance that claimed it.
+    /// The instance of submission or scheduler that claimed it.
     pub locked_by: Option<Arc<str>>,
     /// The time by which the attempt must be done.
     pub complete_by: Option<Timestamp>,

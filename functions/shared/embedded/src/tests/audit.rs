@@ -73,7 +73,7 @@ async fn next_version(engine: &Engine, n: u64) -> Result<(), PortError> {
 async fn rule_43_each_version_and_command_is_in_the_stream_once_and_in_order_after_a_failure_and_a_start() {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path());
-    engine.store().insert(order(0), task(&order(0), 1)).await.unwrap();
+    engine.store().insert(order(0).into(), task(&order(0), 1).into()).await.unwrap();
     engine.queues().to_scheduler(cancel(0, "changed"), Priority::Normal, 0).await.unwrap();
     let other = other_program(directory.path());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -99,7 +99,7 @@ async fn rule_43_entries_are_kept_for_as_long_as_is_said_and_the_rest_is_still_w
         ms.store(day * DAY_MS, Ordering::Relaxed);
         for n in 0..3 {
             let order = order(u64::try_from(day).unwrap() * 3 + n);
-            engine.store().insert(order.clone(), task(&order, 1)).await.unwrap();
+            engine.store().insert(order.clone().into(), task(&order, 1).into()).await.unwrap();
         }
     }
     engine.close().await.unwrap();
@@ -116,7 +116,7 @@ async fn rule_43_a_transaction_looks_only_at_the_entries_that_it_removes() {
     let cost_and_rest = async |backlog: i64| {
         let directory = tempfile::tempdir().unwrap();
         let engine = open(directory.path());
-        engine.store().insert(order(0), task(&order(0), 1)).await.unwrap();
+        engine.store().insert(order(0).into(), task(&order(0), 1).into()).await.unwrap();
         engine.close().await.unwrap();
         let file = other_program(directory.path());
         let sql = format!(
@@ -144,7 +144,7 @@ async fn rule_43_an_entry_that_stays_keeps_older_ones_after_it_so_there_is_no_ga
     let (engine, ms) = kept_for_two_days(directory.path());
     let begins_at = async |n: u64, day: i64| {
         ms.store(day * DAY_MS, Ordering::Relaxed);
-        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        engine.store().insert(order(n).into(), task(&order(n), 1).into()).await.unwrap();
         stream(directory.path()).unwrap().first().unwrap().0
     };
     assert_eq!((begins_at(0, 10).await, begins_at(1, 10).await), (1, 1));
@@ -159,7 +159,7 @@ async fn rule_43_entries_of_a_fast_clock_hold_no_others_back_and_go_with_old_one
     let (engine, ms) = kept_for_two_days(directory.path());
     let begins_at = async |n: u64, day: i64| {
         ms.store(day * DAY_MS, Ordering::Relaxed);
-        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        engine.store().insert(order(n).into(), task(&order(n), 1).into()).await.unwrap();
         stream(directory.path()).unwrap().first().unwrap().0
     };
     for n in 0..101 {
@@ -183,7 +183,7 @@ async fn rule_43_a_clock_that_has_just_jumped_ahead_removes_nothing() {
     let engine = Engine::open(directory.path(), options).unwrap();
     let kept = async |n: u64, at: i64| {
         ms.store(at, Ordering::Relaxed);
-        engine.store().insert(order(n), task(&order(n), 1)).await.unwrap();
+        engine.store().insert(order(n).into(), task(&order(n), 1).into()).await.unwrap();
         stream(directory.path()).unwrap().len()
     };
     let years = 1 << 40;

@@ -78,7 +78,7 @@ async fn f68_an_order_can_be_read_while_its_next_version_cannot_be_written() {
     let engine = open(directory.path());
     let order = order(0);
     let before = task(&order, 16);
-    engine.store().insert(order.clone(), before.clone()).await.unwrap();
+    engine.store().insert(order.clone().into(), before.clone().into()).await.unwrap();
     let other = other_program(directory.path());
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut after = before.clone();

@@ -79,7 +79,7 @@ fn line(task: &mut Task, person: &str) {
 async fn ended(engine: &Engine, n: u64) {
     let (order, person) = (order_of(n), person(n));
     engine.queues().submit(order.clone(), 0).await.unwrap();
-    assert_eq!(engine.store().insert(order.clone(), task(&order, 1)).await.unwrap(), Inserted::New);
+    assert_eq!(engine.store().insert(order.clone().into(), task(&order, 1).into()).await.unwrap(), Inserted::New);
     engine.queues().to_scheduler(command(n, Action::Note, &person), Priority::Normal, 0).await.unwrap();
     for attempt in 1..=3 {
         next(engine, n, |task| {

@@ -53,7 +53,7 @@ async fn a_page_ends_after_half_a_mib_of_tasks_and_the_pages_have_all() {
         let mut task = task(&order, 16);
         task.steps[0].output =
             Some(Json::document(format!(r#"{{"a":"{n}{}"}}"#, "x".repeat(100_000)).as_bytes()).unwrap());
-        engine.store().insert(order, task).await.unwrap();
+        engine.store().insert(order.into(), task.into()).await.unwrap();
     }
     let (mut lengths, mut seen, mut after) = (Vec::new(), Vec::new(), None);
     loop {

@@ -1,5 +1,8 @@
 //! Inserts of orders that are not in memory: the writer decides them.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use std::time::Duration;
 
 use domain::json::Json;
@@ -17,9 +20,11 @@ fn another() -> Order {
     Order { fingerprint: document.fingerprint().into(), document, ..order(0) }
 }
 
+/// Each caller makes a task of its own.
 async fn insert(engine: &Engine, order: Order) -> Inserted {
-    let task = task(&order, 16);
-    engine.store().insert(order, task).await.unwrap()
+    static NONCE: AtomicU64 = AtomicU64::new(1);
+    let task = Task { nonce: NONCE.fetch_add(1, Relaxed), ..task(&order, 16) };
+    engine.store().insert(order.into(), task.into()).await.unwrap()
 }
 
 #[tokio::test]
@@ -66,7 +71,7 @@ async fn an_insert_that_fails_leaves_the_order_unknown() {
     other
         .execute_batch("CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END")
         .unwrap();
-    let failed = engine.store().insert(order(0), task(&order(0), 16)).await.unwrap_err();
+    let failed = engine.store().insert(order(0).into(), task(&order(0), 16).into()).await.unwrap_err();
     assert_eq!(failed.kind, PortErrorKind::Unavailable);
     let read = timeout(Duration::from_secs(60), engine.store().task(order(0).order_id)).await;
     assert_eq!(read.expect("an answer").unwrap(), None);
@@ -74,7 +79,7 @@ async fn an_insert_that_fails_leaves_the_order_unknown() {
     assert_eq!(insert(&engine, order(0)).await, Inserted::New);
     engine.close().await.unwrap();
     assert_eq!(
-        engine.store().insert(order(1), task(&order(1), 16)).await.unwrap_err().kind,
+        engine.store().insert(order(1).into(), task(&order(1), 16).into()).await.unwrap_err().kind,
         PortErrorKind::Unavailable
     );
 }

@@ -19,7 +19,7 @@ const KEPT_MS: u64 = 86_400_000;
 async fn ended(engine: &Engine, n: u64, now: Timestamp) {
     let order = Order { terms: vec![Term::correlation(&format!("cart-{n}"))], ..order(n) };
     let first = task(&order, 1);
-    assert_eq!(engine.store().insert(order, first.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(engine.store().insert(order.into(), first.clone().into()).await.unwrap(), Inserted::New);
     let mut last = first.clone();
     (last.version, last.nonce, last.process_state) = (2, 7, ProcessState::Processed);
     last.expires_at = Some(now.plus_ms(KEPT_MS));

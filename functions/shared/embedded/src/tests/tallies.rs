@@ -33,7 +33,7 @@ impl Counting {
     async fn insert(&self, n: u64) {
         let order = order(n);
         let task = task(&order, 1);
-        assert_eq!(self.engine.store().insert(order, task).await.unwrap(), Inserted::New);
+        assert_eq!(self.engine.store().insert(order.into(), task.into()).await.unwrap(), Inserted::New);
     }
 
     /// Moves an order to another state.
@@ -147,14 +147,14 @@ async fn a_transaction_that_failed_is_not_counted() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = order(2);
     let task = task(&refused, 1);
-    counting.engine.store().insert(refused, task).await.unwrap_err();
+    counting.engine.store().insert(refused.into(), task.into()).await.unwrap_err();
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(total(&counting.numbers(Grain::Minute).await), (1, 0));
     // This one fails after it was counted, since another program took its row.
     other.execute_batch("CREATE TRIGGER no BEFORE INSERT ON orders BEGIN SELECT RAISE(ABORT, 'no'); END").unwrap();
     let refused = order(2);
     let task = super::task(&refused, 1);
-    counting.engine.store().insert(refused, task).await.unwrap_err();
+    counting.engine.store().insert(refused.into(), task.into()).await.unwrap_err();
     other.execute_batch("DROP TRIGGER no").unwrap();
     counting.insert(3).await;
     let numbers = counting.numbers(Grain::Minute).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::ports::{HasStore, Inserted, Source, Store};
+use domain::ports::{HasStore, Store};
 use rusqlite::params;
 
 use super::{count, open, order, other_program, submit, task};
@@ -17,11 +17,7 @@ async fn a_submission_message_is_on_disk_until_its_order_is() {
     let no_room = "CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END";
     other.execute_batch(no_room).unwrap();
     let order = order(0);
-    let deliveries = engine.submissions().receive(10).await;
-    assert_eq!(engine.store().insert(order.clone(), task(&order, 16)).await.unwrap(), Inserted::New);
-    engine.submissions().delete(deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()).await.unwrap();
-    // The write behind them takes them to the disk.
-    engine.ready().await.unwrap_err();
+    engine.store().insert(order.clone().into(), task(&order, 16).into()).await.unwrap_err();
     assert_eq!((count(&other, "SELECT count(*) FROM messages"), count(&other, "SELECT count(*) FROM orders")), (1, 0));
 }
 
@@ -31,7 +27,7 @@ async fn a_task_that_another_program_changed_is_not_overwritten() {
     let engine = open(directory.path());
     let order = order(0);
     let before = task(&order, 16);
-    engine.store().insert(order, before.clone()).await.unwrap();
+    engine.store().insert(order.into(), before.clone().into()).await.unwrap();
     let other = other_program(directory.path());
     for is_indexed in [false, true] {
         other.execute("UPDATE tasks SET version = ?1", params![before.version + 5]).unwrap();
@@ -55,7 +51,7 @@ async fn a_start_wakes_the_orders_of_every_shard() {
         let order = order(n);
         if shards.insert(order.order_id.shard(SHARDS)) {
             let task = task(&order, SHARDS);
-            engine.store().insert(order, task).await.unwrap();
+            engine.store().insert(order.into(), task.into()).await.unwrap();
         }
         if shards.len() == usize::from(SHARDS) {
             break;

@@ -17,11 +17,12 @@ use domain::time::Timestamp;
 use super::{Faulty, Shared, lock};
 
 impl Store for Faulty {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.through("store.insert", || async {
             let inserted = self.memory.insert(order.clone(), task.clone()).await?;
-            if inserted == Inserted::New {
-                lock(&self.shared.record).tasks.push(task.clone().into());
+            let mut record = lock(&self.shared.record);
+            if inserted == Inserted::New && record.tasks.last() != Some(&task) {
+                record.tasks.push(task.clone());
             }
             Ok(inserted)
         })
