@@ -184,8 +184,8 @@ class Run:
 
         def look(order: str) -> tuple[str, str]:
             status, answer = self.system.ask("GET", f"/orders/{order}")
-            # A function that was killed answers nothing for a moment.
-            return order, answer["ProcessState"] if status < 500 else f"unread, {status}"
+            # A killed function answers nothing for a moment. It stores its orders when their messages come again.
+            return order, answer["ProcessState"] if status == 200 else f"unread, {status}"
 
         while left:
             with ThreadPoolExecutor(POSTERS) as pool:
