@@ -99,9 +99,7 @@ impl State {
     /// Inserts order and task, once.
     pub fn insert(&mut self, who: &Who, order: &Arc<Order>, task: &Arc<Task>) -> Inserted {
         match self.tables.rows.get(&order.order_id) {
-            Some(row) if row.order.fingerprint != order.fingerprint => Inserted::Different,
-            Some(row) if (row.task.version, row.task.nonce) == (task.version, task.nonce) => Inserted::New,
-            Some(_) => Inserted::Same,
+            Some(row) => Inserted::meeting((&row.order, &row.task), order, task),
             None => {
                 let row = Row {
                     order: order.clone(),

@@ -97,21 +97,7 @@ fn is_begun(flow: &Flow, record: &Record) -> Finding {
 
 /// The version before the first one, which is not stored: the order is new, and nothing has happened yet.
 fn new(dossier: &Dossier, record: &Record) -> Record {
-    let step = |index| StepSeen {
-        state: if applies(dossier, index) { StepState::Pending } else { StepState::Skipped },
-        way: Way::Forward,
-        attempt: 0,
-        failures: 0,
-        locked_by: None,
-        complete_by_ms: None,
-        not_before_ms: None,
-        waits_until_ms: None,
-        started_ms: None,
-        runs_until_ms: None,
-        doubted_ms: None,
-        last_error: None,
-        output: None,
-    };
+    let state = |index| if applies(dossier, index) { StepState::Pending } else { StepState::Skipped };
     Record {
         version: record.version - 1,
         state: OrderState::Pending,
@@ -122,7 +108,7 @@ fn new(dossier: &Dossier, record: &Record) -> Record {
         late_ms: None,
         watch_ms: record.complete_by_ms,
         unsent: Vec::new(),
-        steps: (0..record.steps.len()).map(step).collect(),
+        steps: (0..record.steps.len()).map(|index| StepSeen::new(state(index))).collect(),
         ..record.clone()
     }
 }

@@ -122,12 +122,8 @@ pub struct Begun {
 ///
 /// # Errors
 /// [`AdvanceError`]. A repeat is always safe.
-pub async fn begin(
-    ports: &impl AdvancePorts,
-    instance: &Instance,
-    order: impl Into<Arc<Order>>,
-) -> Result<Begun, AdvanceError> {
-    let order = order.into();
+pub async fn begin(ports: &impl AdvancePorts, instance: &Instance, order: Order) -> Result<Begun, AdvanceError> {
+    let order = Arc::new(order);
     let (settled, happened) = first(ports, instance, &order, Event::Wake { hops: 0, redelivered: false }).await?;
     let inserted = ports.store().insert(order.clone(), settled.task.clone()).await?;
     if inserted == Inserted::New {
@@ -152,11 +148,7 @@ pub async fn follow_up(
     match inserted {
         Inserted::New => send_all(ports, instance, &settled, Some(order)).await?,
         Inserted::Same => {
-            // The insert may be this one's, if its answer was lost and another instance wrote the next version.
-            let stored = ports.store().task(order.order_id).await?;
-            let is_own =
-                |stored: Arc<Task>| stored.version > settled.task.version && has_happened(&settled.task, &stored);
-            let redelivered = redelivered || stored.is_some_and(is_own);
+            let redelivered = redelivered || was_overtaken(ports, &settled.task).await?;
             advance(ports, instance, order.order_id, Event::Wake { hops: 0, redelivered }).await?;
         }
         Inserted::Different => {}
@@ -247,6 +239,12 @@ fn moment<'a>(ports: &impl AdvancePorts, instance: &'a Instance) -> Moment<'a> {
     let environment = ports.environment();
     let (now, nonce, draw) = (environment.now(), environment.random(), environment.random());
     Moment { now, instance: &instance.name, nonce, draw }
+}
+
+/// Whether the insert of this task was done all the same: its answer was lost, and another instance wrote the next version.
+async fn was_overtaken(ports: &impl AdvancePorts, first: &Task) -> Result<bool, PortError> {
+    let stored = ports.store().task(first.order_id).await?;
+    Ok(stored.is_some_and(|stored| stored.version > first.version && has_happened(first, &stored)))
 }
 
 /// Whether a write that ended in a conflict was committed all the same: its answer was lost, and another instance

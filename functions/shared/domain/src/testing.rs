@@ -80,7 +80,7 @@ impl FakePorts {
 impl Store for FakePorts {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         if let Some(stored) = &self.order {
-            return Ok(if stored.is_of(&order.fingerprint) { Inserted::Same } else { Inserted::Different });
+            return Ok(Inserted::meeting((stored, &self.stored()), &order, &task));
         }
         self.log(format!("insert {}", task.version));
         *self.task.lock().unwrap() = Some(task);

@@ -15,9 +15,7 @@ use super::{Memory, State};
 impl Store for Memory {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
-            Some((stored, _)) if !stored.is_of(&order.fingerprint) => Inserted::Different,
-            Some((_, stored)) if (stored.version, stored.nonce) == (task.version, task.nonce) => Inserted::New,
-            Some(_) => Inserted::Same,
+            Some((stored, stored_task)) => Inserted::meeting((stored, stored_task), &order, &task),
             None => {
                 state.arrivals.push(order.order_id);
                 state.terms.extend(order.terms.iter().map(|term| (term.clone(), order.order_id)));

@@ -21,7 +21,7 @@ use crate::stop::{Loops, Stop};
 use crate::ticker;
 
 /// The grace of handlers in flight after a stop, in milliseconds.
-const HANDLER_GRACE_MS: u64 = 3_000;
+pub(super) const HANDLER_GRACE_MS: u64 = 3_000;
 /// The grace of calls in flight after a stop, in milliseconds. A slower call is cancelled, and repeated with the same key
 /// after the next start.
 const CALL_GRACE_MS: u64 = 6_000;

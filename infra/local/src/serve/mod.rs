@@ -33,7 +33,7 @@ use crate::direct::{Direct, FollowUps};
 use crate::http_server::{Listening, Server};
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
-use functions::Functions;
+use functions::{Functions, HANDLER_GRACE_MS};
 use hosts::Hosts;
 use reads::Reads;
 
@@ -223,8 +223,11 @@ impl Running {
     pub async fn stop(mut self) {
         self.engine.end_waits();
         self.agents.stop_calling();
-        tokio::join!(self.api.stop(), self.loops.stop());
-        self.follow_ups.ended().await;
+        let posts_end = async {
+            self.api.stop().await;
+            self.follow_ups.ended(HANDLER_GRACE_MS).await;
+        };
+        tokio::join!(posts_end, self.loops.stop());
         self.scheduler.stop().await;
         if let Some(stand_ins) = self.stand_ins {
             stand_ins.stop().await;

@@ -155,6 +155,28 @@ pub struct StepSeen {
     pub output: Option<u64>,
 }
 
+impl StepSeen {
+    /// A step that was never claimed.
+    #[must_use]
+    pub const fn new(state: StepState) -> Self {
+        Self {
+            state,
+            way: Way::Forward,
+            attempt: 0,
+            failures: 0,
+            locked_by: None,
+            complete_by_ms: None,
+            not_before_ms: None,
+            waits_until_ms: None,
+            started_ms: None,
+            runs_until_ms: None,
+            doubted_ms: None,
+            last_error: None,
+            output: None,
+        }
+    }
+}
+
 /// The record of an order in one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {

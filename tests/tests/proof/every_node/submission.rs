@@ -2,22 +2,11 @@
 
 use domain::order::Order;
 use tests::conformance::samples;
-use tests::world::{End, World};
+use tests::world::{End, PATIENT, World};
 
 use super::node::{Node, Scene, order, stored, with, world};
 
 const HANDLER: &str = "submission";
-
-/// The first request needs a member that the document does not have.
-const UNMAPPED: &str = r#"
-name = "order"
-version = 1
-[[step]]
-name = "reserve"
-agent = "inventory"
-complete_within = "10m"
-path = "{/Order/Missing}"
-"#;
 
 pub(crate) fn nodes() -> Vec<Node> {
     let node = |what, scene| Node { handler: HANDLER, what, scene };
@@ -28,7 +17,8 @@ pub(crate) fn nodes() -> Vec<Node> {
             Scene::fed(world, World::submit).ends(order_id, End::Processed)
         }),
         node("stores an order whose request cannot be made", || {
-            let world = with(UNMAPPED);
+            let unfilled = "agent = \"inventory\"\npath = \"{/Order/Missing}\"";
+            let world = with(&PATIENT.replace("agent = \"inventory\"", unfilled));
             let order_id = world.post_order(order());
             Scene::fed(world, World::submit).ends(order_id, End::Compensated)
         }),

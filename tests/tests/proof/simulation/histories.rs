@@ -65,24 +65,6 @@ pub(crate) fn undo_of(step: usize, attempt: u32) -> Try {
     Try { way: Way::Undo, ..step_of(step, attempt) }
 }
 
-fn new_step() -> StepSeen {
-    StepSeen {
-        state: StepState::Pending,
-        way: Way::Forward,
-        attempt: 0,
-        failures: 0,
-        locked_by: None,
-        complete_by_ms: None,
-        not_before_ms: None,
-        waits_until_ms: None,
-        runs_until_ms: None,
-        doubted_ms: None,
-        started_ms: None,
-        last_error: None,
-        output: None,
-    }
-}
-
 impl History {
     /// The start, without any event.
     pub(crate) fn new() -> Self {
@@ -134,7 +116,7 @@ impl History {
             watch_ms: Some(0),
             unsent: Vec::new(),
             // Each waited, so it need not be claimed in the insert.
-            steps: vec![StepSeen { waits_until_ms: Some(0), ..new_step() }; 2],
+            steps: vec![StepSeen { waits_until_ms: Some(0), ..StepSeen::new(StepState::Pending) }; 2],
         };
         Self { auditor: Auditor::new(rules), now_ms: 0, record }
     }
@@ -204,12 +186,11 @@ impl History {
     pub(crate) fn insert_with_claim(&mut self) {
         (self.record.version, self.record.state) = (2, OrderState::Processing);
         self.record.steps[0] = StepSeen {
-            state: StepState::Processing,
             attempt: 1,
             locked_by: Some("submission".into()),
             complete_by_ms: Some(self.now_ms + WITHIN_MS),
             started_ms: Some(self.now_ms),
-            ..new_step()
+            ..StepSeen::new(StepState::Processing)
         };
         self.insert();
     }

@@ -141,6 +141,20 @@ pub enum Inserted {
     Different,
 }
 
+impl Inserted {
+    /// The outcome of an insert that meets a stored order and its task.
+    #[must_use]
+    pub fn meeting((stored, stored_task): (&Order, &Task), order: &Order, task: &Task) -> Self {
+        if !stored.is_of(&order.fingerprint) {
+            Self::Different
+        } else if (stored_task.version, stored_task.nonce) == (task.version, task.nonce) {
+            Self::New
+        } else {
+            Self::Same
+        }
+    }
+}
+
 /// What a wait for an order ended with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {

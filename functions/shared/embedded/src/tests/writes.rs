@@ -6,20 +6,7 @@ use std::sync::Arc;
 use domain::ports::{HasStore, Store};
 use rusqlite::params;
 
-use super::{count, open, order, other_program, submit, task};
-
-#[tokio::test]
-async fn a_submission_message_is_on_disk_until_its_order_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let engine = open(directory.path());
-    submit(&engine, 0..1).await;
-    let other = other_program(directory.path());
-    let no_room = "CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END";
-    other.execute_batch(no_room).unwrap();
-    let order = order(0);
-    engine.store().insert(order.clone().into(), task(&order, 16).into()).await.unwrap_err();
-    assert_eq!((count(&other, "SELECT count(*) FROM messages"), count(&other, "SELECT count(*) FROM orders")), (1, 0));
-}
+use super::{count, open, order, other_program, task};
 
 #[tokio::test]
 async fn a_task_that_another_program_changed_is_not_overwritten() {
