@@ -231,7 +231,7 @@ class Night:
         cause = "order/exhausted/charge"
         until("the alert is told", lambda: self.told(cause), 30)
         until("the alert counts all of them", lambda: self.alert_counts(cause) == self.stuck, 30)
-        (order_id,) = self.truth.rows("SELECT order_id FROM tasks WHERE process_state = 'Error' ORDER BY seq DESC")[0]
+        (order_id,) = self.truth.rows("SELECT order_id FROM tasks WHERE process_state = 'Error' ORDER BY seq DESC LIMIT 1")[0]
         self.special["taken on"] = order_id
         self.command("note", order_id, "--take", "--reason", "I call the bank")
 

@@ -99,7 +99,7 @@ impl State {
     /// Inserts order and task, once.
     pub fn insert(&mut self, who: &Who, order: &Arc<Order>, task: &Arc<Task>) -> Inserted {
         match self.tables.rows.get(&order.order_id) {
-            Some(row) => Inserted::meeting((&row.order, &row.task), order, task),
+            Some(row) => Inserted::on_conflict((&row.order, &row.task), (order, task)),
             None => {
                 let row = Row {
                     order: order.clone(),

@@ -123,7 +123,10 @@ fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Fu
         (Some(body), Encoding::Json) => (body.text().to_owned().into(), JSON),
         (None, _) => {
             let body = Body { order_id: call.order_id, order: call.order, outputs: call.outputs };
-            (Bytes::from(serde_json::to_vec(&body)?), JSON)
+            // Most bodies fit, so the text is not copied while it grows.
+            let mut text = Vec::with_capacity(call.order.text().len() + 512);
+            serde_json::to_writer(&mut text, &body)?;
+            (Bytes::from(text), JSON)
         }
     };
     let mut request = Request::post(below(uri, call.path)?)

@@ -68,7 +68,9 @@ pub(crate) fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
 }
 
 fn written(status: StatusCode, content_type: &'static str, body: &impl Serialize) -> Response<Bytes> {
-    let text = serde_json::to_vec(body).expect("views have strings as keys and no values that JSON cannot hold");
+    // Most orders fit, so the text is not copied while it grows.
+    let mut text = Vec::with_capacity(4_096);
+    serde_json::to_writer(&mut text, body).expect("views have strings as keys and no values that JSON cannot hold");
     let mut response = changing(content_type, Bytes::from(text));
     *response.status_mut() = status;
     response

@@ -34,12 +34,12 @@ pub struct Direct<P> {
 pub struct FollowUps(Arc<Semaphore>);
 
 impl FollowUps {
-    /// Returns once all is sent, or after this time. No order may be posted any more.
-    pub async fn ended(&self, grace_ms: u64) {
+    /// Waits until the messages of new orders are sent, for at most `grace_ms`. The API must have stopped.
+    pub async fn wait(&self, grace_ms: u64) {
         #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-        let ended = tokio::time::timeout(Duration::from_millis(grace_ms), self.0.acquire_many(FOLLOW_UPS_MAX)).await;
-        if ended.is_err() {
-            tracing::info!("what follows from new orders is not all sent; the next start sends it");
+        let sent = tokio::time::timeout(Duration::from_millis(grace_ms), self.0.acquire_many(FOLLOW_UPS_MAX)).await;
+        if sent.is_err() {
+            tracing::info!("messages of new orders were not all sent; the next start sends them");
         }
     }
 }
@@ -191,7 +191,7 @@ mod tests {
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let direct = direct(&engine);
         assert!(direct.submit(order(), 0).now_or_never().is_none());
-        direct.follow_ups().ended(60_000).await;
+        direct.follow_ups().wait(60_000).await;
         let requests = engine.requests("inventory").receive(10).now_or_never().expect("it was sent before");
         assert_eq!(requests.len(), 1);
         assert!(engine.store().task(order().order_id).await.unwrap().is_some());
@@ -205,7 +205,7 @@ mod tests {
         let all = direct.follow_ups.0.clone().acquire_many_owned(FOLLOW_UPS_MAX).await.unwrap();
         assert!(direct.submit(order(), 0).now_or_never().is_none());
         drop(all);
-        direct.follow_ups().ended(60_000).await;
+        direct.follow_ups().wait(60_000).await;
         assert!(engine.store().task(order().order_id).await.unwrap().is_none(), "it had not begun");
         assert_eq!(direct.submit(order(), 0).await.unwrap(), Inserted::New);
     }

@@ -128,7 +128,7 @@ pub(crate) fn correlation_id(number: u64) -> String {
 /// The orders that a store holds.
 pub(crate) fn count(data: &Path) -> rusqlite::Result<u64> {
     let database = Connection::open_with_flags(data.join("stepwarden.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let count: i64 = database.query_row("SELECT count(*) FROM orders", [], |row| row.get(0))?;
+    let count: i64 = database.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 

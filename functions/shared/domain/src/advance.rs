@@ -241,10 +241,11 @@ fn moment<'a>(ports: &impl AdvancePorts, instance: &'a Instance) -> Moment<'a> {
     Moment { now, instance: &instance.name, nonce, draw }
 }
 
-/// Whether the insert of this task was done all the same: its answer was lost, and another instance wrote the next version.
-async fn was_overtaken(ports: &impl AdvancePorts, first: &Task) -> Result<bool, PortError> {
-    let stored = ports.store().task(first.order_id).await?;
-    Ok(stored.is_some_and(|stored| stored.version > first.version && has_happened(first, &stored)))
+/// Whether an insert that met a stored order was committed earlier. Its answer was lost, and another instance wrote the
+/// next version.
+async fn was_overtaken(ports: &impl AdvancePorts, inserted: &Task) -> Result<bool, PortError> {
+    let stored = ports.store().task(inserted.order_id).await?;
+    Ok(stored.is_some_and(|stored| stored.version > inserted.version && has_happened(inserted, &stored)))
 }
 
 /// Whether a write that ended in a conflict was committed all the same: its answer was lost, and another instance

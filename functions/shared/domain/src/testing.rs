@@ -80,7 +80,7 @@ impl FakePorts {
 impl Store for FakePorts {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         if let Some(stored) = &self.order {
-            return Ok(Inserted::meeting((stored, &self.stored()), &order, &task));
+            return Ok(Inserted::on_conflict((stored, &self.stored()), (&order, &task)));
         }
         self.log(format!("insert {}", task.version));
         *self.task.lock().unwrap() = Some(task);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -40,8 +41,22 @@ impl Environment for Clock {
     }
 
     fn random(&self) -> u64 {
-        getrandom::u64().expect("the system has random bits")
+        random()
     }
+}
+
+/// Random numbers from the operating system, fetched together, since each fetch is a system call.
+fn random() -> u64 {
+    thread_local!(static NUMBERS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
+    const NUMBERS_AT_ONCE: usize = 64;
+    NUMBERS.with_borrow_mut(|numbers| {
+        if numbers.is_empty() {
+            let mut bytes = [0; NUMBERS_AT_ONCE * size_of::<u64>()];
+            getrandom::fill(&mut bytes).expect("the system has random bits");
+            numbers.extend(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+        }
+        numbers.pop().expect("just filled")
+    })
 }
 
 /// The monotonic time: it goes on while the machine runs, and cannot be set.
@@ -52,4 +67,18 @@ pub(crate) fn since_any_time() -> tokio::time::Instant {
 /// The time `ms` from now, on the clock of the queues and waits.
 pub(crate) fn later(ms: u64) -> tokio::time::Instant {
     since_any_time() + Duration::from_millis(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_random_number_is_given_twice() {
+        let threads = [(); 4].map(|()| std::thread::spawn(|| (0..1_000).map(|_| random()).collect::<Vec<_>>()));
+        let given: Vec<u64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(given.iter().collect::<BTreeSet<_>>().len(), given.len());
+    }
 }

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::checkpoints;
-use crate::directory::OpenError;
+use crate::directory::{OpenError, free_bytes};
 use crate::generation::Found;
 use crate::identity::Identity;
 use crate::lock::lock;
@@ -45,17 +45,32 @@ pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Resu
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
+    let free_bytes = if options.simulated.is_none() { file.parent().and_then(free_bytes) } else { None };
+    has_room(schema::room(&connection).map_err(failed)?, free_bytes).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => settle(&connection).map(|()| connection).map_err(failed),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
     }
 }
 
+/// Whether a migration has the room that it needs. Where the system does not tell, the write does.
+fn has_room(bytes: u64, free_bytes: Option<u64>) -> rusqlite::Result<()> {
+    const MIB: u64 = 1024 * 1024;
+    if bytes == 0 || free_bytes.is_none_or(|free| free >= bytes) {
+        return Ok(());
+    }
+    let words = format!("its new schema needs {} MiB of free disk: make room, and start again", bytes.div_ceil(MIB));
+    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), Some(words)))
+}
+
 fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
-    match vfs {
+    let connection = match vfs {
         Some(vfs) => Connection::open_with_flags_and_vfs(file, flags, vfs),
         None => Connection::open_with_flags(file, flags),
-    }
+    }?;
+    // Query planner stability guarantee: without it, SQLite prepares a cached statement again when a bound value changes.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(connection)
 }
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
@@ -175,6 +190,17 @@ impl Readers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_not_migrated_without_room() {
+        for (bytes, free_bytes, is_there) in
+            [(0, Some(0), true), (7, Some(7), true), (8, Some(7), false), (8, None, true)]
+        {
+            assert_eq!(has_room(bytes, free_bytes).is_ok(), is_there, "{bytes}");
+        }
+        let refused = has_room(5_000_000, Some(4_999_999)).unwrap_err().to_string();
+        assert_eq!(refused, "its new schema needs 5 MiB of free disk: make room, and start again");
+    }
 
     /// What no test can see without a power failure: a commit waits for the disk.
     #[test]

@@ -76,6 +76,12 @@ pub enum OpenError {
     System(#[source] io::Error),
 }
 
+/// The free bytes of the disk of a folder. `None` if the system does not tell.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// When a process last took this directory.
 pub(crate) fn taken_at(directory: &Path) -> Option<SystemTime> {
     fs::metadata(directory.join(LOCK)).and_then(|lock| lock.modified()).ok()

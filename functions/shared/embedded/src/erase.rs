@@ -135,15 +135,15 @@ fn texts(connection: &Connection, sql: &str, seq: &i64) -> Result<Vec<String>> {
 }
 
 fn erase_order(connection: &Connection, order: &Order) -> Result<()> {
-    const FOUND_BY: &str = "SELECT seq, terms FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+    const FOUND_BY: &str = "SELECT seq, terms FROM tasks JOIN orders USING (seq) WHERE order_id = ?1";
     const ERASE: &str = "UPDATE orders SET document = ?2, fingerprint = ?3, correlation_id = NULL, again_of = ?4, \
-                         terms = '[]' WHERE order_id = ?1";
+                         terms = '[]' WHERE seq = ?1";
     let id = order.order_id.to_string();
     let found_by = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (seq, terms): (i64, Option<String>) = connection.prepare_cached(FOUND_BY)?.query_row([&id], found_by)?;
+    let (seq, terms): (i64, Option<String>) = connection.prepare_cached(FOUND_BY)?.query_row([id], found_by)?;
     index::forget(connection, seq, terms.as_deref())?;
     let again_of = order.again_of.as_ref().map(json).transpose()?;
-    let values = params![id, order.document.text(), order.fingerprint, again_of];
+    let values = params![seq, order.document.text(), order.fingerprint, again_of];
     connection.prepare_cached(ERASE)?.execute(values)?;
     Ok(())
 }

@@ -43,16 +43,28 @@ pub(crate) fn list(
     before: Option<i64>,
     limit: usize,
 ) -> Result<Page, ReadError> {
-    const IN_STATE: &str =
-        "SELECT seq, body FROM tasks WHERE process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2";
-    const IN_ANY: &str = "SELECT seq, body FROM tasks WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
     let (before, one_more) = (before.unwrap_or(i64::MAX), one_more(limit));
-    let mut statement = connection.prepare_cached(if state.is_some() { IN_STATE } else { IN_ANY })?;
+    let mut statement = connection.prepare_cached(list_sql(state))?;
     let rows = match state {
         Some(state) => statement.query(params![before, one_more, state.name()])?,
         None => statement.query(params![before, one_more])?,
     };
     page(rows, limit, name(state))
+}
+
+/// The SQL of a list. SQLite uses a partial index only if the query repeats its condition.
+fn list_sql(state: Option<ProcessState>) -> &'static str {
+    match state {
+        Some(state) if state.is_final() => {
+            "SELECT seq, body FROM tasks WHERE process_state IN ('Processed', 'Compensated', 'Closed') \
+             AND process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2"
+        }
+        Some(_) => {
+            "SELECT seq, body FROM tasks WHERE process_state NOT IN ('Processed', 'Compensated', 'Closed') \
+             AND process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2"
+        }
+        None => "SELECT seq, body FROM tasks WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
+    }
 }
 
 /// Tasks of the orders with a term, newest first, before a given position.
@@ -146,6 +158,23 @@ fn sql_limit(limit: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema;
+
+    #[test]
+    fn the_list_of_each_state_reads_an_index_that_has_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        for state in ProcessState::ALL {
+            let index = if state.is_final() { "tasks_ended" } else { "tasks_under_way" };
+            let plan = format!("EXPLAIN QUERY PLAN {}", list_sql(Some(state)));
+            let plan: String = connection.query_row(&plan, params![9, 1, state.name()], |row| row.get(3)).unwrap();
+            assert_eq!(plan, format!("SEARCH tasks USING INDEX {index} (process_state=? AND seq<?)"));
+            let insert = "INSERT INTO tasks (order_id, version, process_state, body) VALUES (?1, 1, ?1, '{}')";
+            connection.execute(insert, [state.name()]).unwrap();
+            let found = params![9, 1, state.name()];
+            assert!(connection.prepare(list_sql(Some(state))).unwrap().exists(found).unwrap(), "{state}");
+        }
+    }
 
     #[test]
     fn a_cursor_is_good_for_the_list_that_made_it_and_no_other() {

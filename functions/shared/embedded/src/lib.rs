@@ -8,9 +8,8 @@
 //! become durable in the order in which they were queued. Writes that arrive together share a sync.
 //!
 //! Orders in flight are also in memory, as of the latest *queued* write. A conditional write is decided there. One rule
-//! keeps this safe: **no message may follow from a state that could still be lost.** `commit`, `order`, `task` and
-//! `settled` wait for the disk. An order and the first version of its task are the exception while their submission
-//! message is on disk.
+//! keeps this safe: **no message may follow from a state that could still be lost.** `insert`, `commit`,
+//! `order`, `task` and `settled` wait for the disk.
 //!
 //! Some writes are lazy: they are queued, and no caller waits for them.
 //!
@@ -109,6 +108,7 @@ mod sources;
 mod steady;
 mod store;
 mod tallies;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod write;

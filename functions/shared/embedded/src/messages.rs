@@ -11,7 +11,7 @@ use crate::rows::json;
 /// Writes a submission message. Returns true if its order is not stored yet.
 pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
     const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
-    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
+    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM tasks WHERE order_id = ?1)";
     let order_id = order.order_id.to_string();
     connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
     connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))

@@ -327,7 +327,7 @@ impl<M: Clone> Messages<M> {
             self.show(id);
         }
         let priority = self.ready.next()?;
-        let mut deliveries = Vec::new();
+        let mut deliveries = Vec::with_capacity(limit.min(self.ready.priority(priority).len()));
         while deliveries.len() < limit
             && let Some(id) = self.ready.priority(priority).pop_front()
         {

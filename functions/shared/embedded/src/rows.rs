@@ -56,7 +56,7 @@ pub(crate) struct Stored {
 /// The order and the task with this id.
 pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
     const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
-                       priority, workflow, again_of, body FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+                       priority, workflow, again_of, body FROM tasks JOIN orders USING (seq) WHERE order_id = ?1";
     let mut statement = connection.prepare_cached(SQL)?;
     let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
     found.optional()?.transpose()

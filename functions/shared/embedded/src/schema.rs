@@ -1,12 +1,13 @@
 //! The tables of the database file, as a list of migrations. The file records the number of applied migrations.
 
 use domain::index::Term;
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
 use crate::index;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 9] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS, ALERTS, AUDIT];
+const STEPS: [&str; 10] =
+    [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS, ALERTS, AUDIT, LAYOUT];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -175,19 +176,75 @@ CREATE TABLE audit (
     body NOT NULL
 );
 ";
+
+/// An order has the number of its task as its key. Most order ids are random, so a second index of them costs one more
+/// page per order. Orders under way have their own small index: removing an entry moves no rows between pages.
+const LAYOUT: &str = "
+ALTER TABLE orders RENAME TO orders_before;
+CREATE TABLE orders (
+    seq INTEGER NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    submitter TEXT NOT NULL,
+    reply_channel TEXT,
+    correlation_id TEXT,
+    priority TEXT,
+    workflow TEXT,
+    again_of TEXT,
+    terms TEXT
+);
+INSERT INTO orders
+    SELECT seq, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id,
+           priority, workflow, again_of, terms
+    FROM tasks JOIN orders_before USING (order_id) ORDER BY seq;
+DROP TABLE orders_before;
+DROP INDEX tasks_process_state;
+CREATE INDEX tasks_under_way ON tasks (process_state, seq)
+    WHERE process_state NOT IN ('Processed', 'Compensated', 'Closed');
+CREATE INDEX tasks_ended ON tasks (process_state, seq)
+    WHERE process_state IN ('Processed', 'Compensated', 'Closed');
+";
+
 /// The version of the schema with the table `terms`.
 const WITH_TERMS: i64 = 7;
+
+/// The version of the schema in which an order has the number of its task.
+const WITH_NUMBERS: i64 = 10;
+
+/// The bytes of disk that the missing migrations need: the orders are copied, SQLite overwrites what it deletes, and the
+/// log is then moved into the file.
+pub(crate) fn room(connection: &Connection) -> rusqlite::Result<u64> {
+    const SQL: &str = "SELECT 3 * coalesce(sum(octet_length(document) + 512), 0) FROM orders";
+    if (1..WITH_NUMBERS).contains(&version(connection)?) {
+        connection.query_row(SQL, [], |row| row.get(0))
+    } else {
+        Ok(0)
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
 
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version
 /// stays unchanged.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let found = version(connection)?;
     if found >= VERSION {
         return Ok(found);
     }
+    let orders =
+        |connection: &Connection| connection.query_row("SELECT count(*) FROM orders", [], |row| row.get::<_, i64>(0));
+    let before = if found > 0 { orders(connection)? } else { 0 };
     let transaction = connection.transaction()?;
     for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(step)?;
+    }
+    let lost = before - orders(&transaction)?;
+    if lost != 0 {
+        let words = format!("{lost} of its orders have no task. Go on with the program of before, and report this");
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(words)));
     }
     if found < WITH_TERMS {
         index_correlation_ids(&transaction)?;
@@ -199,8 +256,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
 
 /// Orders of before are found by their correlation id, too.
 fn index_correlation_ids(connection: &Connection) -> rusqlite::Result<()> {
-    const SQL: &str = "SELECT seq, correlation_id FROM orders JOIN tasks USING (order_id) \
-                       WHERE correlation_id IS NOT NULL";
+    const SQL: &str = "SELECT seq, correlation_id FROM orders WHERE correlation_id IS NOT NULL";
     let mut orders = connection.prepare(SQL)?;
     let mut rows = orders.query([])?;
     while let Some(row) = rows.next()? {
@@ -222,11 +278,19 @@ mod tests {
                       INSERT INTO tasks VALUES (5, 'o', 1, 'Pending', NULL, NULL, '{}'); \
                       INSERT INTO dead_letters VALUES (7, 'scheduler', '{}', 'received-too-often', 10, 5);";
         connection.execute_batch(values).unwrap();
+        assert_eq!(room(&connection).unwrap(), 3 * (2 + 512));
+        connection.execute_batch("INSERT INTO orders VALUES ('p', '{}', 'f', 1, 's', 'shop', 'c-1')").unwrap();
+        let refused = migrate(&mut connection).unwrap_err().to_string();
+        assert!(refused.starts_with("1 of its orders have no task"), "{refused}");
+        connection.execute_batch("DELETE FROM orders WHERE order_id = 'p'").unwrap();
         assert_eq!(migrate(&mut connection).unwrap(), VERSION);
+        assert_eq!(room(&connection).unwrap(), 0);
         assert_eq!(migrate(&mut connection).unwrap(), VERSION, "once is enough");
         let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
         assert_eq!(
-            text("SELECT order_id || coalesce(priority, ' has none') || reply_channel FROM orders"),
+            text(
+                "SELECT order_id || coalesce(priority, ' has none') || reply_channel FROM orders JOIN tasks USING (seq)"
+            ),
             "o has noneshop"
         );
         let term = Term::correlation("c-1");

@@ -203,7 +203,7 @@ async fn read<T: Send + 'static>(
 /// Inserts into a loaded entry.
 fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) -> (Inserted, Durable) {
     if let Some(stored) = &entry.stored {
-        return (Inserted::meeting((&stored.order, &stored.task), &order, &task), log.wait(entry.inserted));
+        return (Inserted::on_conflict((&stored.order, &stored.task), (&order, &task)), log.wait(entry.inserted));
     }
     let write = Write::Task { before: None, task: task.clone(), order: Some(order.clone()), indexed: true };
     let seq = match log.append(write, Urgency::Awaited) {

@@ -8,12 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use domain::id::OrderId;
-use domain::index::Term;
 use domain::message::{CloudEvent, SchedulerMessage};
-use domain::order::Order;
 use domain::ports::{DeadLetter, Environment};
-use domain::task::Task;
-use domain::time::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -33,8 +29,9 @@ use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
 use crate::tallies::Present;
+use crate::tasks::Last;
 use crate::write::Write;
-use crate::{dead_letter_records, dead_letters, index, messages, priorities};
+use crate::{dead_letter_records, dead_letters, messages, tasks};
 
 /// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -203,23 +200,18 @@ impl Writer {
         for Queued { write, .. } in batch {
             let mut erased_entries = Vec::new();
             match write {
-                Write::Task { before, task, order, .. } => {
+                Write::Task { before, task, .. } => {
                     present.count(before.as_deref(), task);
-                    if let Some(order) = order {
-                        insert_order(&transaction, order)?;
-                    }
                     // Of several versions in the batch, the last is written in place of the first.
                     if let Some(last) = tasks.remove(&task.order_id) {
                         last.write(&transaction)?;
                     }
                 }
                 Write::Insert { order, task, is_known } => {
-                    if is_stored(&transaction, order.order_id)? {
-                        is_known.store(true, Relaxed);
-                    } else {
+                    if tasks::insert(&transaction, order, task)? {
                         present.count(None, task);
-                        insert_order(&transaction, order)?;
-                        Last { task, order: Some(order), indexed: true }.write(&transaction)?;
+                    } else {
+                        is_known.store(true, Relaxed);
                     }
                 }
                 Write::Erase { before, task, order, traces } => {
@@ -234,7 +226,7 @@ impl Writer {
                 }
                 Write::Forget { task } => {
                     present.forget(task);
-                    forget(&transaction, task)?;
+                    tasks::forget(&transaction, task)?;
                 }
                 Write::Accept { message_id, order, .. } => {
                     if messages::accept(&transaction, *message_id, order)? {
@@ -353,14 +345,6 @@ struct Found {
     erased: Vec<i64>,
 }
 
-/// The last version of a task in a batch.
-struct Last<'a> {
-    task: &'a Task,
-    /// The order of a new task.
-    order: Option<&'a Order>,
-    indexed: bool,
-}
-
 fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
@@ -377,69 +361,6 @@ fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
         last.indexed |= indexed;
     }
     tasks
-}
-
-impl Last<'_> {
-    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
-                              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5, \
-                              expires_at = ?6 WHERE order_id = ?7 AND version < ?1";
-        // SQLite touches an index if the statement names its column, even if the value stays the same.
-        const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
-        let Self { task, order, indexed } = self;
-        let (order_id, body) = (task.order_id.to_string(), json(task)?);
-        if order.is_none() && !indexed {
-            return one(connection.prepare_cached(UPDATE_BODY)?.execute(params![task.version, body, order_id])?);
-        }
-        let watch = task.watch.map(|watch| watch.to_string());
-        let watch_at = task.watch_at.map(Timestamp::epoch_ms);
-        let expires_at = task.expires_at.map(Timestamp::epoch_ms);
-        let values = params![task.version, body, task.process_state.name(), watch, watch_at, expires_at, order_id];
-        let Some(order) = order else { return one(connection.prepare_cached(UPDATE)?.execute(values)?) };
-        one(connection.prepare_cached(INSERT)?.execute(values)?)?;
-        index::keep(connection, connection.last_insert_rowid(), &order.terms)
-    }
-}
-
-fn is_stored(connection: &Connection, order_id: OrderId) -> rusqlite::Result<bool> {
-    connection.prepare_cached("SELECT 1 FROM orders WHERE order_id = ?1")?.exists([order_id.to_string()])
-}
-
-fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO orders \
-                       (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
-                       priority, workflow, again_of, terms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    connection.prepare_cached(SQL)?.execute(params![
-        order.order_id.to_string(),
-        order.document.text(),
-        order.fingerprint,
-        order.submitted_at.epoch_ms(),
-        order.submitter,
-        order.reply_channel,
-        order.correlation_id,
-        order.priority.map(priorities::name),
-        order.workflow.as_ref().map(ToString::to_string),
-        order.again_of.as_ref().map(json).transpose()?,
-        json(&order.terms.iter().map(Term::text).collect::<Vec<_>>())?,
-    ])?;
-    Ok(())
-}
-
-/// Deletes an order with all that belongs to it.
-fn forget(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
-    const TASK: &str = "DELETE FROM tasks WHERE order_id = ?1 AND version = ?2 RETURNING seq";
-    const ORDER: &str = "DELETE FROM orders WHERE order_id = ?1 RETURNING terms";
-    let order_id = task.order_id.to_string();
-    let seq = connection.prepare_cached(TASK)?.query_row(params![order_id, task.version], |row| row.get(0))?;
-    let terms: Option<String> = connection.prepare_cached(ORDER)?.query_row([order_id], |row| row.get(0))?;
-    index::forget(connection, seq, terms.as_deref())
-}
-
-/// The condition was decided in memory. If the disk disagrees, another program wrote to the file. The whole transaction
-/// must fail, and the memory must be read again.
-fn one(changed: usize) -> rusqlite::Result<()> {
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
 }
 
 fn publish(connection: &Connection, event: &CloudEvent, events_max: i64) -> rusqlite::Result<()> {

@@ -15,7 +15,7 @@ use super::{Memory, State};
 impl Store for Memory {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
-            Some((stored, stored_task)) => Inserted::meeting((stored, stored_task), &order, &task),
+            Some((stored, stored_task)) => Inserted::on_conflict((stored, stored_task), (&order, &task)),
             None => {
                 state.arrivals.push(order.order_id);
                 state.terms.extend(order.terms.iter().map(|term| (term.clone(), order.order_id)));

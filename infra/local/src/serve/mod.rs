@@ -219,13 +219,14 @@ impl Running {
     }
 
     /// Stops in order (rule 25), within 8 s. First nothing new begins: no request, no call, no batch. Calls in flight
-    /// finish and reply. Then the scheduler works off the replies. Afterwards the engine is unused and can be closed.
+    /// finish and reply. Then the scheduler works off the replies. Afterwards the engine can be closed: what may still be
+    /// sent for new orders is sent again by the next start.
     pub async fn stop(mut self) {
         self.engine.end_waits();
         self.agents.stop_calling();
         let posts_end = async {
             self.api.stop().await;
-            self.follow_ups.ended(HANDLER_GRACE_MS).await;
+            self.follow_ups.wait(HANDLER_GRACE_MS).await;
         };
         tokio::join!(posts_end, self.loops.stop());
         self.scheduler.stop().await;

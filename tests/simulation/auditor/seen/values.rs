@@ -156,7 +156,7 @@ pub struct StepSeen {
 }
 
 impl StepSeen {
-    /// A step that was never claimed.
+    /// A step of a new order.
     #[must_use]
     pub const fn new(state: StepState) -> Self {
         Self {

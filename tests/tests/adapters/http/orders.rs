@@ -144,7 +144,7 @@ async fn a_document_goes_to_the_service_and_the_file_digit_for_digit_and_so_does
     let [(path, call)] = payment.calls().try_into().unwrap();
     assert_eq!(path, "/charge");
     assert!(call.contains(&format!("\"Order\":{document}")), "{call}");
-    let stored = "SELECT document FROM orders WHERE order_id = ?1";
+    let stored = "SELECT document FROM orders JOIN tasks USING (seq) WHERE order_id = ?1";
     let stored: String = machine.database().query_row(stored, [&order_id], |row| row.get(0)).unwrap();
     assert_eq!(stored, document);
 }

@@ -186,11 +186,12 @@ impl History {
     pub(crate) fn insert_with_claim(&mut self) {
         (self.record.version, self.record.state) = (2, OrderState::Processing);
         self.record.steps[0] = StepSeen {
+            state: StepState::Processing,
             attempt: 1,
             locked_by: Some("submission".into()),
             complete_by_ms: Some(self.now_ms + WITHIN_MS),
             started_ms: Some(self.now_ms),
-            ..StepSeen::new(StepState::Processing)
+            ..StepSeen::new(StepState::Pending)
         };
         self.insert();
     }

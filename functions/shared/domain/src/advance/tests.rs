@@ -42,7 +42,7 @@ fn apply(ports: &FakePorts, event: Event<'_>) -> Result<Option<Verdict>, Advance
 }
 
 /// The write comes first, then what follows from it, and then the write without the notice that was sent.
-fn is_written_and_then_sent(ports: &FakePorts, write: &str) {
+fn assert_written_then_sent(ports: &FakePorts, write: &str) {
     let log = ports.logged();
     assert_eq!(log[0], write);
     let mut sent = log[1..3].to_vec();
@@ -55,7 +55,7 @@ fn is_written_and_then_sent(ports: &FakePorts, write: &str) {
 fn a_change_is_committed_then_what_follows_is_sent_and_then_sent_notices_are_struck() {
     let ports = fake_ports();
     assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));
-    is_written_and_then_sent(&ports, "commit 2");
+    assert_written_then_sent(&ports, "commit 2");
     assert!(ports.stored().unsent.is_empty());
 }
 
@@ -132,7 +132,7 @@ fn a_missing_task_and_a_broken_record_are_distinguished() {
     assert!(matches!(apply(&other, WAKE), Err(AdvanceError::UnknownWorkflow { pin, .. }) if pin.version == 2));
 }
 
-fn insert(ports: &FakePorts, redelivered: bool) -> Inserted {
+fn begin_and_follow_up(ports: &FakePorts, redelivered: bool) -> Inserted {
     let begun = begin(ports, &instance(), order()).now_or_never().unwrap().unwrap();
     let inserted = begun.inserted;
     follow_up(ports, &instance(), begun, redelivered).now_or_never().unwrap().unwrap();
@@ -142,8 +142,8 @@ fn insert(ports: &FakePorts, redelivered: bool) -> Inserted {
 #[test]
 fn a_new_order_is_stored_with_its_first_claim_and_then_what_follows_is_sent() {
     let ports = FakePorts::new(None, None);
-    assert_eq!(insert(&ports, false), Inserted::New);
-    is_written_and_then_sent(&ports, "insert 2");
+    assert_eq!(begin_and_follow_up(&ports, false), Inserted::New);
+    assert_written_then_sent(&ports, "insert 2");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn an_insert_that_was_overtaken_before_its_answer_came_sends_its_request_and_a_r
         [(first.version + 1, false, true), (first.version, false, false), (first.version, true, true)]
     {
         let ports = FakePorts::new(Some(order()), Some(Task { version, nonce: 9, ..(*first).clone() }));
-        assert_eq!(insert(&ports, redelivered), Inserted::Same);
+        assert_eq!(begin_and_follow_up(&ports, redelivered), Inserted::Same);
         assert_eq!(ports.logged().contains(&request), is_sent, "{version} {redelivered}");
     }
 }

@@ -142,10 +142,12 @@ pub enum Inserted {
 }
 
 impl Inserted {
-    /// The outcome of an insert that meets a stored order and its task.
+    /// The outcome of an insert whose order is stored already. The same version and nonce show that this insert was
+    /// committed earlier.
     #[must_use]
-    pub fn meeting((stored, stored_task): (&Order, &Task), order: &Order, task: &Task) -> Self {
-        if !stored.is_of(&order.fingerprint) {
+    pub fn on_conflict(stored: (&Order, &Task), new: (&Order, &Task)) -> Self {
+        let ((stored_order, stored_task), (order, task)) = (stored, new);
+        if !stored_order.is_of(&order.fingerprint) {
             Self::Different
         } else if (stored_task.version, stored_task.nonce) == (task.version, task.nonce) {
             Self::New

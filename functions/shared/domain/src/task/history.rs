@@ -5,7 +5,7 @@
 //! nearly the same texts, and understand these. [`What::read`] reads both, and keeps a text that it does not know.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use serde::de::{SeqAccess, Visitor};
@@ -303,7 +303,8 @@ fn joined(Attempt { step, direction, number }: &Attempt, verb: &str) -> String {
     for part in [undo_of, step, " ", verb, " #"] {
         words.push_str(part);
     }
-    words.push_str(&number.to_string());
+    // A `String` takes all that is written.
+    let _ = write!(words, "{number}");
     words
 }
 

@@ -297,6 +297,14 @@ impl Task {
         task
     }
 
+    /// The bytes by which its JSON most often still grows: each open step adds an output, its times, and two lines of the
+    /// history.
+    #[must_use]
+    pub fn growth_bytes(&self) -> usize {
+        const BYTES_OF_A_STEP: usize = 320;
+        self.steps.iter().filter(|step| !step.process_state.is_over()).count() * BYTES_OF_A_STEP
+    }
+
     /// Whether an operator may post its order again: only once it is compensated, and while it has its document.
     #[must_use]
     pub const fn may_be_posted_again(&self) -> bool {

@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::statvfs;
 
 use super::error::BackupError;
 use super::place::Place;
 use super::work::{Progress, Stage, Work};
-use crate::directory::{DATABASE, OpenError, taken_at};
+use crate::directory::{DATABASE, OpenError, free_bytes, taken_at};
 use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
 use crate::schema::VERSION;
@@ -127,7 +126,6 @@ impl Source {
 /// Whether this much can be written here, and some room be left.
 pub(crate) fn has_room(folder: &Path, bytes: u64) -> Result<(), BackupError> {
     // Where the system does not tell, the write does.
-    let Ok(disk) = statvfs(folder) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free >= bytes.saturating_add(ROOM_BYTES) { Ok(()) } else { Err(BackupError::NoRoom(folder.to_owned())) }
+    let has_room = free_bytes(folder).is_none_or(|free| free >= bytes.saturating_add(ROOM_BYTES));
+    if has_room { Ok(()) } else { Err(BackupError::NoRoom(folder.to_owned())) }
 }

@@ -34,7 +34,7 @@ fn open(directory: &Path) -> Engine {
     Engine::open(directory, options()).unwrap()
 }
 
-fn order(n: u64) -> Order {
+pub(crate) fn order(n: u64) -> Order {
     let document = Json::document(format!(r#"{{"Item": {n}}}"#).as_bytes()).unwrap();
     Order {
         order_id: OrderId::from_idempotency_key("tests", &n.to_string()),
@@ -51,7 +51,7 @@ fn order(n: u64) -> Order {
     }
 }
 
-fn task(order: &Order, shards: u8) -> Task {
+pub(crate) fn task(order: &Order, shards: u8) -> Task {
     Task::new(order, Workflows::shipped().unwrap().current(), shards, 1_000)
 }
 
