@@ -13,7 +13,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use crate::checkpoints;
 use crate::directory::{OpenError, free_bytes};
-use crate::generation::Found;
+use crate::generation::{Found, log_of};
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::options::Options;
@@ -45,7 +45,10 @@ pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Resu
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
+    // What a killed migration left in the log is written over.
+    let log_bytes = fs::metadata(log_of(file)).map_or(0, |log| log.len());
     let free_bytes = if options.simulated.is_none() { file.parent().and_then(free_bytes) } else { None };
+    let free_bytes = free_bytes.map(|bytes| bytes.saturating_add(log_bytes));
     has_room(schema::room(&connection).map_err(failed)?, free_bytes).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => settle(&connection).map(|()| connection).map_err(failed),

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Rows, params};
 
 use crate::rows::{self, ReadError};
 
-/// Bytes of tasks in one page. The task that reaches this number is the last: a usual one has 3 KB, but one with all
+/// Bytes of tasks in one page. The task that reaches this number is the last: a usual one has 4 KB, but one with all
 /// outputs 256 KiB more.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// The name of a list of found orders in a cursor.
