@@ -9,7 +9,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::batch::Failures;
 use domain::limits::BATCH_MAX;
@@ -20,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio::{pin, select};
 
+use crate::host_time::within;
 use crate::stop::Stop;
 
 /// The settings of one queue.
@@ -116,9 +116,7 @@ where
             report(drain.queue, ended);
         }
     };
-    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-    let finished = tokio::time::timeout(Duration::from_millis(drain.grace_ms), rest).await;
-    if finished.is_err() {
+    if within(drain.grace_ms, rest).await.is_none() {
         let (queue, batches) = (drain.queue, under_way.len());
         tracing::info!(queue, batches, "cancelled at shutdown; their messages will be redelivered");
         under_way.shutdown().await;

@@ -27,6 +27,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::select;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
+use crate::host_time::{pause, within};
 use crate::stop::{self, Stop, Stopper};
 use bodies::BodyBytes;
 use connections::{Admitted, Connection, Connections, Limits};
@@ -371,17 +372,6 @@ fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
-}
-
-#[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-async fn pause(ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
-}
-
-/// The output of `work`, or `None` after `ms`.
-#[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
 }
 
 #[cfg(test)]

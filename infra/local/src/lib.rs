@@ -15,6 +15,7 @@ pub mod direct;
 mod ending;
 pub mod event_source;
 pub mod folder;
+mod host_time;
 pub mod http_server;
 pub mod open_files;
 pub mod outage;

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
@@ -14,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::channel_pause::ChannelPause;
 use crate::client::{Client, ClientError};
+use crate::host_time::within;
 
 /// The time-out of a channel, in milliseconds. The order goes on meanwhile, but the scheduler's batch waits.
 const TAKEN_MS_MAX: u64 = 2_000;
@@ -162,13 +162,11 @@ impl ReplyChannels {
         let name = || channel.to_owned();
         let headers = [("content-type", CONTENT_TYPE)];
         let posting = self.client.post(url, &headers, body);
-        #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-        let answered = tokio::time::timeout(Duration::from_millis(TAKEN_MS_MAX), posting).await;
-        match answered {
-            Ok(Ok(answer)) if answer.status.is_success() => Ok(()),
-            Ok(Ok(answer)) => Err(NotTaken::Refused { channel: name(), status: answer.status }),
-            Ok(Err(source)) => Err(NotTaken::NoAnswer { channel: name(), source }),
-            Err(_) => Err(NotTaken::TooSlow(name())),
+        match within(TAKEN_MS_MAX, posting).await {
+            Some(Ok(answer)) if answer.status.is_success() => Ok(()),
+            Some(Ok(answer)) => Err(NotTaken::Refused { channel: name(), status: answer.status }),
+            Some(Err(source)) => Err(NotTaken::NoAnswer { channel: name(), source }),
+            None => Err(NotTaken::TooSlow(name())),
         }
     }
 }
@@ -180,6 +178,8 @@ fn is_about_the_event(status: StatusCode) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_methods, reason = "a paused clock that advances by waits only")]
+
+    use std::time::Duration;
 
     use bytes::Bytes;
     use domain::json::Json;

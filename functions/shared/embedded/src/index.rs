@@ -9,9 +9,12 @@ use rusqlite::{Connection, Rows, params};
 
 use crate::rows::{self, ReadError};
 
-/// Bytes of tasks in one page. The task that reaches this number is the last: a usual one has 4 KB, but one with all
+/// Bytes of tasks in one page. The task that reaches this number is the last: a usual one has up to 4 KB, but one with all
 /// outputs 256 KiB more.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
+/// The conditions of the two indexes by state. SQLite uses one only if the query repeats its condition.
+pub(crate) const UNDER_WAY: &str = "process_state NOT IN ('Processed', 'Compensated', 'Closed')";
+pub(crate) const ENDED: &str = "process_state IN ('Processed', 'Compensated', 'Closed')";
 /// The name of a list of found orders in a cursor.
 pub(crate) const FOUND: &str = "Found";
 
@@ -44,7 +47,7 @@ pub(crate) fn list(
     limit: usize,
 ) -> Result<Page, ReadError> {
     let (before, one_more) = (before.unwrap_or(i64::MAX), one_more(limit));
-    let mut statement = connection.prepare_cached(list_sql(state))?;
+    let mut statement = connection.prepare_cached(&list_sql(state))?;
     let rows = match state {
         Some(state) => statement.query(params![before, one_more, state.name()])?,
         None => statement.query(params![before, one_more])?,
@@ -52,19 +55,14 @@ pub(crate) fn list(
     page(rows, limit, name(state))
 }
 
-/// The SQL of a list. SQLite uses a partial index only if the query repeats its condition.
-fn list_sql(state: Option<ProcessState>) -> &'static str {
-    match state {
-        Some(state) if state.is_final() => {
-            "SELECT seq, body FROM tasks WHERE process_state IN ('Processed', 'Compensated', 'Closed') \
-             AND process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2"
-        }
-        Some(_) => {
-            "SELECT seq, body FROM tasks WHERE process_state NOT IN ('Processed', 'Compensated', 'Closed') \
-             AND process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2"
-        }
-        None => "SELECT seq, body FROM tasks WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
-    }
+/// The SQL of a list, in the words of its index.
+fn list_sql(state: Option<ProcessState>) -> String {
+    let condition = match state {
+        Some(state) if state.is_final() => format!("{ENDED} AND process_state = ?3 AND"),
+        Some(_) => format!("{UNDER_WAY} AND process_state = ?3 AND"),
+        None => String::new(),
+    };
+    format!("SELECT seq, body FROM tasks WHERE {condition} seq < ?1 ORDER BY seq DESC LIMIT ?2")
 }
 
 /// Tasks of the orders with a term, newest first, before a given position.
@@ -172,7 +170,7 @@ mod tests {
             let insert = "INSERT INTO tasks (order_id, version, process_state, body) VALUES (?1, 1, ?1, '{}')";
             connection.execute(insert, [state.name()]).unwrap();
             let found = params![9, 1, state.name()];
-            assert!(connection.prepare(list_sql(Some(state))).unwrap().exists(found).unwrap(), "{state}");
+            assert!(connection.prepare(&list_sql(Some(state))).unwrap().exists(found).unwrap(), "{state}");
         }
     }
 

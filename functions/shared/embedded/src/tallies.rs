@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::generation;
+use crate::index::{ENDED, UNDER_WAY};
 use crate::rows::json;
 
 /// The table of all time. Its time is the first minute.
@@ -141,12 +142,8 @@ fn stored(connection: &Connection) -> Result<Stored> {
 /// The orders by state, of a file of a version that did not keep their numbers.
 fn counted(connection: &Connection) -> Result<States> {
     let mut states = States::default();
-    // In the words of the two indexes.
-    const SQL: &str = "SELECT process_state, count(*) FROM tasks \
-                       WHERE process_state IN ('Processed', 'Compensated', 'Closed') GROUP BY process_state \
-                       UNION ALL SELECT process_state, count(*) FROM tasks \
-                       WHERE process_state NOT IN ('Processed', 'Compensated', 'Closed') GROUP BY process_state";
-    let mut statement = connection.prepare(SQL)?;
+    let of = |condition| format!("SELECT process_state, count(*) FROM tasks WHERE {condition} GROUP BY process_state");
+    let mut statement = connection.prepare(&format!("{} UNION ALL {}", of(ENDED), of(UNDER_WAY)))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let state: Option<ProcessState> = row.get::<_, String>(0)?.parse().ok();

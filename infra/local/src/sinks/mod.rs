@@ -10,7 +10,6 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agents::{HttpClients, Reference, Resolver, Signer, Variable, machine_secrets};
 use config::auth::Placed;
@@ -21,6 +20,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use crate::client::{Client, ClientError};
+use crate::host_time::within;
 use email::Mailer;
 use words::Words;
 
@@ -111,12 +111,10 @@ impl Sinks {
     ///
     /// # Errors
     /// [`NotTold`]; the event is then sent again, and may arrive twice with the same id.
-    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
     pub async fn send(&self, channel: &str, event: &CloudEvent) -> Result<(), NotTold> {
         let target = self.0.get(channel).ok_or(NotTold::Unknown)?;
         let ms = if matches!(target, Target::Email(_)) { MAIL_MS_MAX } else { HTTP_MS_MAX };
-        let told = tokio::time::timeout(Duration::from_millis(ms), target.tell(event)).await;
-        told.unwrap_or(Err(NotTold::TooSlow(ms)))
+        within(ms, target.tell(event)).await.unwrap_or(Err(NotTold::TooSlow(ms)))
     }
 }
 

@@ -1,0 +1,16 @@
+//! Pauses and time-outs of the host. They are not of the protocol.
+
+#![expect(clippy::disallowed_methods, reason = "this is where the host waits")]
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Waits for `ms`.
+pub(crate) async fn pause(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// The output of `work`, or `None` after `ms`.
+pub(crate) async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
+}
