@@ -80,7 +80,7 @@ pub fn body(call: &Call<'_>) -> Body {
 /// The text in an output that names the version and the step by whose mapping it was kept.
 #[must_use]
 pub fn kept(output: &Json) -> Option<Arc<str>> {
-    serde_json::from_str(output.member(KEPT_MEMBER)?.text()).ok()
+    serde_json::from_str(output.member(KEPT_MEMBER)?).ok()
 }
 
 /// The outcome of an attempt.

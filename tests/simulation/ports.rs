@@ -331,7 +331,7 @@ impl Queues for Ports {
 
 /// The version of an event; 0 without one.
 fn version_in(event: &CloudEvent) -> u64 {
-    event.data.member("Version").and_then(|version| version.text().parse().ok()).unwrap_or(0)
+    event.data.member("Version").and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 impl Ports {

@@ -11,9 +11,9 @@ use domain::json::Json;
 use domain::time::Timestamp;
 use domain::trace;
 use domain::workflow::Encoding;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, InvalidHeaderValue};
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
@@ -50,7 +50,8 @@ impl HttpService {
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
         match &self.settings.auth {
             None => answer(self.client.request(request).await, statuses, call.started_at).await,
-            Some(auth) => self.post_as(auth, request, statuses, call).await.unwrap_or_else(Answer::from),
+            // Boxed, so that the future of a call without secrets stays small.
+            Some(auth) => Box::pin(self.post_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
         }
     }
 
@@ -129,14 +130,15 @@ fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Fu
             (Bytes::from(text), JSON)
         }
     };
-    let mut request = Request::post(below(uri, call.path)?)
-        .header(IDEMPOTENCY_KEY, call.idempotency_key)
-        .header(CONTENT_TYPE, content_type);
+    let mut request = Request::new(Full::new(body));
+    (*request.method_mut(), *request.uri_mut()) = (Method::POST, below(uri, call.path)?);
+    let own = request.headers_mut();
+    own.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(call.idempotency_key)?);
+    own.insert(CONTENT_TYPE, content_type);
     if let Some(url) = call.callback_url {
-        request = request.header(CALLBACK_URL, url);
+        own.insert(CALLBACK_URL, HeaderValue::from_str(url)?);
     }
-    let mut request = request.body(Full::new(body))?;
-    request.headers_mut().extend(headers.clone());
+    own.extend(headers.clone());
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())
     {
@@ -161,5 +163,5 @@ enum Unsendable {
     #[error(transparent)]
     Path(#[from] InvalidUri),
     #[error(transparent)]
-    Request(#[from] http::Error),
+    Header(#[from] InvalidHeaderValue),
 }

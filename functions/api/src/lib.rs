@@ -133,7 +133,8 @@ async fn answer(
         (Route::AcceptRejections(name), Verb::Post) => {
             services::accept_rejections(ports, config, caller, name, headers, body).await
         }
-        (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
+        // Boxed, so that the future of another request stays small.
+        (Route::Overview, Verb::Get | Verb::Head) => Box::pin(overview::overview(ports, config)).await,
         (Route::Numbers, Verb::Get | Verb::Head) => numbers::numbers(ports, query).await,
         (Route::Metrics, Verb::Get | Verb::Head) => metrics::metrics(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,

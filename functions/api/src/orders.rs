@@ -58,11 +58,13 @@ pub(crate) async fn post(
 /// The order for the queue: the body unchanged, and the values of the reserved members.
 fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Given, Problem> {
     let document = Json::document(body)?;
-    let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
-    let reply_channel = text_member("ReplyChannel")?;
-    let correlation_id = text_member("CorrelationID")?;
-    let workflow = text_member("Workflow")?;
-    let priority = document.member("Priority").map(|value| priority(value.text())).transpose()?;
+    const RESERVED: [&str; 4] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority"];
+    let [reply_channel, correlation_id, workflow, own_priority] = document.members(RESERVED);
+    let text = |name, value: Option<&str>| value.map(|value| body::text(name, value)).transpose();
+    let reply_channel = text("ReplyChannel", reply_channel)?;
+    let correlation_id = text("CorrelationID", correlation_id)?;
+    let workflow = text("Workflow", workflow)?;
+    let priority = own_priority.map(priority).transpose()?;
     let submitted_at = ports.environment().now();
     let order_id = match key {
         Some(key) => OrderId::from_idempotency_key(caller, key),

@@ -127,7 +127,8 @@ pub async fn schedule(
         SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered },
         SchedulerMessage::Command(command) => {
             if command.action == Action::Erase {
-                erase::others(ports, command).await?;
+                // Boxed, so that the future of another message stays small.
+                Box::pin(erase::others(ports, command)).await?;
             }
             Event::Command { command, redelivered }
         }

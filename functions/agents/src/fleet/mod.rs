@@ -184,12 +184,13 @@ impl<A: Applied> Fleet<A> {
         if let Some(known) = slot.as_ref().filter(|known| is_kept(known)) {
             return Ok(Some(known.agent.clone()));
         }
-        let mut made = self.make(slot.take(), name, &applied, now).await;
+        // Boxed, so that the future of another batch stays small.
+        let mut made = Box::pin(self.make(slot.take(), name, &applied, now)).await;
         if made.as_ref().is_some_and(|known| known.faulty_at.is_some()) {
             // The cached settings may be older than the request.
             let newest = self.applied.settings(ports, true).await?;
             if version(&newest) != version(&applied) {
-                made = self.make(None, name, &newest, now).await;
+                made = Box::pin(self.make(None, name, &newest, now)).await;
             }
         }
         *slot = made;

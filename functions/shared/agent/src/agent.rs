@@ -104,7 +104,7 @@ where
         let Request { step, direction, attempt, .. } = &record.message;
         trace::is_about(step, *direction, *attempt);
         let span = span_of(&agent.name, &record);
-        Work::new(ports, agent, record, received_at).run().instrument(span)
+        async move { Work::new(ports, agent, record, received_at).run().await }.instrument(span)
     })
     .await;
     agent.health.emit();

@@ -149,7 +149,8 @@ pub async fn follow_up(
         Inserted::New => send_all(ports, instance, &settled, Some(order)).await?,
         Inserted::Same => {
             let redelivered = redelivered || was_overtaken(ports, &settled.task).await?;
-            advance(ports, instance, order.order_id, Event::Wake { hops: 0, redelivered }).await?;
+            // Boxed, so that the future of a new order stays small.
+            Box::pin(advance(ports, instance, order.order_id, Event::Wake { hops: 0, redelivered })).await?;
         }
         Inserted::Different => {}
     }
@@ -265,8 +266,10 @@ async fn send_all(
     let order_id = settled.task.order_id;
     let sent = send(ports, settled, order).await?;
     if !sent.is_empty() {
-        // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
-        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())).await {
+        // If this write fails, the supervisor sends the notices again, which is a harmless repeat. Boxed, so that the
+        // future of a message without notices stays small.
+        let strike = Box::pin(settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())));
+        if let Err(error) = strike.await {
             tracing::warn!(%order_id, "sent notices could not be removed: {error}");
         }
     }

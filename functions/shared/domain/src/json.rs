@@ -44,12 +44,7 @@ impl Json {
     /// # Errors
     /// [`JsonError`] if the text is too large, too deep or not JSON.
     pub fn parse(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
-        if text.len() > bytes_max {
-            return Err(JsonError::TooLarge { bytes: text.len(), bytes_max });
-        }
-        if nesting(text) > NESTING_MAX {
-            return Err(JsonError::TooDeep);
-        }
+        fits(text, bytes_max)?;
         let raw: Box<RawValue> =
             serde_json::from_slice(text).map_err(|error| JsonError::Malformed(error.to_string()))?;
         Ok(Self(raw.into()))
@@ -101,20 +96,37 @@ impl Json {
         }
     }
 
-    /// The member `name` of an object; the last one if it is repeated.
+    /// The texts of these members of an object, found in one pass; of a repeated member the last one.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<Self> {
-        let mut found = None;
+    pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<&str>; N] {
+        let mut found = [None; N];
         if self.text().starts_with('{') {
             Tokens::of(self.text()).members(|tokens, key| {
                 let value = tokens.value();
-                if literal_text(key).as_deref() == Some(name) {
-                    found = Some(value);
+                let key = literal_text(key);
+                for (name, found) in names.iter().zip(&mut found) {
+                    if key.as_deref() == Some(name) {
+                        *found = Some(value);
+                    }
                 }
             });
         }
-        let raw: &RawValue = serde_json::from_str(found?).ok()?;
-        Some(Self(raw.to_owned().into()))
+        found
+    }
+
+    /// The text of the member `name` of an object; the last one if it is repeated.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&str> {
+        let [found] = self.members([name]);
+        found
+    }
+
+    /// Checks that it has at most `bytes_max` bytes and [`NESTING_MAX`] levels, as [`Json::parse`] does.
+    ///
+    /// # Errors
+    /// [`JsonError`] if it is too large or too deep.
+    pub fn fits(&self, bytes_max: usize) -> Result<(), JsonError> {
+        fits(self.text().as_bytes(), bytes_max)
     }
 
     /// The value as the parser has it.
@@ -166,6 +178,16 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
     }
+}
+
+fn fits(text: &[u8], bytes_max: usize) -> Result<(), JsonError> {
+    if text.len() > bytes_max {
+        return Err(JsonError::TooLarge { bytes: text.len(), bytes_max });
+    }
+    if nesting(text) > NESTING_MAX {
+        return Err(JsonError::TooDeep);
+    }
+    Ok(())
 }
 
 /// Levels of nesting in a JSON text; any number for a malformed text. One pass without recursion, since a parser that
@@ -340,9 +362,9 @@ mod tests {
     #[test]
     fn a_member_is_found_by_name() {
         let document = Json::document(br#"{"a":1,"b":{"c":2},"a":3}"#).unwrap();
-        assert_eq!(document.member("a").unwrap().text(), "3");
-        assert_eq!(document.member("b").unwrap().text(), r#"{"c":2}"#);
-        assert!(document.member("c").is_none());
+        assert_eq!(document.member("a"), Some("3"));
+        assert_eq!(document.member("b"), Some(r#"{"c":2}"#));
+        assert_eq!(document.members(["c", "b", "a"]), [None, Some(r#"{"c":2}"#), Some("3")]);
     }
 
     #[test]

@@ -370,10 +370,11 @@ const fn is_settles_within_default(ms: &u64) -> bool {
 /// The key under which a remote service recognises a call: `{OrderID}/{step}`, and `/undo` backward (rule 4).
 #[must_use]
 pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> Arc<str> {
-    match direction {
-        Direction::Forward => format!("{order_id}/{step}").into(),
-        Direction::Undo => format!("{order_id}/{step}/undo").into(),
-    }
+    let undo = match direction {
+        Direction::Forward => "",
+        Direction::Undo => "/undo",
+    };
+    [&*order_id.to_string(), "/", step, undo].concat().into()
 }
 
 /// An event on a reply channel or on the event bus: CloudEvents 1.0.

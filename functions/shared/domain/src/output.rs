@@ -17,10 +17,7 @@ pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 pub fn done(output: Json, keep: Option<&Template>, direction: Direction) -> Outcome {
     let kept = match keep {
         Some(keep) => keep.keep(&output, OUTPUT_BYTES_MAX).map_err(|error| error.to_string()),
-        None => match Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX) {
-            Ok(_) => Ok(output),
-            Err(error) => Err(message_of(&error)),
-        },
+        None => output.fits(OUTPUT_BYTES_MAX).map(|()| output).map_err(|error| message_of(&error)),
     };
     match (kept, direction) {
         (Ok(output), _) => Outcome::Done(output),

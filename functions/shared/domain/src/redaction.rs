@@ -46,35 +46,40 @@ impl Redaction {
     /// written.
     #[must_use]
     pub fn shown<'a>(&self, value: &'a Json) -> Cow<'a, Json> {
-        let mut into = String::with_capacity(value.text().len());
-        if self.names.is_empty() || !self.write(value.raw(), &mut into) {
+        if self.names.is_empty() || !self.hides_any(value.text()) {
             return Cow::Borrowed(value);
         }
+        let mut into = String::with_capacity(value.text().len());
+        self.write(value.text(), &mut into);
         // Parts of valid JSON make valid JSON. If that ever fails, nothing of the value is shown.
         let hidden = || RawValue::from_string(IN_PLACE.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Cow::Owned(Json::of_raw(RawValue::from_string(into).unwrap_or_else(|_| hidden())))
     }
 
-    /// Whether anything was hidden.
-    fn write(&self, value: &RawValue, into: &mut String) -> bool {
-        let mut hidden = false;
-        let mut tokens = Tokens::of(value.get());
+    fn hides_any(&self, text: &str) -> bool {
+        Tokens::of(text).any(|token| matches!(token, Token::Key(key) if self.hides_key(key)))
+    }
+
+    fn hides_key(&self, literal: &str) -> bool {
+        literal_text(literal).is_some_and(|name| self.hides(&name))
+    }
+
+    fn write(&self, text: &str, into: &mut String) {
+        let mut tokens = Tokens::of(text);
         while let Some(token) = tokens.next() {
             match token {
                 Token::Key(key) => {
                     into.push_str(key);
                     into.push(':');
-                    if literal_text(key).is_some_and(|name| self.hides(&name)) {
+                    if self.hides_key(key) {
                         tokens.value();
                         into.push_str(IN_PLACE);
-                        hidden = true;
                     }
                 }
                 Token::Comma => into.push(','),
                 Token::Open(text) | Token::Close(text) | Token::Scalar(text) => into.push_str(text),
             }
         }
-        hidden
     }
 }
 

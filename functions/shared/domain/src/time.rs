@@ -78,12 +78,13 @@ impl Timestamp {
                 rest /= 10;
             }
         };
-        put(0, 4, at.year().unsigned_abs());
-        put(5, 2, u8::from(at.month()).into());
-        put(8, 2, at.day().into());
-        put(11, 2, at.hour().into());
-        put(14, 2, at.minute().into());
-        put(17, 2, at.second().into());
+        let ((year, month, day), (hour, minute, second)) = (at.to_calendar_date(), at.to_hms());
+        put(0, 4, year.unsigned_abs());
+        put(5, 2, u8::from(month).into());
+        put(8, 2, day.into());
+        put(11, 2, hour.into());
+        put(14, 2, minute.into());
+        put(17, 2, second.into());
         put(20, 3, u32::try_from(epoch_ms.rem_euclid(1_000)).unwrap_or_default());
         // It contains only digits and the separators.
         std::str::from_utf8(text).unwrap_or_default()

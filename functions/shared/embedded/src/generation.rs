@@ -17,6 +17,8 @@ use crate::options::NumberFile;
 
 pub(crate) const FILE: &str = "stepwarden.transactions";
 const FILE_BYTES_MAX: usize = 64;
+/// Without `RETURNING`, which would fill a temporary table.
+pub(crate) const UPDATE: &str = "UPDATE transactions SET number = number + 1";
 
 /// Committed transactions that a database lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -168,14 +170,19 @@ pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u64> {
     const KNOWN: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'transactions'";
     match connection.query_row(KNOWN, [], |row| row.get(0))? {
         0 => Ok(0),
-        _ => connection.query_row("SELECT number FROM transactions", [], |row| row.get(0)),
+        _ => number(connection),
     }
 }
 
 /// Counts the transaction, as a part of it.
 pub(crate) fn next(transaction: &Connection) -> rusqlite::Result<u64> {
-    let mut statement = transaction.prepare_cached("UPDATE transactions SET number = number + 1 RETURNING number")?;
-    statement.query_row([], |row| row.get(0))
+    transaction.prepare_cached(UPDATE)?.execute([])?;
+    number(transaction)
+}
+
+/// The last transaction of a database that counts them.
+pub(crate) fn number(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.prepare_cached("SELECT number FROM transactions")?.query_row([], |row| row.get(0))
 }
 
 /// The count in the database file, without its log.

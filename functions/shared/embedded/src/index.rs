@@ -13,8 +13,10 @@ use crate::rows::{self, ReadError};
 /// outputs 256 KiB more.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// The conditions of the two indexes by state. SQLite uses one only if the query repeats its condition.
-pub(crate) const UNDER_WAY: &str = "process_state NOT IN ('Processed', 'Compensated', 'Closed')";
-pub(crate) const ENDED: &str = "process_state IN ('Processed', 'Compensated', 'Closed')";
+pub(crate) const UNDER_WAY: &str =
+    "process_state <> 'Processed' AND process_state <> 'Compensated' AND process_state <> 'Closed'";
+pub(crate) const ENDED: &str =
+    "(process_state = 'Processed' OR process_state = 'Compensated' OR process_state = 'Closed')";
 /// The name of a list of found orders in a cursor.
 pub(crate) const FOUND: &str = "Found";
 

@@ -147,16 +147,20 @@ impl<M: Clone> Queue<M> {
 
     fn insert(&self, messages: &mut Messages<M>, arrival: Arrival<M>) {
         let Arrival { message_id, body, priority, is_stored, receive_count, visible_at, parent } = arrival;
-        let (name, place) = (message_id.to_string().into(), Position::Leaving);
-        let held = Held { body, priority, is_stored, name, parent, receive_count, handle: 0, place };
-        messages.held.insert(message_id, held);
+        let place = visible_at.map_or(Position::Ready, Position::Hidden);
         let is_news = match visible_at {
-            Some(at) => messages.hide(message_id, at),
+            Some(at) => {
+                messages.hidden.insert((at, message_id));
+                messages.hidden.first() == Some(&(at, message_id))
+            }
             None => {
-                messages.show(message_id);
+                messages.ready.priority(priority).push_back(message_id);
                 true
             }
         };
+        let name = message_id.to_string().into();
+        let held = Held { body, priority, is_stored, name, parent, receive_count, handle: 0, place };
+        messages.held.insert(message_id, held);
         if is_news {
             self.news.notify_one();
         }
@@ -327,6 +331,7 @@ impl<M: Clone> Messages<M> {
             self.show(id);
         }
         let priority = self.ready.next()?;
+        let until = now + Duration::from_millis(options.visibility_ms);
         let mut deliveries = Vec::with_capacity(limit.min(self.ready.priority(priority).len()));
         while deliveries.len() < limit
             && let Some(id) = self.ready.priority(priority).pop_front()
@@ -348,7 +353,8 @@ impl<M: Clone> Messages<M> {
             let receipt = Receipt { message_id: held.name.clone(), handle: held.handle.to_string().into() };
             let (receive_count, parent) = (held.receive_count, held.parent);
             deliveries.push(Delivery { receipt, receive_count, parent, body: held.body.clone() });
-            self.hide(id, now + Duration::from_millis(options.visibility_ms));
+            held.place = Position::Hidden(until);
+            self.hidden.insert((until, id));
         }
         if deliveries.is_empty() {
             return None;

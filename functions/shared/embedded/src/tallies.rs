@@ -18,6 +18,7 @@ use crate::rows::json;
 
 /// The table of all time. Its time is the first minute.
 const TOTAL: &str = "total";
+pub(crate) const UPDATE: &str = "UPDATE transactions SET number = number + 1, minute = ?1, tally = ?2, states = ?3";
 
 /// The numbers of the present minute, and the orders by state. The writer owns it, and reads it again after a
 /// transaction that failed.
@@ -78,13 +79,12 @@ impl Present {
 
     /// Writes them with the number of the transaction, and returns this number.
     pub(crate) fn write(&mut self, connection: &Connection) -> Result<u64> {
-        const SQL: &str = "UPDATE transactions SET number = number + 1, minute = ?1, tally = ?2, states = ?3 \
-                           RETURNING number";
         if !std::mem::take(&mut self.is_changed) {
             return generation::next(connection);
         }
         let values = params![self.minute.epoch_ms(), json(&self.tally)?, json(&self.states)?];
-        connection.prepare_cached(SQL)?.query_row(values, |row| row.get(0))
+        connection.prepare_cached(UPDATE)?.execute(values)?;
+        generation::number(connection)
     }
 }
 

@@ -9,6 +9,13 @@ use rusqlite::{Connection, params};
 use crate::rows::json;
 use crate::{index, priorities};
 
+const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (order_id) DO NOTHING";
+const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5, \
+                      expires_at = ?6 WHERE order_id = ?7 AND version < ?1";
+// SQLite touches an index if the statement names its column, even if the value stays the same.
+const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
+
 /// The last version of a task in a batch.
 pub(crate) struct Last<'a> {
     pub(crate) task: &'a Task,
@@ -21,10 +28,6 @@ pub(crate) struct Last<'a> {
 impl Last<'_> {
     /// Writes it in place of the version on disk, or inserts it with its order.
     pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5, \
-                              expires_at = ?6 WHERE order_id = ?7 AND version < ?1";
-        // SQLite touches an index if the statement names its column, even if the value stays the same.
-        const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
         let Self { task, order, indexed } = self;
         let changed = match order {
             Some(order) => usize::from(insert(connection, order, task)?),
@@ -40,12 +43,10 @@ impl Last<'_> {
 
 /// Inserts an order and its task. Returns false if they are stored already.
 pub(crate) fn insert(connection: &Connection, order: &Order, task: &Task) -> rusqlite::Result<bool> {
-    const TASK: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
-                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (order_id) DO NOTHING";
     const ORDER: &str = "INSERT INTO orders \
                          (seq, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
                          priority, workflow, again_of, terms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    if write_columns(connection, TASK, task)? == 0 {
+    if write_columns(connection, INSERT, task)? == 0 {
         return Ok(false);
     }
     let seq = connection.last_insert_rowid();
@@ -112,6 +113,22 @@ mod tests {
 
     use super::*;
     use crate::tests::{order, task};
+    use crate::{generation, schema, tallies};
+
+    #[test]
+    fn the_writes_of_an_order_fill_no_temporary_table() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        for write in [INSERT, UPDATE, UPDATE_BODY, tallies::UPDATE, generation::UPDATE] {
+            let mut plan = connection.prepare(&format!("EXPLAIN {write}")).unwrap();
+            let (mut rows, mut steps) = (plan.raw_query(), Vec::<String>::new());
+            while let Some(row) = rows.next().unwrap() {
+                steps.push(row.get(1).unwrap());
+            }
+            assert!(steps.iter().any(|step| step == "Insert"), "{write}: {steps:?}");
+            assert!(!steps.iter().any(|step| step == "OpenEphemeral"), "{write}: {steps:?}");
+        }
+    }
 
     #[test]
     fn the_versions_of_a_task_have_one_length_and_none_is_cut() {

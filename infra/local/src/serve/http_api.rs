@@ -73,7 +73,8 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
         return refusal;
     }
     if request.uri().path().starts_with(WEBHOOKS) {
-        return agents.webhook(api.ports.ports(), api, request).await;
+        // Boxed, so that the future of another request stays small.
+        return Box::pin(agents.webhook(api.ports.ports(), api, request)).await;
     }
     let caller = match callers.of(request.headers(), request.extensions().get()).await {
         Ok(caller) => caller,

@@ -75,8 +75,9 @@ impl Witness {
         }
         let notified = world.memory.notified().into_iter().map(|(_, event)| event);
         for event in notified.chain(world.memory.published()) {
-            let reason = event.data.member("Reason").and_then(|reason| reason.member("Code"));
-            let variant = reason.map(|code| code.text().trim_matches('"').to_owned()).unwrap_or_default();
+            let reason: Value =
+                event.data.member("Reason").map_or(Value::Null, |reason| serde_json::from_str(reason).unwrap());
+            let variant = reason["Code"].as_str().unwrap_or_default().to_owned();
             self.see(&name_of_event(&event.kind), &written(&event), &variant);
         }
     }

@@ -128,7 +128,7 @@ where
 
     /// # Errors
     /// [`PortError`] if the memos cannot be read, the reply was not sent, or the message not hidden.
-    pub(crate) async fn run(mut self) -> Result<Handled, PortError> {
+    pub(crate) async fn run(&mut self) -> Result<Handled, PortError> {
         let ending = self.carry_out().await?;
         self.settle(ending).await
     }

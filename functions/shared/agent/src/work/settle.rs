@@ -17,7 +17,7 @@ where
 {
     /// # Errors
     /// [`PortError`] if the reply was not sent, or the message not hidden.
-    pub(super) async fn settle(mut self, ending: Ending) -> Result<Handled, PortError> {
+    pub(super) async fn settle(&mut self, ending: Ending) -> Result<Handled, PortError> {
         match ending {
             Ending::Reply(outcome) => {
                 let outcome = self.write_down(outcome).await;
@@ -74,7 +74,7 @@ where
         }
     }
 
-    async fn reply(self, outcome: Outcome) -> Result<Handled, PortError> {
+    async fn reply(&self, outcome: Outcome) -> Result<Handled, PortError> {
         if self.deadline.is_over(self.ports.environment().now()) {
             return Ok(self.let_go(Silence::AnsweredTooLate));
         }

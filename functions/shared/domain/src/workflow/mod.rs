@@ -36,12 +36,11 @@ use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
 use crate::order::Order;
 use crate::priority::Priority;
-use crate::search::Pointer;
 use crate::state::Direction;
 use crate::template::Template;
 use crate::time::Timestamp;
 use deadline::COMPLETE_BY;
-use waits::{NOT_BEFORE, time_at};
+use waits::{NOT_BEFORE, time_at, time_of_order};
 use when::Unmet;
 
 /// The reaction to a step that fails for good.
@@ -252,7 +251,7 @@ impl Workflow {
     /// # Errors
     /// [`NotATime`] for the first member that is no time, or lies too far ahead of `now`.
     pub fn not_before(&self, document: &Json, now: Timestamp) -> Result<Vec<Option<Timestamp>>, NotATime> {
-        let of_order = time_at(document, &Pointer::of_names(&[NOT_BEFORE.to_owned()]), now)?;
+        let of_order = time_of_order(document, NOT_BEFORE, now)?;
         let of_step = |rule: &StepRule| {
             let own = rule.waits.not_before.as_ref().map(|place| time_at(document, place, now)).transpose()?.flatten();
             // A step that comes after another one begins later in any case.
@@ -266,7 +265,7 @@ impl Workflow {
     /// [`NotATime`] if the member of the document is no time, or lies too far ahead of the acceptance.
     pub fn complete_by(&self, order: &Order) -> Result<Option<Timestamp>, NotATime> {
         let accepted = order.submitted_at;
-        let own = time_at(&order.document, &Pointer::of_names(&[COMPLETE_BY.to_owned()]), accepted)?;
+        let own = time_of_order(&order.document, COMPLETE_BY, accepted)?;
         // The document of an order that is posted again names the deadline of the earlier order.
         let own = own.filter(|&at| order.again_of.is_none() || accepted < at);
         Ok(own.or_else(|| self.deadline.within_ms.map(|within_ms| accepted.plus_ms(within_ms))))

@@ -93,11 +93,20 @@ impl Waits {
     }
 }
 
+/// The time at a place of the document.
 pub(super) fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
-    let Some(value) = place.of(document.raw()) else { return Ok(None) };
-    let wrong = |is_far| NotATime { place: place.text(), is_far };
-    let at: Timestamp = serde_json::from_str(value.get()).map_err(|_| wrong(false))?;
-    if at.is_beyond(now, WAIT_MS_MAX) { Err(wrong(true)) } else { Ok(Some(at)) }
+    place.of(document.raw()).map(|value| time(value.get(), || place.text(), now)).transpose()
+}
+
+/// The time in a reserved member of the document.
+pub(super) fn time_of_order(document: &Json, member: &str, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
+    document.member(member).map(|value| time(value, || format!("/{member}"), now)).transpose()
+}
+
+fn time(value: &str, place: impl Fn() -> String, now: Timestamp) -> Result<Timestamp, NotATime> {
+    let wrong = |is_far| NotATime { place: place(), is_far };
+    let at: Timestamp = serde_json::from_str(value).map_err(|_| wrong(false))?;
+    if at.is_beyond(now, WAIT_MS_MAX) { Err(wrong(true)) } else { Ok(at) }
 }
 
 #[cfg(test)]
