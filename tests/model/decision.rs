@@ -202,6 +202,7 @@ impl Decider {
             hops: 0,
             // The scheduler takes no later time than the latest of the attempt.
             may_run_until: (answer == Answer::FailedUnderWay).then(|| now().plus_ms(u64::from(u8::MAX) * TICK_MS)),
+            call_ms: None,
         }
     }
 

@@ -357,6 +357,7 @@ impl State {
             outcome,
             hops: 0,
             may_run_until: None,
+            call_ms: None,
         };
         let other = match direction {
             Direction::Forward => Direction::Undo,

@@ -423,7 +423,7 @@ async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_ke
     let done = Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap());
     // The first call may still have its effect.
     let may_run_until = Some(NOW.plus_ms(SETTLES_WITHIN_MS_DEFAULT));
-    let reply = Reply { may_run_until, ..self::request(Direction::Forward).reply(done) };
+    let reply = Reply { may_run_until, call_ms: Some(0), ..self::request(Direction::Forward).reply(done) };
     assert_eq!(sent.body, Ok(SchedulerMessage::Reply(reply)));
     let received = ports.clock.stand_in.received();
     let connections: Vec<usize> = received.iter().map(|received| received.connection).collect();

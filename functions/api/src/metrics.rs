@@ -117,6 +117,14 @@ impl Page {
         for (labels, attempts) in all() {
             self.histogram(&labels, &attempts.took);
         }
+        self.begin(
+            "stepwarden_call_duration_seconds",
+            "histogram",
+            "How long the calls took that brought a success or a rejection.",
+        );
+        for (labels, attempts) in all() {
+            self.histogram(&labels, &attempts.calls);
+        }
     }
 
     fn begin(&mut self, name: &'static str, kind: &str, help: &str) {

@@ -297,7 +297,7 @@ pub(crate) fn directions(service: &Service) -> impl Iterator<Item = (Direction, 
 }
 
 fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
-    let Attempts { begun, done, expired, rejected, deferred, skipped, took: times } = attempts;
+    let Attempts { begun, done, expired, rejected, deferred, skipped, took: times, calls } = attempts;
     AttemptNumbers {
         begun: *begun,
         done: *done,
@@ -306,6 +306,7 @@ fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
         deferred: *deferred,
         skipped: *skipped,
         took: took(times),
+        calls: took(calls),
     }
 }
 

@@ -122,6 +122,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         fallback: _,
         output: _,
         last_error,
+        call_ms: _,
         started_at,
         finished_at,
     } = step;

@@ -58,6 +58,7 @@ fn reply_to(task: &Task, step: usize) -> Reply {
         outcome: Outcome::Done(output()),
         hops: 1,
         may_run_until: None,
+        call_ms: Some(12),
     }
 }
 

@@ -107,7 +107,8 @@ fn events(task: &Task) -> Vec<Happening> {
                 let (order_id, step) = (task.order_id, name.clone());
                 let may_run_until = Some(Timestamp::from_epoch_ms(i64::MAX));
                 let hops = u32::MAX;
-                let reply = Reply { order_id, step, direction, attempt, outcome, hops, may_run_until };
+                let call_ms = Some(u64::MAX);
+                let reply = Reply { order_id, step, direction, attempt, outcome, hops, may_run_until, call_ms };
                 events.push(Happening::Reply(reply));
             }
         }

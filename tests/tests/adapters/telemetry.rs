@@ -108,7 +108,8 @@ fn receipt() -> Receipt {
 fn reply(order_id: OrderId, outcome: Outcome) -> SchedulerMessage {
     let step = "reserve".into();
     let direction = Direction::Forward;
-    SchedulerMessage::Reply(Reply { order_id, step, direction, attempt: 1, outcome, hops: 1, may_run_until: None })
+    let (may_run_until, call_ms) = (None, None);
+    SchedulerMessage::Reply(Reply { order_id, step, direction, attempt: 1, outcome, hops: 1, may_run_until, call_ms })
 }
 
 fn command(world: &World, order_id: OrderId, action: Action) {

@@ -169,13 +169,14 @@ export function columns(of) {
     { name: "Skipped", kind: "num", cell: (one) => (of(one).Skipped ? count(of(one).Skipped) : "–") },
     { name: "Failed", kind: "num", cell: (one) => failedShare(of(one)) },
     ...percentiles((one) => of(one).Took),
+    ...percentiles((one) => of(one).Calls, "call ").filter(({ name }) => name !== "call p95"),
   ];
 }
 
 /** The columns of percentiles. */
-export function percentiles(of) {
+export function percentiles(of, before = "") {
   return PERCENTILES.map(([word, name]) => ({
-    name: word,
+    name: `${before}${word}`,
     kind: "num",
     cell: (one) => (of(one) ? length(of(one)[name]) : "–"),
   }));

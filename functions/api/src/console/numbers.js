@@ -58,7 +58,7 @@ export const numbers = {
       panel("workflows", "By workflow", workflows(all)),
       panel("steps", "By step, the slowest first", steps(all.Steps, chosen)),
       panel("services", "By service", services(all.Services, chosen)),
-      h("p", { class: "quiet" }, "An order's time runs from its submission to Processed, a step's from its first attempt to its success, with all waits. A percentile is at most an eighth too high."),
+      h("p", { class: "quiet" }, "An order's time runs from its submission to Processed, a step's from its first attempt to its success, with all waits. The time of a call is that of a success or a rejection: calls without an answer, and those that were repeated, have none. A percentile is at most an eighth too high."),
     );
   },
 };

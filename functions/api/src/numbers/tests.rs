@@ -10,7 +10,9 @@ fn tally() -> Tally {
     let mut took = Histogram::default();
     took.add(40);
     let orders = Orders { accepted: 2, processed: 1, failed: 1, took: took.clone(), ..Orders::default() };
-    let forward = Attempts { begun: 3, done: 1, expired: 1, rejected: 1, deferred: 4, skipped: 2, took };
+    let mut calls = Histogram::default();
+    calls.add(9);
+    let forward = Attempts { begun: 3, done: 1, expired: 1, rejected: 1, deferred: 4, skipped: 2, took, calls };
     let service = Service { forward, undo: Attempts::default() };
     let steps = [("pay".into(), [("bank".into(), service)].into())].into();
     Tally { workflows: [("order".into(), Flow { orders, steps })].into() }
@@ -57,7 +59,7 @@ fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
     let step = json!({
         "Workflow": "order", "Step": "pay", "Service": "bank", "Direction": "Forward",
         "Attempts": {"Begun": 9, "Done": 3, "Expired": 3, "Rejected": 3, "Deferred": 12, "Skipped": 6,
-                     "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}},
+                     "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}, "Calls": {"P50Ms": 9, "P95Ms": 9, "P99Ms": 9}},
     });
     assert_eq!(answer.body["Steps"], json!([step]));
     assert_eq!(
@@ -74,8 +76,10 @@ fn the_points_have_the_attempts_of_the_workflow_step_and_service_that_are_asked_
     let none = fake.get("/numbers?last=30m");
     assert_eq!(column(&none.body["Points"], "Forward"), [&Value::Null; 30]);
     let took = json!({"P50Ms": 43, "P95Ms": 43, "P99Ms": 43});
-    let expected =
-        json!({"Begun": 3, "Done": 1, "Expired": 1, "Rejected": 1, "Deferred": 4, "Skipped": 2, "Took": took});
+    let expected = json!({
+        "Begun": 3, "Done": 1, "Expired": 1, "Rejected": 1, "Deferred": 4, "Skipped": 2, "Took": took,
+        "Calls": {"P50Ms": 9, "P95Ms": 9, "P99Ms": 9},
+    });
     for query in ["service=bank", "step=pay", "workflow=order", "workflow=order&step=pay&service=bank"] {
         let points = fake.get(&format!("/numbers?last=30m&{query}")).body["Points"].take();
         assert_eq!((&points[0]["Forward"], &points[29]["Forward"]), (&expected, &expected), "{query}");
@@ -221,6 +225,7 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
         "stepwarden_attempts_total{workflow=\"order\",step=\"pay\",service=\"bank\",direction=\"Forward\",event=\"rejected\"} 2",
         "stepwarden_attempts_total{workflow=\"order\",step=\"pay\",service=\"bank\",direction=\"Forward\",event=\"deferred\"} 8",
         "stepwarden_attempts_total{workflow=\"order\",step=\"pay\",service=\"bank\",direction=\"Forward\",event=\"skipped\"} 4",
+        "stepwarden_call_duration_seconds_bucket{workflow=\"order\",step=\"pay\",service=\"bank\",direction=\"Forward\",le=\"0.032\"} 2",
         "stepwarden_paused 0",
     ] {
         assert!(answer.text.lines().any(|found| found == line), "{line}\n{}", answer.text);

@@ -169,7 +169,8 @@ impl Awaited {
         // The result may come before the answer to the call, which is then still under way (rule 16).
         let in_flight = step.complete_by.filter(|_| !step.is_awaited());
         let may_run_until = in_flight.map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
-        let reply = Reply { order_id, step: name, direction, attempt: step.attempt, outcome, hops: 0, may_run_until };
+        let (attempt, hops, call_ms) = (step.attempt, 0, None);
+        let reply = Reply { order_id, step: name, direction, attempt, outcome, hops, may_run_until, call_ms };
         reply.counts_for(task)?;
         Ok(reply)
     }

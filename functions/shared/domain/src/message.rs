@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::OrderId;
 use crate::json::Json;
@@ -98,6 +98,10 @@ pub struct Reply {
     /// (rule 16). Absent if there is no such call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
+    /// How long the call took that brought the success or the rejection, in milliseconds. Absent if none did: a memo knew
+    /// the outcome, or it came by callback (rule 36).
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "call_ms")]
+    pub call_ms: Option<u64>,
 }
 
 /// The outcome of an attempt. An attempt without an answer has none: the agent stays silent (rule 6).
@@ -350,8 +354,17 @@ impl Request {
             outcome,
             hops: self.hops.saturating_add(1),
             may_run_until: None,
+            call_ms: None,
         }
     }
+}
+
+/// It is only counted, so it costs no reply if it is no duration.
+fn call_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is not negative, and saturates")]
+    let rounded = || value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms.round() as u64);
+    Ok(value.as_u64().or_else(rounded))
 }
 
 const fn settles_within_default() -> u64 {

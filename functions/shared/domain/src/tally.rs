@@ -109,6 +109,9 @@ pub struct Attempts {
     /// From the first claim in the direction to its success.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub took: Histogram,
+    /// The calls that brought a success or a rejection, if the agents reported how long they took.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub calls: Histogram,
 }
 
 /// The present number of orders in each state, in the order of [`ProcessState::ALL`]. Numbers of a version with other
@@ -250,8 +253,12 @@ impl Tally {
             if let Some(error) = step.last_error.as_ref().filter(is_new).filter(is_over) {
                 // The attempt that failed was one of the direction and the service of before.
                 let attempts = attempts(services, &earlier.agent, earlier.direction);
-                let has_no_answer = [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
-                *(if has_no_answer { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
+                if [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code) {
+                    attempts.expired += 1;
+                } else {
+                    attempts.rejected += 1;
+                    step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
+                }
             } else if earlier.process_state == StepState::Processing && was_given_back(earlier, step) {
                 attempts(services, &earlier.agent, earlier.direction).deferred += 1;
             }
@@ -268,6 +275,7 @@ impl Tally {
                 attempts.done += 1;
                 let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));
                 took_ms.into_iter().for_each(|ms| attempts.took.add(ms));
+                step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
             }
         }
     }
@@ -383,6 +391,7 @@ impl Attempts {
         self.deferred += other.deferred;
         self.skipped += other.skipped;
         self.took.merge(&other.took);
+        self.calls.merge(&other.calls);
     }
 }
 

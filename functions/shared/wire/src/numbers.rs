@@ -115,6 +115,9 @@ pub struct AttemptNumbers {
     /// From the first claim to the success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
+    /// The calls that brought a success or a rejection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Took>,
 }
 
 /// The attempts of a step.

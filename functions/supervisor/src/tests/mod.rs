@@ -129,6 +129,7 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
         outcome,
         hops: 0,
         may_run_until: None,
+        call_ms: None,
     }
 }
 

@@ -95,6 +95,9 @@ pub struct FilterArgs {
     /// Only orders of this workflow, or of one version of it: shop, shop/2
     #[arg(long, value_name = "NAME[/VERSION]")]
     pub workflow: Option<WorkflowName>,
+    /// Only orders under way that wait for an answer of this service
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
     /// Only orders that were not finished at their deadline
     #[arg(long)]
     pub late: bool,

@@ -17,7 +17,8 @@ use crate::show::table::{Cell, Table};
 use crate::show::time::{clock, percentile};
 
 const TIMES: &str = "Slowest steps first. The time of an order runs from its submission to Processed, that of a step from its \
-                     first attempt to its success, with all waits. A percentile is at most an eighth too high.";
+                     first attempt to its success, with all waits. The time of a call is that of a success or a rejection: calls \
+                     without an answer, and those that were repeated, have none. A percentile is at most an eighth too high.";
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -141,13 +142,15 @@ fn steps(numbers: &Numbers<'_>) -> Table {
     // Without an outage nothing is deferred, and most workflows skip no step.
     let has_deferred = numbers.steps.iter().any(|step| step.attempts.deferred > 0);
     let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);
+    let has_calls = numbers.steps.iter().any(|step| step.attempts.calls.is_some());
+    titles.extend(has_calls.then_some(["CALL P50", "CALL P99"]).into_iter().flatten());
     titles.extend(has_deferred.then_some("DEFERRED"));
     titles.extend(has_skipped.then_some("SKIPPED"));
     let mut table = Table::new(&titles);
     let mut steps: Vec<_> = numbers.steps.iter().collect();
     steps.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
     for step in steps {
-        let AttemptNumbers { begun, done, expired, rejected, deferred, skipped, took } = step.attempts;
+        let AttemptNumbers { begun, done, expired, rejected, deferred, skipped, took, calls } = step.attempts;
         let undo = if step.direction == domain::task::Direction::Undo { "undo of " } else { "" };
         let [p50, p95, p99] = percentiles(took);
         let mut row = vec![
@@ -163,6 +166,8 @@ fn steps(numbers: &Numbers<'_>) -> Table {
             p95,
             p99,
         ];
+        let [call_p50, _, call_p99] = percentiles(calls);
+        row.extend(has_calls.then_some([call_p50, call_p99]).into_iter().flatten());
         row.extend(has_deferred.then(|| deferred.to_string().into()));
         row.extend(has_skipped.then(|| skipped.to_string().into()));
         table.row(row);
@@ -201,7 +206,7 @@ mod tests {
         let took = |ms: u64| json!({"P50Ms": ms, "P95Ms": 2 * ms, "P99Ms": 3 * ms});
         let step = |workflow: &str, name: &str, service: &str, ms| {
             json!({"Workflow": workflow, "Step": name, "Service": service, "Direction": "Forward",
-                   "Attempts": {"Begun": 5, "Done": 2, "Expired": 1, "Rejected": 0, "Took": took(ms)}})
+                   "Attempts": {"Begun": 5, "Done": 2, "Expired": 1, "Rejected": 0, "Took": took(ms), "Calls": took(4)}})
         };
         let skipped = json!({"Workflow": "return", "Step": "gift", "Service": "post", "Direction": "Forward",
                              "Attempts": {"Begun": 0, "Done": 0, "Expired": 0, "Rejected": 0, "Skipped": 7}});
@@ -235,7 +240,7 @@ mod tests {
         assert_eq!(lines[0], "Numbers of the last 24h, counted since 2026-11-20 09:00:00Z");
         assert_eq!(lines[3], "order 9 8 0 0 1 700 ms 1.4 s 2.1 s");
         assert!(lines[4].starts_with("return 9") && lines[5].starts_with("all 9"));
-        assert_eq!(lines[8], "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s 0");
+        assert_eq!(lines[8], "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s 4 ms 12 ms 0");
         assert!(lines[9].starts_with("slow return") && lines[10].starts_with("quick order"));
         assert_eq!(lines[11], "gift return post 0 0 0 0 7");
         assert_eq!(lines.last().unwrap(), "Now: 1 Error");

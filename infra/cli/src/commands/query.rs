@@ -12,7 +12,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 
 /// The query parameters of a filter, in order.
 pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
-    let FilterArgs { state, reason, step, since, until, correlation, field, value, workflow, late, approval } = filter;
+    let FilterArgs { state, reason, step, since, until, correlation, field, value, workflow, service, late, approval } =
+        filter;
     let given = [
         ("state", state.map(|state| state.name().to_owned())),
         ("reason", reason.clone()),
@@ -23,6 +24,7 @@ pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static st
         ("field", field.as_deref().map(pointer)),
         ("value", value.clone()),
         ("workflow", workflow.as_ref().map(ToString::to_string)),
+        ("service", service.clone()),
         ("late", late.then(|| true.to_string())),
         ("approval", approval.then(|| true.to_string())),
     ];
@@ -64,12 +66,13 @@ mod tests {
             field: Some("Total".to_owned()),
             value: Some("a&b=c é+".to_owned()),
             workflow: Some("shop@2".parse().unwrap()),
+            service: Some("payment".to_owned()),
             late: true,
             ..FilterArgs::default()
         };
         assert_eq!(
             path("/orders", &of_filter(&filter, now)),
-            "/orders?state=Error&since=2026-11-20T17%3A26%3A43.007Z&field=%2FTotal&value=a%26b%3Dc%20%C3%A9%2B&workflow=shop%2F2&late=true"
+            "/orders?state=Error&since=2026-11-20T17%3A26%3A43.007Z&field=%2FTotal&value=a%26b%3Dc%20%C3%A9%2B&workflow=shop%2F2&service=payment&late=true"
         );
         assert_eq!(path("/orders", &[]), "/orders");
     }

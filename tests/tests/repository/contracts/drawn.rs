@@ -91,9 +91,10 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
     let settled = (name(), proptest::sample::select(&Settled::ALL), option::of(value()));
     let settle = option::of(settled.prop_map(|(step, outcome, output)| Settlement { step, outcome, output }));
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
-    let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>(), option::of(time())).prop_map(
-        |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
-            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
+    let calls = (option::of(time()), option::of(any::<u64>()));
+    let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>(), calls).prop_map(
+        |(order_id, step, direction, attempt, outcome, hops, (may_run_until, call_ms))| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until, call_ms })
         },
     );
     let of_action = (settle, any::<Option<bool>>(), option::of(name()));

@@ -64,6 +64,7 @@ fn f24_after_a_lost_reply_a_repeat_is_answered_from_the_memo() {
         assert!(world.instance().handle(again()).is_empty());
     }
     assert_eq!((effects(&world), world.outcomes()), ((1, 0), vec![receipt(); 3]));
+    assert!(world.replies().iter().all(|reply| reply.call_ms.is_none()), "no call brought them");
     assert_eq!(world.memo_version(&request().idempotency_key), 2, "the claim and the result, and no write since");
 }
 
@@ -367,6 +368,8 @@ fn of_two_results_the_first_counts() {
     let world = keyless([Act::after(meanwhile, Act::Answer(Answer::Done(json("{\"Receipt\":8}"))))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!(world.outcomes(), [receipt(), receipt()]);
+    let calls: Vec<_> = world.replies().into_iter().map(|reply| reply.call_ms).collect();
+    assert_eq!(calls, [Some(0), None], "the result of the duplicate was brought by its own call");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use domain::limits::{ERROR_CHARS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX};
-use domain::message::{Delivery, Failure, Outcome, Request, Undecodable, decode, idempotency_key};
+use domain::message::{Delivery, Failure, Outcome, Reply, Request, Undecodable, decode, idempotency_key};
 use domain::task::Direction;
 
 use crate::testing::{Act, START, World, delivery, done, drive, json, request, retry};
@@ -30,8 +30,20 @@ fn failure(world: &World) -> Failure {
 fn a_success_is_replied_with_its_output_and_the_message_let_go() {
     let world = World::new([Act::Answer(done())]);
     assert!(!handle_one(&world, request()));
-    assert_eq!(world.replies(), [request().reply(Outcome::Done(json("{\"Receipt\":7}")))]);
+    let reply = request().reply(Outcome::Done(json("{\"Receipt\":7}")));
+    assert_eq!(world.replies(), [Reply { call_ms: Some(0), ..reply }]);
     assert_eq!((world.seen().len(), world.slept_ms().len()), (1, 0));
+}
+
+#[test]
+fn a_reply_says_how_long_the_call_took_that_brought_its_outcome() {
+    let no = || Answer::Fail(Failure { code: "no".into(), message: "no".into() });
+    for (last, call_ms) in [(Act::Within(700, done()), 700), (Act::Within(40, no()), 40)] {
+        let world = World::new([Act::Within(90, retry()), last]);
+        handle_one(&world, request());
+        let last = world.replies().pop().unwrap();
+        assert_eq!(last.call_ms, Some(call_ms), "{:?}", last.outcome);
+    }
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) struct Work<'a, P, F, S> {
     /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
     /// could not be made (rule 17).
     no_failure_ms: Option<u64>,
+    /// How long the call took that brought the outcome, in milliseconds.
+    call_ms: Option<u64>,
     /// What went wrong with the last call of this delivery.
     problem: Option<Arc<str>>,
     /// Whether it waited for its turn, and has not called since (rule 20).
@@ -120,6 +122,7 @@ where
             may_run_until,
             under_way_ms: None,
             no_failure_ms: None,
+            call_ms: None,
             problem: None,
             was_held_back: false,
             service: None,
@@ -141,7 +144,7 @@ where
                 Ok(leave) => leave,
                 Err(ending) => return Ok(ending),
             };
-            let called = self.call(&leave, callback_url.as_deref()).await;
+            let (called, call_ms) = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
             self.was_held_back = false;
             let called = self.judge(leave.at, called);
@@ -150,10 +153,12 @@ where
             (self.under_way_ms, self.no_failure_ms) = (None, None);
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
+                    self.call_ms = Some(call_ms);
                     return Ok(Ending::Reply(output::done(output, self.request.keep.as_ref(), self.request.direction)));
                 }
                 Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
                 Called::Answered(Answer::Fail(failure)) => {
+                    self.call_ms = Some(call_ms);
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
                 }
                 Called::Answered(Answer::UnderWay { unless_alone: None, .. }) if self.may_be_told_later() => {
@@ -199,7 +204,8 @@ where
         }
     }
 
-    async fn call(&mut self, leave: &Leave, callback_url: Option<&str>) -> Called {
+    /// The answer to a call, and how many milliseconds it took.
+    async fn call(&mut self, leave: &Leave, callback_url: Option<&str>) -> (Called, u64) {
         let retries = self.retries();
         let Self { ports, agent, request, service, .. } = self;
         let arguments = Call {
@@ -223,8 +229,9 @@ where
             called
         };
         let called = calling.instrument(trace::called(&agent.name, request.order_id, retries)).await;
-        tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.environment().now()), "call over");
-        called
+        let call_ms = leave.at.ms_until(ports.environment().now());
+        tracing::debug!(histogram.agent_call_ms = call_ms, "call over");
+        (called, call_ms.min(leave.timeout_ms))
     }
 
     /// Takes an answer that is a rejection unless a call is under way as the one or the other.

@@ -46,7 +46,12 @@ where
 
     async fn write_down(&mut self, outcome: Outcome) -> Outcome {
         match (&mut self.keeper, &outcome) {
-            (Some(keeper), Outcome::Done(_) | Outcome::Failed(_)) => keeper.complete(self.ports, outcome).await,
+            (Some(keeper), Outcome::Done(_) | Outcome::Failed(_)) => {
+                let counts = keeper.complete(self.ports, outcome.clone()).await;
+                // It may be that of a duplicate.
+                self.call_ms = self.call_ms.filter(|_| counts == outcome);
+                counts
+            }
             (Some(keeper), Outcome::Deferred(_)) => {
                 keeper.release(self.ports).await;
                 outcome
@@ -104,7 +109,7 @@ where
         let priority = self.request.priority;
         let now = self.ports.environment().now();
         let may_run_until = self.may_run_until.filter(|&until| now < until);
-        let reply = Reply { may_run_until, ..self.request.reply(outcome) };
+        let reply = Reply { may_run_until, call_ms: self.call_ms, ..self.request.reply(outcome) };
         self.ports.queues().to_scheduler(SchedulerMessage::Reply(reply), priority, 0).await?;
         Ok(Handled::Done)
     }

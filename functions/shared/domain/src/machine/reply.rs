@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::decision::{Dropped, TooLarge, Verdict};
 use super::turn::{Turn, release, settled_at};
-use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::limits::{
+    COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,
+};
 use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, What, reason, shortened};
@@ -90,7 +92,7 @@ impl Turn<'_> {
         let failure = match &reply.outcome {
             Outcome::Done(output) => match self.too_large(index, output.text().len()) {
                 None => {
-                    self.keep_under_way(index, reply);
+                    self.keep_calls(index, reply);
                     self.complete(index, output.clone());
                     return Verdict::Taken;
                 }
@@ -103,14 +105,14 @@ impl Turn<'_> {
             }
             Outcome::Retrying(trouble) => return self.note_trouble(index, trouble),
             Outcome::Accepted(_) => {
-                self.keep_under_way(index, reply);
+                self.keep_calls(index, reply);
                 return self.await_result(index);
             }
         };
         if !reply.is_in_flight(&self.task.steps[index]) {
             return Verdict::Dropped(Dropped::StaleFailure);
         }
-        self.keep_under_way(index, reply);
+        self.keep_calls(index, reply);
         self.reject(index, &failure);
         Verdict::Taken
     }
@@ -127,14 +129,15 @@ impl Turn<'_> {
         self.verdict()
     }
 
-    /// Keeps the time until which a call of the step may still have its effect (rule 16). The agent knows it for the
-    /// attempt that it answers. Any other attempt in flight stays without an answer.
-    fn keep_under_way(&mut self, index: usize, reply: &Reply) {
+    /// Keeps how long the call took, and the time until which a call of the step may still have its effect (rule 16). The
+    /// agent knows it for the attempt that it answers. Any other attempt in flight stays without an answer.
+    fn keep_calls(&mut self, index: usize, reply: &Reply) {
         let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
         let until =
             if reply.is_in_flight(&self.task.steps[index]) { reply.may_run_until.min(settled) } else { settled };
         let step = &mut self.task.steps[index];
         step.may_run_until = step.may_run_until.max(until);
+        step.call_ms = reply.call_ms.map(|ms| ms.min(COMPLETE_WITHIN_MS_MAX));
     }
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.

@@ -151,6 +151,7 @@ impl Case {
             outcome,
             hops: 0,
             may_run_until: None,
+            call_ms: None,
         }
     }
 

@@ -116,6 +116,26 @@ fn a_reply_repeats_what_the_request_said() {
 }
 
 #[test]
+fn the_time_of_a_call_costs_no_reply_whatever_another_agent_writes() {
+    let reply = serde_json::to_value(request().reply(Outcome::Done(request().order))).unwrap();
+    assert!(reply.get("CallMs").is_none());
+    for (written, expected) in [
+        ("12", Some(12)),
+        ("12.5", Some(13)),
+        ("1e30", Some(u64::MAX)),
+        ("-3", None),
+        ("\"soon\"", None),
+        ("null", None),
+    ] {
+        let mut reply = reply.clone();
+        reply["CallMs"] = serde_json::from_str(written).unwrap();
+        let body = serde_json::json!({ "Reply": reply }).to_string();
+        let SchedulerMessage::Reply(read) = decode(body.as_bytes()).unwrap() else { panic!("a reply") };
+        assert_eq!(read.call_ms, expected, "{written}");
+    }
+}
+
+#[test]
 fn a_request_of_an_earlier_scheduler_names_no_agent_and_is_written_as_it_was() {
     let earlier = Request { agent: "".into(), ..request() };
     let text = serde_json::to_string(&earlier).unwrap();

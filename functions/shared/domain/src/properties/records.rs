@@ -41,11 +41,18 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
     let action = prop::sample::select(&Action::ALL);
     let settled = (text(), prop::sample::select(&Settled::ALL), option::of(json()));
     let settle = option::of(settled.prop_map(|(step, outcome, output)| Settlement { step, outcome, output }));
-    let reply = (order_id(), text(), direction(), any::<u32>(), outcome(), any::<u32>(), option::of(time())).prop_map(
-        |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
-            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
-        },
-    );
+    let reply = (
+        order_id(),
+        text(),
+        direction(),
+        any::<u32>(),
+        outcome(),
+        any::<u32>(),
+        (option::of(time()), option::of(any::<u64>())),
+    )
+        .prop_map(|(order_id, step, direction, attempt, outcome, hops, (may_run_until, call_ms))| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until, call_ms })
+        });
     let of_action = (settle, any::<Option<bool>>(), option::of(text()));
     let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), of_action)
         .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {

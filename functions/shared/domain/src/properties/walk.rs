@@ -126,7 +126,7 @@ impl Walker {
         let attempt = self.task.steps[place].attempt.checked_sub(back)?;
         let direction = *self.claims.get(&(place, attempt))?;
         let (order_id, step) = (self.order.order_id, self.name(place));
-        Some(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until: None })
+        Some(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until: None, call_ms: None })
     }
 
     fn command(&self, action: Action, version: Option<u64>) -> Command {
@@ -197,7 +197,8 @@ impl Walker {
                 let direction = if *undo { Direction::Undo } else { Direction::Forward };
                 let (order_id, step) = (self.order.order_id, self.name(step.index(steps)));
                 let (attempt, outcome) = (*attempt, outcome.clone());
-                let reply = Reply { order_id, step, direction, attempt, outcome, hops: 0, may_run_until: None };
+                let reply =
+                    Reply { order_id, step, direction, attempt, outcome, hops: 0, may_run_until: None, call_ms: None };
                 self.answer(&reply, false);
                 let unknown = Reply { step: "nobody".into(), ..reply };
                 let verdict = self.apply(Event::Reply { reply: &unknown, redelivered: false });

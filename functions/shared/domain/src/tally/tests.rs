@@ -1,7 +1,8 @@
 use super::*;
+use crate::limits::COMPLETE_WITHIN_MS_MAX;
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Event, Verdict};
-use crate::message::{Action, Deferral, Outcome, Settled, Trouble};
+use crate::message::{Action, Deferral, Failure, Outcome, Reply, Settled, Trouble};
 
 /// Counts each version of a case's task from now on.
 #[derive(Default)]
@@ -91,6 +92,41 @@ fn failures_and_undos_are_told_apart() {
     assert_eq!(numbers(&counted.step("a").undo), [1, 1, 0, 0]);
     assert_eq!(without_times(&counted.tally), orders(1, 0, 1, 0, 0));
     assert!(counted.tally.orders().took.is_empty(), "only processed orders have a time");
+}
+
+#[test]
+fn rule_26_a_call_is_counted_with_the_success_or_the_rejection_that_it_brought() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "max_failures = 2")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    let failed = || Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
+    for (name, outcome, call_ms) in [("a", done(), Some(12)), ("b", failed(), Some(3_000))] {
+        if name == "b" {
+            case.expire_all();
+            counted.take(&case);
+            case.retry_all();
+            counted.take(&case);
+        }
+        let reply = Reply { call_ms, ..case.reply_of(name, outcome) };
+        for _ in 0..2 {
+            case.take(&reply);
+            counted.take(&case);
+        }
+    }
+    case.retry_all();
+    counted.take(&case);
+    for (name, call_ms) in [("b", Some(u64::MAX)), ("a", None)] {
+        let reply = Reply { call_ms, ..case.reply_of(name, done()) };
+        case.take(&reply);
+        counted.take(&case);
+    }
+    assert_eq!(case.step("b").call_ms, Some(COMPLETE_WITHIN_MS_MAX), "no call takes longer");
+    let calls = |attempts: &Attempts| attempts.calls.percentile(1).zip(attempts.calls.percentile(99));
+    let [a, b] = ["a", "b"].map(|name| counted.step(name));
+    assert_eq!((numbers(&a.forward), calls(&a.forward)), ([1, 1, 0, 0], Some((12, 12))));
+    assert_eq!((numbers(&b.forward), calls(&b.forward)), ([2, 0, 1, 1], Some((3_071, 3_071))));
+    assert_eq!((a.undo.done, calls(&a.undo)), (1, None), "nobody reported how long the undo took");
 }
 
 #[test]

@@ -107,6 +107,9 @@ pub struct Step {
     /// The last failure, in either direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError>,
+    /// How long the call took that brought the last success or rejection, in milliseconds, if the agent reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_ms: Option<u64>,
     /// When the present direction was first claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
@@ -204,6 +207,7 @@ impl Step {
             waits_until: None,
             wait_to_come: false,
             may_run_until: None,
+            call_ms: None,
             declined: 0,
             fallback: Vec::new(),
             output: None,

@@ -33,6 +33,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     // The output is stored as text, so that numbers keep their digits.
     put_if(&mut item, "Output", step.output.as_ref().map(|output| text(output.text())));
     put_if(&mut item, "LastError", step.last_error.as_ref().map(error_value));
+    put_if(&mut item, "CallMs", step.call_ms.map(number));
     put_if(&mut item, "StartedAt", step.started_at.map(time));
     put_if(&mut item, "FinishedAt", step.finished_at.map(time));
     AttributeValue::M(item)
@@ -61,6 +62,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         fallback: agents(&mut reader)?,
         output: output.map_err(|error| reader.wrong("Output", error.to_string()))?,
         last_error: reader.map_if("LastError")?.map(error).transpose()?,
+        call_ms: reader.number_if("CallMs")?,
         started_at: reader.time_if("StartedAt")?,
         finished_at: reader.time_if("FinishedAt")?,
     })

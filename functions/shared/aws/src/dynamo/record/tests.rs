@@ -71,6 +71,7 @@ fn healthy_way(submitter: &str) -> Vec<Task> {
         outcome: Outcome::Done(Json::parse(output.as_bytes(), 100).unwrap()),
         hops: 2,
         may_run_until: None,
+        call_ms: Some(43),
     });
     let replies: Vec<_> = replies.collect();
     let mut events = vec![Event::Wake { hops: 0, redelivered: false }];
@@ -206,6 +207,7 @@ fn crowded() -> Task {
             waits_until: odd.then_some(at),
             wait_to_come: odd,
             may_run_until: odd.then_some(at),
+            call_ms: odd.then_some(u64::MAX),
             declined: n as u32,
             fallback: vec!["agent-b".into(); n % 3],
             output: odd.then(|| Json::parse(b"null", 4).unwrap()),
