@@ -20,7 +20,15 @@ NESTING_MAX = 64
 
 # They say something to people, or are checked through another keyword (`format` comes with a `pattern`).
 WORDS = {"$schema", "$defs", "title", "description", "examples", "default", "format"}
-KINDS: dict[str, tuple[type, ...]] = {"object": (dict,), "array": (list,), "string": (str,), "integer": (int,)}
+KINDS: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+}
+# To Python a truth value is a number, too.
+NUMBERS = {"integer", "number"}
 
 
 class UnknownKeyword(Exception):
@@ -56,7 +64,7 @@ def _where(at: str) -> str:
 
 
 def _is(value: object, kind: str) -> bool:
-    return isinstance(value, KINDS[kind]) and not (isinstance(value, bool) and kind == "integer")
+    return isinstance(value, KINDS[kind]) and not (isinstance(value, bool) and kind in NUMBERS)
 
 
 def _ref(value: object, target: str, _rules: dict[str, Any], file: str, at: str) -> list[str]:
@@ -89,7 +97,9 @@ def _length(value: object, bound: int, is_least: bool, at: str) -> list[str]:
 
 
 def _bound(value: object, bound: int, is_least: bool, at: str) -> list[str]:
-    if not isinstance(value, int) or isinstance(value, bool) or (value >= bound if is_least else value <= bound):
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return []
+    if (value >= bound) if is_least else (value <= bound):
         return []
     return [f"{_where(at)} is {value}, {'at least' if is_least else 'at most'} {bound} is allowed"]
 
