@@ -7,7 +7,8 @@ use domain::alert::Alert;
 use domain::bulk::Job;
 use domain::limits::CONFLICTS_MAX;
 use domain::message::Command;
-use domain::ports::{Commit, Environment, PortError, Record, Records, Seen, ServiceHealth, Store};
+use domain::ports::{Commit, Environment, PortError, Record, RecordKind, Records, Seen, ServiceHealth, Store};
+use domain::task::Quoted;
 
 use crate::SchedulerPorts;
 
@@ -21,17 +22,35 @@ pub(crate) async fn others(ports: &impl SchedulerPorts, command: &Command) -> Re
     }
     ports.store().erase_others(&task).await?;
     let quoted = task.quoted();
+    for kind in RecordKind::ALL {
+        quotes(ports, kind, &quoted).await?;
+    }
+    Ok(())
+}
+
+/// Replaces what records of this kind quote of the order.
+async fn quotes(ports: &impl SchedulerPorts, kind: RecordKind, quoted: &Quoted) -> Result<(), PortError> {
     let records = ports.records();
-    for health in records.list::<ServiceHealth>(usize::MAX).await? {
-        replace(ports, health, |health| health.erased(&quoted)).await?;
-    }
-    for alert in records.list::<Alert>(usize::MAX).await? {
-        replace(ports, alert, |alert| alert.erased(&quoted)).await?;
-    }
-    for job_id in quoted.jobs() {
-        if let Some(job) = records.get::<Job>(job_id).await? {
-            replace(ports, job, Job::erased).await?;
+    match kind {
+        RecordKind::Service => {
+            for health in records.list::<ServiceHealth>(usize::MAX).await? {
+                replace(ports, health, |health| health.erased(quoted)).await?;
+            }
         }
+        RecordKind::Alert => {
+            for alert in records.list::<Alert>(usize::MAX).await? {
+                replace(ports, alert, |alert| alert.erased(quoted)).await?;
+            }
+        }
+        RecordKind::Job => {
+            for job_id in quoted.jobs() {
+                if let Some(job) = records.get::<Job>(job_id).await? {
+                    replace(ports, job, Job::erased).await?;
+                }
+            }
+        }
+        // A memo is about one step of one order: the store erases it. The others quote no order.
+        RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment => {}
     }
     Ok(())
 }
