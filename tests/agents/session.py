@@ -62,7 +62,7 @@ WRONG = {
     "forgets_calls": ({"may-run-until"}, "no reply has MayRunUntil"),
 }
 # They wait most of the time, but each has two processes.
-AT_ONCE = 5
+AT_ONCE = 8
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 # A message that an agent leaves comes back after so many seconds, and is given up after so many deliveries: short, so
 # that the kit sees soon what was left, and longer than any call in its scenes.
 VISIBILITY_S = 7
-RECEIVES_MAX = 8
+RECEIVES_MAX = 7
 # After so long without a change nobody takes anything any more.
 UNTOUCHED_S = 15.0
 
