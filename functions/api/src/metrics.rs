@@ -6,6 +6,7 @@ use bytes::Bytes;
 use domain::ports::{Breaker, Environment, Records, ServiceHealth, Store};
 use domain::tally::{Grain, Histogram, Numbers};
 use domain::task::ProcessState;
+use domain::time::Timestamp;
 use http::Response;
 
 use crate::config::ApiConfig;
@@ -26,6 +27,7 @@ pub(crate) async fn metrics(ports: &impl ApiPorts, config: &ApiConfig) -> Result
     let health: Vec<ServiceHealth> = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
     let mut page = Page::default();
     page.orders(&numbers);
+    page.oldest(&numbers, now);
     page.attempts(&numbers);
     page.begin("stepwarden_service_open", "gauge", "1 while calls of a service are held back, otherwise 0.");
     for one in &health {
@@ -74,6 +76,19 @@ impl Page {
         self.begin("stepwarden_order_duration_seconds", "histogram", "From acceptance to Processed.");
         for (workflow, flow) in &numbers.total.workflows {
             self.histogram(&[("workflow", workflow)], &flow.orders.took);
+        }
+    }
+
+    /// An alert compares the age with a limit, so where no order is it is 0.
+    fn oldest(&mut self, numbers: &Numbers, now: Timestamp) {
+        if numbers.oldest.is_none() {
+            return;
+        }
+        let help = "Seconds since the oldest order in each state was accepted; 0 if there is none.";
+        self.begin("stepwarden_oldest_order_seconds", "gauge", help);
+        for state in ProcessState::ALL.into_iter().filter(|state| !state.is_final()) {
+            let seconds = numbers.oldest_in(state).map_or(0, |at| at.ms_until(now) / 1_000);
+            self.line(&[("state", state.name())], seconds);
         }
     }
 

@@ -82,7 +82,7 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
     };
     let numbers = span.read(ports, now).await?.ok_or(Problem::UnknownRoute)?;
     let counts = match &numbers.states {
-        Some(states) => counts(states),
+        Some(states) => counts(states, &numbers),
         None => under_way(ports).await?.into(),
     };
     let mut counted = span.counted(numbers, counts);
@@ -122,7 +122,7 @@ pub(crate) async fn of_minutes(
 ) -> Result<Option<Counted>, Problem> {
     let span = Span::last(Grain::Minute, Grain::Minute.ms(), count, now);
     Ok(span.read(ports, now).await?.and_then(|numbers| {
-        let counts = counts(numbers.states.as_ref()?);
+        let counts = counts(numbers.states.as_ref()?, &numbers);
         Some(span.counted(numbers, counts))
     }))
 }
@@ -239,10 +239,15 @@ fn points(numbers: &Numbers, mut under_way: u64, from: Timestamp, point_ms: u64,
 }
 
 /// The orders in each state.
-fn counts(states: &States) -> Vec<Count> {
-    let count = |state: ProcessState| usize::try_from(states.of(state)).unwrap_or(usize::MAX);
-    let all = ProcessState::ALL.into_iter();
-    all.map(|state| Count { state: state.into(), count: count(state), at_least: false, since: None }).collect()
+fn counts(states: &States, numbers: &Numbers) -> Vec<Count> {
+    let count = |state: ProcessState| Count {
+        state: state.into(),
+        count: usize::try_from(states.of(state)).unwrap_or(usize::MAX),
+        at_least: false,
+        since: None,
+        oldest_at: numbers.oldest_in(state),
+    };
+    ProcessState::ALL.into_iter().map(count).collect()
 }
 
 fn orders(orders: &Orders) -> OrderNumbers {

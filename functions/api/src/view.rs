@@ -122,7 +122,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         fallback: _,
         output: _,
         last_error,
-        call_ms: _,
+        call_ms,
         started_at,
         finished_at,
     } = step;
@@ -144,6 +144,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         may_run_until: *may_run_until,
         output: None,
         last_error: last_error.as_ref().map(shown_error),
+        call_ms: *call_ms,
         started_at: *started_at,
         finished_at: *finished_at,
     }
@@ -223,6 +224,7 @@ mod tests {
         (step.attempt, step.failure_count) = (4, 3);
         (step.not_before, step.started_at, step.finished_at) = (Some(at), Some(at), Some(at));
         step.output = Some(Json::parse(b"{\"Total\": 1.10}", 99).unwrap());
+        step.call_ms = Some(43);
         step.last_error = Some(StepError { code: "expired".into(), message: "late".into(), attempt: 4, at });
         task
     }
@@ -248,7 +250,7 @@ mod tests {
                     "LockedBy": "scheduler-1", "CompleteBy": time, "FailureCount": 3, "Attempt": 4,
                     "Direction": "Forward", "NotBefore": time, "Output": {"Total": 1.10},
                     "LastError": {"Code": "expired", "Message": "late", "Attempt": 4, "At": time},
-                    "StartedAt": time, "FinishedAt": time,
+                    "CallMs": 43, "StartedAt": time, "FinishedAt": time,
                 },
                 {
                     "Name": &*task.steps[1].name, "Agent": &*task.steps[1].agent, "ProcessState": "Pending",

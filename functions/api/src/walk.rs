@@ -59,5 +59,5 @@ pub(crate) async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Probl
 
 /// The orders of a list that were walked through.
 pub(crate) fn count_of(state: ProcessState, walked: &Walked) -> Count {
-    Count { state: state.into(), count: walked.count, at_least: walked.more, since: None }
+    Count { state: state.into(), count: walked.count, at_least: walked.more, since: None, oldest_at: None }
 }

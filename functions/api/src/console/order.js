@@ -7,7 +7,7 @@ import { copyButton, orderLink, shortId } from "./ids.js";
 import { fact, heading, json, panel, state, table, taken } from "./parts.js";
 import { serviceLink } from "./services.js";
 import { timeline } from "./timeline.js";
-import { when } from "./time.js";
+import { length, when } from "./time.js";
 import { situation } from "./words.js";
 import { workflowLink } from "./workflows.js";
 
@@ -80,7 +80,7 @@ function steps(task) {
       { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
       { name: "Failures", kind: "num", cell: (step) => step.FailureCount },
       { name: "Began", cell: (step) => when(step.StartedAt, "exact") },
-      { name: "Ended", cell: (step) => when(step.FinishedAt, "exact") },
+      { name: "Ended", cell: ended },
       { name: "Next", cell: next },
       { name: "Last error", kind: "text", cell: lastError },
     ],
@@ -90,6 +90,11 @@ function steps(task) {
 function byWhom(step) {
   if (!step.Approval) return serviceLink(step.Agent);
   return step.Approval.Role ? `approval by ${step.Approval.Role}` : "approval";
+}
+
+function ended(step) {
+  const call = step.CallMs === undefined ? null : h("span", { class: "quiet block" }, `call ${length(step.CallMs)}`);
+  return h("span", {}, when(step.FinishedAt, "exact"), call);
 }
 
 function next(step) {

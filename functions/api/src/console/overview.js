@@ -105,7 +105,7 @@ function counts(all) {
     "ul",
     { class: "tiles" },
     STATES.map(([name, sign, words]) => {
-      const { Count, AtLeast, Since } = all.find(({ State }) => State === name) ?? { Count: 0 };
+      const { Count, AtLeast, Since, OldestAt } = all.find(({ State }) => State === name) ?? { Count: 0 };
       return h(
         "li",
         { "data-key": name, "data-state": name, "data-any": Count > 0 ? "yes" : null },
@@ -116,6 +116,7 @@ function counts(all) {
           h("span", { class: "number" }, count(Count, AtLeast)),
           bar(Count / most, name),
           h("span", { class: "quiet" }, Since ? `${words}, last 30 min` : words),
+          OldestAt ? h("span", { class: "quiet" }, "oldest ", when(OldestAt, "brief")) : null,
         ),
       );
     }),

@@ -30,7 +30,8 @@ fn counted(fake: &Fake, ago: &[u64]) {
     states.add(ProcessState::Error, ago.len() as u64);
     states.add(ProcessState::Processing, 5);
     let since = spans.first().map(|span| span.at);
-    *fake.numbers.lock().unwrap() = Some(Numbers { since, states: Some(states), spans, total });
+    let oldest = Some(vec![(ProcessState::Processing, fake.now().minus_ms(90_500))]);
+    *fake.numbers.lock().unwrap() = Some(Numbers { since, states: Some(states), oldest, spans, total });
 }
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a Value> {
@@ -182,6 +183,8 @@ fn the_overview_is_exact_where_orders_are_counted() {
     assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0, 0], &json!(true)));
     assert_eq!(answer.body["Took"], json!({"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}));
     assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 7]);
+    let oldest = json!(fake.now().minus_ms(90_500));
+    assert_eq!(column(&answer.body["Counts"], "OldestAt"), [&[&Value::Null, &oldest][..], &[&Value::Null; 5]].concat());
     let last = &answer.body["Minutes"][29];
     assert_eq!(
         (&last["Accepted"], &last["Processed"], &last["Error"], &last["UnderWay"]),
@@ -194,7 +197,9 @@ fn the_overview_is_exact_where_orders_are_counted() {
 fn where_orders_from_before_are_not_counted_those_in_flight_are_found_as_without_numbers() {
     let fake = Fake::default();
     counted(&fake, &[3, 0]);
-    fake.numbers.lock().unwrap().as_mut().unwrap().states = None;
+    if let Some(numbers) = fake.numbers.lock().unwrap().as_mut() {
+        (numbers.states, numbers.oldest) = (None, None);
+    }
     fake.stores(task_in("mug", ProcessState::Processing));
     let overview = fake.get("/overview").body;
     assert_eq!((&overview["Counts"][1]["Count"], overview.get("CountedSince")), (&json!(1), None));
@@ -203,7 +208,12 @@ fn where_orders_from_before_are_not_counted_those_in_flight_are_found_as_without
     assert_eq!((json!(column(&answer["Counts"], "State")), &answer["Counts"][1]["Count"]), (in_flight, &json!(1)));
     assert_eq!((&answer["Points"][29]["UnderWay"], &answer["Orders"]["Accepted"]), (&json!(1), &json!(4)));
     let scrape = fake.get("/metrics").text;
-    assert!(!scrape.contains("stepwarden_orders{") && scrape.contains("event=\"accepted\"} 4"), "{scrape}");
+    assert!(
+        !scrape.contains("stepwarden_orders{")
+            && !scrape.contains("stepwarden_oldest")
+            && scrape.contains("event=\"accepted\"} 4"),
+        "{scrape}"
+    );
 }
 
 #[test]
@@ -216,6 +226,8 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
     for line in [
         "# TYPE stepwarden_orders gauge",
         "stepwarden_orders{state=\"Processing\"} 5",
+        "stepwarden_oldest_order_seconds{state=\"Processing\"} 90",
+        "stepwarden_oldest_order_seconds{state=\"Error\"} 0",
         "stepwarden_orders_total{workflow=\"order\",event=\"accepted\"} 4",
         "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.032\"} 0",
         "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.128\"} 2",

@@ -107,7 +107,7 @@ impl Orders {
         let since = Some(newest.window().since());
         let finished = |state: ProcessState| {
             let count = newest.finished(state);
-            Count { state: state.into(), count, at_least: !is_complete, since }
+            Count { state: state.into(), count, at_least: !is_complete, since, oldest_at: None }
         };
         let is_final = |state: &ProcessState| state.is_final();
         let finals = ProcessState::ALL.into_iter().filter(is_final).map(finished);

@@ -152,10 +152,21 @@ pub struct Numbers {
     pub since: Option<Timestamp>,
     /// The present number of orders in each state. `None`: not every change was counted, so it is unknown.
     pub states: Option<States>,
+    /// When the order was accepted that was stored first, of those in each state that orders leave. `None`: the store does
+    /// not tell.
+    pub oldest: Option<Vec<(ProcessState, Timestamp)>>,
     /// The spans, oldest first, without those in which nothing happened. The last one is not over.
     pub spans: Vec<Span>,
     /// All of it, since the count began.
     pub total: Tally,
+}
+
+impl Numbers {
+    /// When the oldest order in this state was accepted. `None`: there is none, or the store does not tell.
+    #[must_use]
+    pub fn oldest_in(&self, state: ProcessState) -> Option<Timestamp> {
+        self.oldest.iter().flatten().find(|(of, _)| *of == state).map(|(_, at)| *at)
+    }
 }
 
 impl Grain {

@@ -67,6 +67,17 @@ fn list_sql(state: Option<ProcessState>) -> String {
     format!("SELECT seq, body FROM tasks WHERE {condition} seq < ?1 ORDER BY seq DESC LIMIT ?2")
 }
 
+/// When the order was accepted that was stored first of those in this state. `None`: there is none, or it cannot be read.
+pub(crate) fn oldest(connection: &Connection, state: ProcessState) -> rusqlite::Result<Option<Timestamp>> {
+    let mut statement = connection.prepare_cached(&oldest_sql())?;
+    let mut rows = statement.query([state.name()])?;
+    Ok(rows.next()?.and_then(|row| rows::task(row, 0).ok()?.submitted_at()))
+}
+
+fn oldest_sql() -> String {
+    format!("SELECT body FROM tasks WHERE {UNDER_WAY} AND process_state = ?1 ORDER BY seq LIMIT 1")
+}
+
 /// Tasks of the orders with a term, newest first, before a given position.
 pub(crate) fn found(
     connection: &Connection,
@@ -174,6 +185,21 @@ mod tests {
             let found = params![9, 1, state.name()];
             assert!(connection.prepare(&list_sql(Some(state))).unwrap().exists(found).unwrap(), "{state}");
         }
+    }
+
+    #[test]
+    fn the_oldest_order_of_a_state_is_the_first_entry_of_its_index() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let plan = format!("EXPLAIN QUERY PLAN {}", oldest_sql());
+        let plan: Vec<String> = connection
+            .prepare(&plan)
+            .unwrap()
+            .query_map(["Error"], |row| row.get(3))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(plan, ["SEARCH tasks USING INDEX tasks_under_way (process_state=?)"]);
     }
 
     #[test]

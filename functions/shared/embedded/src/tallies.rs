@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::generation;
-use crate::index::{ENDED, UNDER_WAY};
+use crate::index::{self, ENDED, UNDER_WAY};
 use crate::rows::json;
 
 /// The table of all time. Its time is the first minute.
@@ -117,7 +117,17 @@ pub(crate) fn numbers(connection: &Connection, grain: Grain, since: Timestamp) -
         }
         spans.sort_by_key(|span| span.at);
     }
-    Ok(Numbers { since: self::since(&snapshot)?.or(present.minute), states: Some(present.states), spans, total })
+    let since = self::since(&snapshot)?.or(present.minute);
+    Ok(Numbers { since, states: Some(present.states), oldest: Some(oldest(&snapshot)?), spans, total })
+}
+
+/// When the oldest order of each state that orders leave was accepted.
+fn oldest(connection: &Connection) -> Result<Vec<(ProcessState, Timestamp)>> {
+    let mut found = Vec::new();
+    for state in ProcessState::ALL.into_iter().filter(|state| !state.is_final()) {
+        found.extend(index::oldest(connection, state)?.map(|at| (state, at)));
+    }
+    Ok(found)
 }
 
 /// What is in the row of the transaction's number.

@@ -60,6 +60,9 @@ pub struct Count {
     /// Only orders submitted since then are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// When the oldest of them was accepted. Absent for an end, without such an order, and where the store does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_at: Option<Timestamp>,
 }
 
 /// The orders that were submitted in one minute, by their present state.

@@ -1,7 +1,7 @@
 //! `stepwarden overview`: how many orders are where, what fails and why, and what came through in the last minutes.
 
 use domain::time::Timestamp;
-use wire::{Minute, Overview, Took};
+use wire::{Count, Minute, Overview, Took};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -50,10 +50,15 @@ fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
         table.row([
             Cell::tinted(count.state.to_string(), Tint::of(&count.state)),
             at_least(count.count, count.at_least).into(),
-            count.since.map(|at| format!("submitted since {}", from_now(at, now))).unwrap_or_default().into(),
+            about(count, now).into(),
         ]);
     }
     table
+}
+
+fn about(count: &Count, now: Timestamp) -> String {
+    let since = count.since.map(|at| format!("submitted since {}", from_now(at, now)));
+    since.or_else(|| count.oldest_at.map(|at| format!("the oldest {}", from_now(at, now)))).unwrap_or_default()
 }
 
 /// Failures by cause, with what to do about each.
@@ -133,7 +138,8 @@ mod tests {
     fn an_overview_tells_what_fails_and_how_to_go_on() {
         let overview: Overview<'static> = serde_json::from_value(json!({
             "At": "2026-11-20T17:26:43.007Z",
-            "Counts": [{"State": "Error", "Count": 7, "AtLeast": true}],
+            "Counts": [{"State": "Error", "Count": 7, "AtLeast": true},
+                       {"State": "Processing", "Count": 1, "OldestAt": "2026-11-20T17:25:43.007Z"}],
             "Minutes": [{"Accepted": 3, "Processed": 2}, {"Accepted": 1}],
             "Failures": [{"Code": "exhausted", "Step": "charge-payment", "Count": 7, "AtLeast": true,
                           "OldestAt": "2026-11-20T17:25:43.007Z", "OrderIDs": [],
@@ -145,7 +151,8 @@ mod tests {
         .unwrap();
         let text = text(Paint { colours: false }, &overview, Timestamp::from_epoch_ms(1_795_195_603_007));
         for words in [
-            "Error  7+",
+            "Error       7+",
+            "Processing  1       the oldest 1 min ago",
             "7+        exhausted  charge-payment  1 min ago  no answer (expired)",
             "stepwarden bulk resubmit --reason-code exhausted --step charge-payment",
             "asked for: 2 (stepwarden list --approval)",

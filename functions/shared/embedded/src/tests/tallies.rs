@@ -70,6 +70,23 @@ async fn orders_that_are_not_settled_are_counted_from_the_start() {
     assert_eq!(counting.engine.under_way(), 2);
 }
 
+#[tokio::test]
+async fn the_oldest_order_of_each_state_that_orders_leave_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let counting = Counting::open(folder.path(), BEGUN);
+    for n in 1..6 {
+        counting.insert(n).await;
+    }
+    counting.moves(1, ProcessState::Processed).await;
+    for n in [3, 2] {
+        counting.moves(n, ProcessState::Error).await;
+    }
+    let at = |n| order(n).submitted_at;
+    let expected = [(ProcessState::Pending, at(4)), (ProcessState::Error, at(2))];
+    assert_ne!(at(4), at(5));
+    assert_eq!(counting.numbers(Grain::Minute).await.oldest.unwrap(), expected);
+}
+
 /// The minute of each span, with the accepted and the processed orders.
 fn spans(numbers: &Numbers) -> Vec<(i64, u64, u64)> {
     let spans = numbers.spans.iter();

@@ -101,7 +101,7 @@ impl Dynamo {
     pub(super) async fn read_numbers(&self, grain: Grain, since: Timestamp) -> Result<Numbers, PortError> {
         let (total, spans) = try_join(self.total(), self.spans(grain, grain.of(since))).await?;
         let Count { tally, since, states, .. } = total.unwrap_or_default();
-        Ok(Numbers { since, states, spans, total: tally })
+        Ok(Numbers { since, states, oldest: None, spans, total: tally })
     }
 
     async fn total(&self) -> Result<Option<Count>, PortError> {
