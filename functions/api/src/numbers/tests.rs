@@ -67,7 +67,9 @@ fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
         (&answer.body["Services"][0]["Attempts"]["Begun"], &answer.body["Workflows"][0]["Orders"]["Failed"]),
         (&json!(9), &json!(3))
     );
-    assert_eq!(answer.body["Counts"][1], json!({"State": "Processing", "Count": 5, "AtLeast": false}));
+    let oldest = fake.now().minus_ms(90_500);
+    let processing = json!({"State": "Processing", "Count": 5, "AtLeast": false, "OldestAt": oldest});
+    assert_eq!(answer.body["Counts"][1], processing);
 }
 
 #[test]
