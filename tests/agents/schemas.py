@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jsonschema
@@ -42,9 +42,8 @@ def check() -> str:
         (name, Resource.from_contents(rules, default_specification=DRAFT202012)) for name, rules in files.items()
     )
     examples = files["reply.json"]["examples"]
-    allowed = files["reply.json"]["properties"]["Reply"]["properties"]
-    unshown = set(allowed) - {name for example in examples for name in example["Reply"]}
-    expect(not unshown, f"no example of reply.json has {', '.join(sorted(unshown))}, so nothing here tries it")
+    unshown = _declared(files["reply.json"], "reply.json", files) - {path[-1] for path in _paths(examples)}
+    expect(not unshown, f"no example of reply.json has {', '.join(map(str, unshown))}, so nothing here tries it")
     complete = jsonschema.Draft202012Validator(files["reply.json"], registry=registry)
     tried = [version for example in examples for version in _versions(example)]
     invalid = sum(not complete.is_valid(message) for message in tried)
@@ -69,15 +68,36 @@ def _versions(message: Any) -> Iterator[Any]:
                 parent = parent[name]
             if spoiler == "remove":
                 del parent[path[-1]]
-            elif spoiler == "add":
+            elif spoiler == "add" and isinstance(parent, dict):
                 parent["More"] = 1
+            elif spoiler == "add":
+                parent += ["More"] * 9
             else:
                 parent[path[-1]] = spoiler
             yield version
 
 
-def _paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    inside: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict):
-        for name, inner in value.items():
-            yield (*path, name)
-            yield from _paths(inner, (*path, name))
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    for name, inner in inside:
+        yield (*path, name)
+        yield from _paths(inner, (*path, name))
+
+
+def _declared(rules: Any, file: str, files: dict[str, Any]) -> set[str | int]:
+    """The names of all members that a schema has, at any depth."""
+    found: set[str | int] = set(rules.get("properties", {}))
+    inner = [*rules.get("properties", {}).values(), *rules.get("oneOf", []), *filter(None, [rules.get("items")])]
+    for one in inner:
+        found |= _declared(one, file, files)
+    if "$ref" in rules:
+        other, _, pointer = rules["$ref"].partition("#")
+        target = files[other or file]
+        for part in filter(None, pointer.split("/")):
+            target = target[part]
+        found |= _declared(target, other or file, files)
+    return found

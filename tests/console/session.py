@@ -40,8 +40,8 @@ def main() -> int:
         words = [str(HERE / "screenshots.py"), str(tools.ROOT / "infra" / "console")]
     else:
         words = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"]
-        # Each of the two has its own server and browser.
-        words += ["--numprocesses", "2", "--dist", "loadfile"]
+        # Each of the two has its own server and browser. In some files orders wait that later files mend.
+        words += ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
         words += [str(HERE / "checks"), *arguments]
     # In a session of its own, where Ctrl-C reaches it once: through here.
     with subprocess.Popen([sys.executable, *words], cwd=tools.ROOT, env=environment, start_new_session=True) as child:

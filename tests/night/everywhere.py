@@ -32,7 +32,7 @@ def either(*patterns: str) -> str:
 
 def of_api(server: Server, services_url: str) -> list[Surface]:
     """The API, the metrics, the command line, and the books of the services."""
-    whole = either("state/.+", ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS)
+    whole = either("(state|oldest)/.+", ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS)
     printed = either("state/.+", ORDERS, r"(orders|step)/.+/p\d\d", "step" + ATTEMPTS, "step/.+/share")
     metrics = either(
         "state/.+", r"orders/(?!all/)[^/]+/(took|\w+ed)", "step" + ATTEMPTS, "step/.+/took", "health/.+/open"
@@ -50,7 +50,7 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
         (
             "/overview",
             surfaces.overview,
-            either("state/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters", LAST_MINUTES),
+            either("(state|oldest)/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters", LAST_MINUTES),
         ),
         ("/services", surfaces.services, HEALTH),
         ("/alerts", surfaces.alerts, "alert/.+"),

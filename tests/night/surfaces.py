@@ -23,6 +23,14 @@ def at_least(number: float, is_more: bool) -> Range:
     return (number, ENDLESS if is_more else number)
 
 
+def of_states(counts: list[dict[str, Any]]) -> Shown:
+    """The orders in each state in an answer of the API."""
+    for one in counts:
+        yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
+        if oldest := one.get("OldestAt"):
+            yield f"oldest/{one['State']}", exactly(seconds(oldest))
+
+
 def of_orders(name: str, orders: dict[str, Any]) -> Shown:
     """The numbers of some orders in an answer of the API."""
     for event in ("Accepted", "Processed", "Compensated", "Closed", "Failed"):
@@ -57,8 +65,7 @@ def of_services(services: list[dict[str, Any]]) -> Shown:
 def overview(server: Server) -> Shown:
     """GET /overview."""
     answer = server.get("/overview")
-    for one in answer["Counts"]:
-        yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
+    yield from of_states(answer["Counts"])
     for one in answer["Failures"]:
         name = f"{one['Code']}/{one.get('Step', '')}"
         yield f"cause/{name}", at_least(one["Count"], one["AtLeast"])
@@ -80,8 +87,7 @@ FINALS = ("Accepted", "Processed", "Compensated", "Closed")
 def numbers(server: Server, last: str) -> Shown:
     """GET /numbers."""
     answer = server.get(f"/numbers?last={last}")
-    for one in answer["Counts"]:
-        yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
+    yield from of_states(answer["Counts"])
     yield from of_orders("all", answer["Orders"])
     for one in answer["Workflows"]:
         yield from of_orders(one["Workflow"], one["Orders"])

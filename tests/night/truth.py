@@ -36,6 +36,11 @@ def exactly(number: float) -> Range:
     return (number, number)
 
 
+def about(at: float) -> Range:
+    """A time in milliseconds."""
+    return (at - 0.0005, at + 0.0005)
+
+
 def seconds(text: str) -> float:
     """The epoch seconds of a stored time."""
     return datetime.fromisoformat(text).timestamp()
@@ -120,7 +125,7 @@ class Truth:
             one = counted(task, submitted_ms / 1_000)
             (self._final if state in FINAL else self._open).add(one)
             if state not in FINAL:
-                tasks[seq] = task
+                tasks[seq] = task | {"SubmittedAt": submitted_ms / 1_000}
         self._tasks = tasks
         self._seq = self.rows("SELECT coalesce(max(seq), 0) FROM tasks")[0][0]
 
@@ -149,6 +154,9 @@ class Truth:
             elif task["ProcessState"] != "Pending":
                 waiting.update({step["Agent"] for step in task["Steps"] if waits(step)})
         numbers: Numbers = {}
+        # The order of the table is the order in which they were stored.
+        for _, task in sorted(self._tasks.items(), reverse=True):
+            numbers[f"oldest/{task['ProcessState']}"] = about(task["SubmittedAt"])
         for name, failed in causes.items():
             numbers[f"cause/{name}"] = exactly(len(failed))
             # What is shown is the time of the alert, a moment later.

@@ -79,16 +79,16 @@ impl Page {
         }
     }
 
-    /// An alert compares the age with a limit, so where no order is it is 0.
+    /// An alert compares the age with a limit, so it is 0 where no order is. One that is unknown is left out.
     fn oldest(&mut self, numbers: &Numbers, now: Timestamp) {
-        if numbers.oldest.is_none() {
-            return;
-        }
+        let (Some(states), Some(_)) = (&numbers.states, &numbers.oldest) else { return };
         let help = "Seconds since the oldest order in each state was accepted; 0 if there is none.";
         self.begin("stepwarden_oldest_order_seconds", "gauge", help);
         for state in ProcessState::ALL.into_iter().filter(|state| !state.is_final()) {
-            let seconds = numbers.oldest_in(state).map_or(0, |at| at.ms_until(now) / 1_000);
-            self.line(&[("state", state.name())], seconds);
+            let none = (states.of(state) == 0).then_some(0);
+            if let Some(seconds) = numbers.oldest_in(state).map(|at| at.ms_until(now) / 1_000).or(none) {
+                self.line(&[("state", state.name())], seconds);
+            }
         }
     }
 

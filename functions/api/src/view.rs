@@ -144,7 +144,8 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         may_run_until: *may_run_until,
         output: None,
         last_error: last_error.as_ref().map(shown_error),
-        call_ms: *call_ms,
+        // The task keeps the time of an earlier direction, since the write that turns it round counts it.
+        call_ms: call_ms.filter(|_| started_at.is_some() && finished_at.is_some()),
         started_at: *started_at,
         finished_at: *finished_at,
     }

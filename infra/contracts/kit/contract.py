@@ -123,6 +123,18 @@ def _additional(value: object, allowed: bool, rules: dict[str, Any], _file: str,
     return [f"{_where(at)} has {name}, which may not be there" for name in value if name not in rules["properties"]]
 
 
+def _items(value: object, rule: dict[str, Any], _rules: dict[str, Any], file: str, at: str) -> list[str]:
+    if not isinstance(value, list):
+        return []
+    return [fault for place, item in enumerate(value) for fault in faults(item, rule, file, f"{at}[{place}]")]
+
+
+def _max_items(value: object, bound: int, _rules: dict[str, Any], _file: str, at: str) -> list[str]:
+    if not isinstance(value, list) or len(value) <= bound:
+        return []
+    return [f"{_where(at)} has {len(value)} items, at most {bound} are allowed"]
+
+
 def _one_of(value: object, branches: list[dict[str, Any]], _rules: dict[str, Any], file: str, at: str) -> list[str]:
     outcomes = [faults(value, branch, file, at) for branch in branches]
     if sum(not found for found in outcomes) == 1:
@@ -150,6 +162,8 @@ CHECKS: dict[str, Callable[[object, Any, dict[str, Any], str, str], list[str]]] 
     "required": _required,
     "properties": _properties,
     "additionalProperties": _additional,
+    "items": _items,
+    "maxItems": _max_items,
     "oneOf": _one_of,
     "minLength": lambda value, bound, _rules, _file, at: _length(value, bound, True, at),
     "maxLength": lambda value, bound, _rules, _file, at: _length(value, bound, False, at),

@@ -14,8 +14,8 @@ from .service import Service
 from .stage import PATIENCE_S, Stage, shown
 
 # A message that is left alone comes back so often before it is given up, and somebody has to look.
-# An agent may space the deliveries itself: the shipped one needs up to 1 + 3 + 7 + … + 63 s for these.
-BACKOFF_S_MAX = 125.0
+# An agent may space the deliveries itself: the shipped one needs up to 1 + 3 + 7 + … + 127 s for these.
+BACKOFF_S_MAX = 250.0
 DRAIN_S_MAX = max(VISIBILITY_S * RECEIVES_MAX, BACKOFF_S_MAX) + 60.0
 # Replies come this long after the last message is gone, and calls of an agent that deletes first.
 SILENCE_S = 1.5

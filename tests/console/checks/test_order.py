@@ -33,6 +33,7 @@ def test_a_declined_order_shows_its_undo_step_by_step(console: Console, server: 
     expect(step).to_contain_text("Undone")
     expect(step).to_contain_text("payment was told to decline")
     expect(step).to_contain_text("card-declined, attempt 1")
+    expect(step).to_contain_text(re.compile(r"call \d+ ms"))
 
 
 def test_the_history_says_who_did_what_and_why_the_last_first(

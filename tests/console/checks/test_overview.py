@@ -22,6 +22,8 @@ def test_the_page_counts_as_the_api_counts(console: Console, server: Server) -> 
     for count in server.get("/overview")["Counts"]:
         expect(tile(console, count["State"])).to_have_text(f"{'≥ ' if count['AtLeast'] else ''}{count['Count']}")
     expect(console.page.locator("#verdict")).to_contain_text(re.compile("orders wait for an operator"))
+    expect(console.page.locator('.tiles [data-key="Error"]')).to_contain_text(re.compile("oldest .* ago"))
+    expect(console.page.locator('.tiles [data-key="Processed"]')).not_to_contain_text("oldest")
 
 
 def test_the_throughput_is_a_picture_whose_text_says_the_same_and_a_table_of_the_numbers(

@@ -229,7 +229,7 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
         "# TYPE stepwarden_orders gauge",
         "stepwarden_orders{state=\"Processing\"} 5",
         "stepwarden_oldest_order_seconds{state=\"Processing\"} 90",
-        "stepwarden_oldest_order_seconds{state=\"Error\"} 0",
+        "stepwarden_oldest_order_seconds{state=\"Compensating\"} 0",
         "stepwarden_orders_total{workflow=\"order\",event=\"accepted\"} 4",
         "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.032\"} 0",
         "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.128\"} 2",
@@ -244,4 +244,8 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
     ] {
         assert!(answer.text.lines().any(|found| found == line), "{line}\n{}", answer.text);
     }
+    assert!(
+        !answer.text.contains("oldest_order_seconds{state=\"Error\"}"),
+        "there are some, and nobody knows since when"
+    );
 }

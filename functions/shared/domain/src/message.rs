@@ -359,7 +359,7 @@ impl Request {
     }
 }
 
-/// It is only counted, so it costs no reply if it is no duration.
+/// It is only counted and shown, so it costs no reply if it is no duration.
 fn call_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is not negative, and saturates")]

@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 43] = [
+const LOOSE: [(&str, &str); 46] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -22,6 +22,8 @@ const LOOSE: [(&str, &str); 43] = [
     // More than ever counts, or than any step has.
     ("reply/WaitMs", "18446744073709551615"),
     ("request/BudgetMs", "18446744073709551615"),
+    // It is only counted and shown.
+    ("reply/CallMs", "any value"),
     // Names that no step has, or texts that are empty or long.
     ("submission/Name", "\"\""),
     ("submission/Name", "\"Ä\""),
@@ -55,6 +57,8 @@ const LOOSE: [(&str, &str); 43] = [
     // An optional member may also be null.
     ("submission/ReplyChannel", "null"),
     ("submission/CorrelationID", "null"),
+    ("reply/MayRunUntil", "null"),
+    ("reply/Fallback", "null"),
     ("submission/Priority", "null"),
     ("submission/Workflow", "null"),
     ("command/Version", "null"),

@@ -116,7 +116,7 @@ fn a_reply_repeats_what_the_request_said() {
 }
 
 #[test]
-fn the_time_of_a_call_costs_no_reply_whatever_another_agent_writes() {
+fn a_time_of_a_call_that_is_no_duration_costs_no_reply() {
     let reply = serde_json::to_value(request().reply(Outcome::Done(request().order))).unwrap();
     assert!(reply.get("CallMs").is_none());
     for (written, expected) in [
