@@ -45,7 +45,7 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
 }
 
 fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["STATE", "ORDERS", ""]);
+    let mut table = Table::new(&["STATE", "ORDERS", "ACCEPTED"]);
     for count in &overview.counts {
         table.row([
             Cell::tinted(count.state.to_string(), Tint::of(&count.state)),
@@ -57,8 +57,8 @@ fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
 }
 
 fn about(count: &Count, now: Timestamp) -> String {
-    let since = count.since.map(|at| format!("submitted since {}", from_now(at, now)));
-    since.or_else(|| count.oldest_at.map(|at| format!("the oldest {}", from_now(at, now)))).unwrap_or_default()
+    let since = count.since.map(|at| format!("since {}", from_now(at, now)));
+    since.or_else(|| count.oldest_at.map(|at| format!("oldest {}", from_now(at, now)))).unwrap_or_default()
 }
 
 /// Failures by cause, with what to do about each.
@@ -152,7 +152,7 @@ mod tests {
         let text = text(Paint { colours: false }, &overview, Timestamp::from_epoch_ms(1_795_195_603_007));
         for words in [
             "Error       7+",
-            "Processing  1       the oldest 1 min ago",
+            "Processing  1       oldest 1 min ago",
             "7+        exhausted  charge-payment  1 min ago  no answer (expired)",
             "stepwarden bulk resubmit --reason-code exhausted --step charge-payment",
             "asked for: 2 (stepwarden list --approval)",
