@@ -43,7 +43,7 @@ struct Args {
     #[arg(long, default_value_t = 20)]
     starts: usize,
     /// Largest binary, in MB of 1,000,000 bytes
-    #[arg(long, default_value_t = 9.0)]
+    #[arg(long, default_value_t = 10.486)]
     size_mb_max: f64,
     /// Longest start that the middle one of all may take, in milliseconds
     #[arg(long, default_value_t = 30.0)]
