@@ -231,6 +231,16 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_call_is_shown_once_its_direction_has_ended() {
+        let mut task = failed();
+        let shown = |task: &Task| serde_json::to_value(whole(task, &Redaction::default())).unwrap()["Steps"][0].clone();
+        assert_eq!(shown(&task)["CallMs"], 43);
+        // The step was turned round, and its undo is under way.
+        task.steps[0].finished_at = None;
+        assert_eq!(shown(&task).get("CallMs"), None);
+    }
+
+    #[test]
     fn a_task_is_shown_under_the_names_of_the_design() {
         let task = failed();
         let shown = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();
