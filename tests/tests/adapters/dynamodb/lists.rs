@@ -161,9 +161,10 @@ async fn a_term_is_written_before_its_order_and_may_be_left_over() {
     assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks, []);
     assert_eq!(world.store.insert(order.clone().into(), task(&order).into()).await.unwrap(), Inserted::New);
     assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks.len(), 1);
-    world.way.let_happen("PutItem", failure(400, "AccessDeniedException"));
+    world.way.let_happen("PutItem index", failure(400, "AccessDeniedException"));
     let other = Order { terms: vec![term], ..self::order(2) };
     world.store.insert(other.clone().into(), task(&other).into()).await.unwrap_err();
+    assert!(world.way.is_used_up());
     assert_eq!(world.store.order(other.order_id).await.unwrap(), None, "no order without its terms");
 }
 
