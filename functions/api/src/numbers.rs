@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::limits::NAME_CHARS_MAX;
 use domain::ports::{Environment, Store};
-use domain::tally::{Attempts, Grain, Histogram, Numbers, Orders, Service, States, Tally};
+use domain::tally::{Attempts, Grain, Histogram, Numbers, Orders, Service, Tally};
 use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
@@ -81,8 +81,8 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
         (last, None) => Span::named(last.as_deref().unwrap_or("24h"), now)?,
     };
     let numbers = span.read(ports, now).await?.ok_or(Problem::UnknownRoute)?;
-    let counts = match &numbers.states {
-        Some(states) => counts(states, &numbers),
+    let counts = match counts(&numbers) {
+        Some(counts) => counts,
         None => under_way(ports).await?.into(),
     };
     let mut counted = span.counted(numbers, counts);
@@ -122,7 +122,7 @@ pub(crate) async fn of_minutes(
 ) -> Result<Option<Counted>, Problem> {
     let span = Span::last(Grain::Minute, Grain::Minute.ms(), count, now);
     Ok(span.read(ports, now).await?.and_then(|numbers| {
-        let counts = counts(numbers.states.as_ref()?, &numbers);
+        let counts = counts(&numbers)?;
         Some(span.counted(numbers, counts))
     }))
 }
@@ -238,8 +238,9 @@ fn points(numbers: &Numbers, mut under_way: u64, from: Timestamp, point_ms: u64,
     points
 }
 
-/// The orders in each state.
-fn counts(states: &States, numbers: &Numbers) -> Vec<Count> {
+/// The orders in each state. `None`: the store does not know all of them.
+fn counts(numbers: &Numbers) -> Option<Vec<Count>> {
+    let states = numbers.states.as_ref()?;
     let count = |state: ProcessState| Count {
         state: state.into(),
         count: usize::try_from(states.of(state)).unwrap_or(usize::MAX),
@@ -247,7 +248,7 @@ fn counts(states: &States, numbers: &Numbers) -> Vec<Count> {
         since: None,
         oldest_at: numbers.oldest_in(state),
     };
-    ProcessState::ALL.into_iter().map(count).collect()
+    Some(ProcessState::ALL.into_iter().map(count).collect())
 }
 
 fn orders(orders: &Orders) -> OrderNumbers {

@@ -235,9 +235,12 @@ mod tests {
         let mut task = failed();
         let shown = |task: &Task| serde_json::to_value(whole(task, &Redaction::default())).unwrap()["Steps"][0].clone();
         assert_eq!(shown(&task)["CallMs"], 43);
-        // The step was turned round, and its undo is under way.
-        task.steps[0].finished_at = None;
-        assert_eq!(shown(&task).get("CallMs"), None);
+        // The step was turned round, and its undo is under way; or it ended without a call, since it has no undo.
+        let (started_at, finished_at) = (task.steps[0].started_at, task.steps[0].finished_at);
+        for times in [(started_at, None), (None, finished_at)] {
+            (task.steps[0].started_at, task.steps[0].finished_at) = times;
+            assert_eq!(shown(&task).get("CallMs"), None);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +65,17 @@ def _where(at: str) -> str:
 
 
 def _is(value: object, kind: str) -> bool:
-    return isinstance(value, KINDS[kind]) and not (isinstance(value, bool) and kind in NUMBERS)
+    if not isinstance(value, KINDS[kind]) or (isinstance(value, bool) and kind in NUMBERS):
+        return False
+    return kind != "number" or _is_finite(value)
+
+
+def _is_finite(value: object) -> bool:
+    """Whether a number is in the range of a double: beyond it readers differ."""
+    try:
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _ref(value: object, target: str, _rules: dict[str, Any], file: str, at: str) -> list[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from .contract import NESTING_MAX
 from .queues import Queue, Unfit
@@ -96,7 +95,7 @@ class Inbox:
 
 def _read(message: dict[str, Any], is_high: bool) -> Reply:
     try:
-        content = json.loads(message["Body"], parse_constant=_refuse, parse_float=_finite)
+        content = json.loads(message["Body"], parse_constant=_refuse)
     except (ValueError, RecursionError):
         content = None
     if _levels(content) > LEVELS_MAX:
@@ -105,15 +104,9 @@ def _read(message: dict[str, Any], is_high: bool) -> Reply:
     return Reply(sent_at, is_high, content, message["Body"])
 
 
-def _refuse(word: str) -> NoReturn:
+def _refuse(word: str) -> None:
     """NaN and Infinity: Python reads them, and nobody else."""
     raise ValueError(f"{word} is no JSON")
-
-
-def _finite(text: str) -> float:
-    """A number beyond the range of a double: Python reads it as infinity."""
-    number = float(text)
-    return number if math.isfinite(number) else _refuse(text)
 
 
 def _levels(value: Any) -> int:

@@ -104,7 +104,8 @@ def dead_letters_of(requests: Queue) -> Queue:
         if visible_s > VISIBILITY_S or receives > RECEIVES_MAX:
             raise Unfit(
                 f"{requests.url} hides a message for {visible_s} s and gives it up after {receives} deliveries; with"
-                f" more than {VISIBILITY_S} s and {RECEIVES_MAX} the kit would wait too long: make others with --make-queues PREFIX"
+                f" more than {VISIBILITY_S} s and {RECEIVES_MAX} the kit would wait too long: make others with"
+                " --make-queues PREFIX"
             )
         name = policy["deadLetterTargetArn"].rsplit(":", 1)[1]
         return Queue(requests.client, str(requests.client.get_queue_url(QueueName=name)["QueueUrl"]))

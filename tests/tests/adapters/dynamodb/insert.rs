@@ -230,10 +230,13 @@ async fn rule_44_an_order_whose_task_expired_gives_way_to_a_new_one_which_the_la
         vec![("GetItem tasks", json!({}))],
         vec![("GetItem tasks", json!({})), ("GetItem orders", json!({ "Item": old_item }))],
     ] {
+        let sees_the_new = looks.len() == 1;
         looks.into_iter().for_each(|(look, finds)| world.way.let_happen(look, Happens::Answer(200, finds)));
+        let deleted = world.count("DeleteItem");
         world.store.forget(&batch).await.unwrap();
         assert!(world.way.is_used_up());
         assert!(world.store.order(new.order_id).await.unwrap().is_some());
+        assert_eq!(world.count("DeleteItem") == deleted, sees_the_new, "what is seen is left alone");
     }
     assert_eq!(world.store.found(&term, None, 10).await.unwrap().unwrap().tasks.len(), 1, "it is still found");
     assert_eq!(*world.store.task(new.order_id).await.unwrap().unwrap(), task(&new));

@@ -11,7 +11,7 @@ use crate::scope::Scope;
 
 /// The deliveries after which a record is given up that cannot be read. Together they take some 20 minutes.
 const UNREADABLE_RECEIVES_MAX: u32 = 50;
-/// The same for a record that fails for another reason that lasts: some 4 hours. A request may be parked 500 times before.
+/// The same for a record that fails for another reason that lasts: some 5 hours. A request may be parked 500 times before.
 const LASTING_RECEIVES_MAX: u32 = 550;
 /// Up to 127 s, so that the deliveries that the template allows last for 7 hours at least.
 const BACKOFF: BackoffPolicy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 7, stay_at_ceiling: true };

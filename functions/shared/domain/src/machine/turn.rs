@@ -247,6 +247,7 @@ impl<'a> Turn<'a> {
 
     /// The step is given up: too many attempts, or its whole horizon, had no answer.
     pub(super) fn give_up_unanswered(&mut self, index: usize) {
+        self.task.steps[index].call_ms = None;
         self.give_up(index);
         self.note(What::Exhausted(self.attempt(index)));
     }

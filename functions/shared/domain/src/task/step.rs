@@ -107,7 +107,8 @@ pub struct Step {
     /// The last failure, in either direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError>,
-    /// How long the call took that brought the last success or rejection, in milliseconds, if the agent reported it.
+    /// How long the call took that brought the last success or rejection, in milliseconds, if the agent reported it. `None`
+    /// if the step then ended without a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
     /// When the present direction was first claimed.

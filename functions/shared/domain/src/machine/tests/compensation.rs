@@ -153,13 +153,15 @@ fn an_undo_counts_its_own_failures() {
 fn an_undo_that_exhausts_its_failures_ends_in_error_never_compensated() {
     let mut case = Case::chain();
     case.wake();
-    case.rejected("a");
+    let rejected = Reply { call_ms: Some(9), ..case.reply_of("a", failed()) };
+    case.take(&rejected);
     for _ in 0..2 {
         case.expire_all();
         case.retry_all();
     }
     case.expire_all();
     assert_eq!((case.state(), case.notified()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
+    assert_eq!(case.step("a").call_ms, None, "no call ended it");
     let why = case.task.reason.clone().unwrap();
     assert_eq!(
         (&*why.code, why.earlier.map(|earlier| earlier.code.to_string())),

@@ -2,9 +2,9 @@
 
 use crate::json::Json;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
-use crate::machine::testing::{Case, done};
+use crate::machine::testing::{Case, done, failed};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Refused, TooLarge, Verdict, request};
-use crate::message::{Action, Command, Settled};
+use crate::message::{Action, Command, Reply, Settled};
 use crate::task::{Attempt, Direction, ProcessState, StepState, What, reason};
 
 const NOTHING: Verdict = Verdict::Refused(Refused::NothingToSettle);
@@ -67,9 +67,11 @@ fn an_undo_that_is_settled_counts_and_the_rest_of_the_order_is_undone() {
     assert_eq!(case.settle("b", Settled::Undone, None), Verdict::Taken);
     assert_eq!((case.state(), case.requested()), (ProcessState::Compensating, vec!["a"]));
     assert_eq!(reason_of(&case), (reason::REJECTED, Some("b")), "the reason of the compensation");
-    case.rejected("a");
-    assert_eq!(case.state(), ProcessState::Error);
+    let rejected = Reply { call_ms: Some(9), ..case.reply_of("a", failed()) };
+    case.take(&rejected);
+    assert_eq!((case.state(), case.step("a").call_ms), (ProcessState::Error, Some(9)));
     case.settle("a", Settled::Undone, None);
+    assert_eq!(case.step("a").call_ms, None, "no call ended it");
     assert_eq!((case.state(), case.task.watch), (ProcessState::Compensated, None));
     assert_eq!(case.task.history.last().unwrap().what, What::Entered { state: ProcessState::Compensated });
 }
