@@ -1,5 +1,5 @@
 use domain::ports::Environment;
-use domain::tally::{Flow, Span};
+use domain::tally::{Flow, Span, States};
 use serde_json::{Value, json};
 
 use super::*;
