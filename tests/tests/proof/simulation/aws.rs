@@ -29,7 +29,8 @@ fn f72_an_outage_of_dynamodb_of_six_hours_ends_without_a_dead_letter() {
     let violations: Vec<_> = outcome.violations.iter().map(|(_, words)| words).collect();
     assert!(violations.is_empty(), "{violations:?}");
     assert_eq!(outcome.counts.of("dead letter"), 0);
-    assert!(outcome.counts.of("message hidden") > 1_000, "orders were under way");
+    let hidden = outcome.counts.of("message hidden");
+    assert!(hidden > 600, "{hidden}: a message came more often than a failure that lasts is borne");
 }
 
 #[test]
