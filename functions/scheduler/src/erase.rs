@@ -23,13 +23,13 @@ pub(crate) async fn others(ports: &impl SchedulerPorts, command: &Command) -> Re
     ports.store().erase_others(&task).await?;
     let quoted = task.quoted();
     for kind in RecordKind::ALL {
-        quotes(ports, kind, &quoted).await?;
+        erase_quotes(ports, kind, &quoted).await?;
     }
     Ok(())
 }
 
-/// Replaces what records of this kind quote of the order.
-async fn quotes(ports: &impl SchedulerPorts, kind: RecordKind, quoted: &Quoted) -> Result<(), PortError> {
+/// Erases what records of this kind quote of the order. A match, so that the compiler asks about a new kind.
+async fn erase_quotes(ports: &impl SchedulerPorts, kind: RecordKind, quoted: &Quoted) -> Result<(), PortError> {
     let records = ports.records();
     match kind {
         RecordKind::Service => {

@@ -78,13 +78,18 @@ def _is_finite(value: object) -> bool:
         return False
 
 
-def _ref(value: object, target: str, _rules: dict[str, Any], file: str, at: str) -> list[str]:
+def resolved(target: str, file: str) -> tuple[dict[str, Any], str]:
+    """The rules that a reference in this file names, and the file in which they stand."""
     other, _, pointer = target.partition("#")
     file = other or file
-    rules: Any = schema(file)
+    rules = schema(file)
     for part in filter(None, pointer.split("/")):
         rules = rules[part]
-    return faults(value, rules, file, at)
+    return rules, file
+
+
+def _ref(value: object, target: str, _rules: dict[str, Any], file: str, at: str) -> list[str]:
+    return faults(value, *resolved(target, file), at)
 
 
 def _type(value: object, kind: str, _rules: dict[str, Any], _file: str, at: str) -> list[str]:

@@ -151,7 +151,7 @@ pub struct Step<'a> {
     /// The last failure, in either direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError<'a>>,
-    /// How long the call took that brought the last success or rejection, in milliseconds, if the agent reported it.
+    /// How long the call took that ended the present direction, in milliseconds, if the agent reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
     /// When the present direction was first claimed.

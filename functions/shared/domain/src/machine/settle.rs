@@ -43,11 +43,9 @@ impl Turn<'_> {
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
         let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
+        self.task.steps[index].call_ms = None;
         match settlement.outcome {
-            Settled::Done | Settled::Undone => {
-                self.task.steps[index].call_ms = None;
-                self.set_done(index, settlement.output());
-            }
+            Settled::Done | Settled::Undone => self.set_done(index, settlement.output()),
             Settled::Skipped => self.end_skipped(index),
         }
         let settled = What::Settled(self.attempt(index));

@@ -232,8 +232,9 @@ impl<'a> Turn<'a> {
         self.changed = true;
     }
 
-    /// The step is given up until an operator resubmits it.
+    /// The step is given up until an operator resubmits it. No call ended it.
     pub(super) fn give_up(&mut self, index: usize) {
+        self.task.steps[index].call_ms = None;
         self.end_step(index);
         self.record_step(index, What::GivenUp);
     }
@@ -247,7 +248,6 @@ impl<'a> Turn<'a> {
 
     /// The step is given up: too many attempts, or its whole horizon, had no answer.
     pub(super) fn give_up_unanswered(&mut self, index: usize) {
-        self.task.steps[index].call_ms = None;
         self.give_up(index);
         self.note(What::Exhausted(self.attempt(index)));
     }
