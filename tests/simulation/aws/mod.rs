@@ -23,7 +23,7 @@ use self::plan::Plan;
 use self::region::Region;
 use super::calm::bound_ms;
 use super::engine::Outcome;
-use super::outside::verdict::{have_ended, look, numbers};
+use super::outside::verdict::{are_over, look, numbers};
 use super::outside::{Outside, Shared, sleep};
 use super::rng::Rng;
 use super::setup::Setup;
@@ -122,15 +122,18 @@ async fn live(world: &Arc<World>) {
     world.outside.lock().is_calm = true;
     world.outside.lock().tell("faults stop");
     let truth = Instance::that_meets_no_fault(world);
-    let limit_ms = world.now_ms() + 2 * bound_ms(&world.setup) + 3_600_000;
+    let since_ms = world.now_ms();
+    let limit_ms = since_ms + 2 * bound_ms(&world.setup) + 3_600_000;
+    let is_quiet = || world.region().is_quiet();
     let mut pause_ms = 1_000;
-    while !(have_ended(&world.outside, &truth.ports).await && world.region().is_quiet()) && world.now_ms() < limit_ms {
+    while !(is_quiet() && are_over(&world.outside, &truth.ports, since_ms).await && is_quiet())
+        && world.now_ms() < limit_ms
+    {
         sleep(pause_ms).await;
         pause_ms = (2 * pause_ms).min(LOOK_MS);
     }
     running.shutdown().await;
-    let is_quiet = world.region().is_quiet();
-    look(&world.outside, &truth.ports, is_quiet).await;
+    look(&world.outside, &truth.ports, is_quiet()).await;
     numbers(&world.outside, &truth.ports).await;
     world.outside.lock().clock.stop();
 }

@@ -28,7 +28,7 @@ use super::loss::Beside;
 use super::plan::{Ends, Life};
 use super::{World, verdict};
 use crate::simulation::calm::bound_ms;
-use crate::simulation::outside::verdict::{have_ended, look, numbers};
+use crate::simulation::outside::verdict::{are_over, look, numbers};
 use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
@@ -142,7 +142,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             Ends::PowerOffIn(_) | Ends::KilledIn(_) => sleep(600_000).await,
             Ends::Never => {
                 // A command that ends between the two looks may begin an order again, which then waits without a message.
-                while !(ports.is_quiet() && have_ended(&outside, &ports).await && ports.is_quiet())
+                while !(ports.is_quiet() && are_over(&outside, &ports, started_ms).await && ports.is_quiet())
                     && waited_ms(&outside, started_ms) < limit_ms(world)
                 {
                     sleep(1_000).await;

@@ -12,19 +12,33 @@ use domain::time::Timestamp;
 
 use super::{CHANNEL, Outside, Shared, act};
 
-/// Whether every order is accepted and has ended. An operator resumes paused orders.
-pub(in crate::simulation) async fn have_ended(outside: &Shared, ports: &impl ApiPorts) -> bool {
-    let orders: Vec<Option<OrderId>> = outside.lock().customers.iter().map(|customer| customer.order).collect();
-    let mut have_ended = true;
+/// An order that is lost, or due for so long, is not waited for: no message is under way, and no supervisor took it.
+const FORGOTTEN_MS: u64 = 1_200_000;
+
+/// Whether every order is accepted, and has ended or is forgotten. An operator resumes paused orders.
+pub(in crate::simulation) async fn are_over(outside: &Shared, ports: &impl ApiPorts, since_ms: i64) -> bool {
+    let (orders, now, waited_ms) = {
+        let outside = outside.lock();
+        let orders: Vec<Option<OrderId>> = outside.customers.iter().map(|customer| customer.order).collect();
+        (orders, outside.clock.wall(), (outside.clock.now_ms() - since_ms).unsigned_abs())
+    };
+    let may_be_forgotten = waited_ms > FORGOTTEN_MS;
+    let is_long_ago = |at: Timestamp| at.ms_until(now) > FORGOTTEN_MS;
+    let mut are_over = true;
     for order in orders {
         let Some(order) = order else { return false };
-        let Ok(Some(task)) = ports.store().task(order).await else { return false };
-        have_ended &= task.process_state.is_settled() && task.unsent.is_empty();
+        let Ok(task) = ports.store().task(order).await else { return false };
+        let Some(task) = task else {
+            are_over &= may_be_forgotten;
+            continue;
+        };
+        let has_ended = task.process_state.is_settled() && task.unsent.is_empty();
+        are_over &= has_ended || (may_be_forgotten && task.watch_at.is_some_and(is_long_ago));
         if task.paused.is_some() && !task.process_state.is_settled() {
             act(ports, &ApiConfig::new([CHANNEL]), order, "resume").await;
         }
     }
-    have_ended
+    are_over
 }
 
 /// At the end: every accepted order has ended, and the services' books agree with it.
