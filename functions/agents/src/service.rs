@@ -49,7 +49,7 @@ impl HttpService {
         // Of the operation: the path of a call has values of the order.
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
         match &self.settings.auth {
-            None => answer(self.client.request(request).await, statuses, call.started_at).await,
+            None => answer(self.client.request(request).await, uri, statuses, call.started_at).await,
             // Boxed, so that the future of a call without secrets stays small.
             Some(auth) => Box::pin(self.post_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
         }
@@ -80,21 +80,30 @@ impl HttpService {
         if response.is_err() {
             auth.reconnect(&known, call.started_at).await;
         }
-        Ok(known.hide(answer(response, statuses, call.started_at).await))
+        Ok(known.hide(answer(response, request.uri(), statuses, call.started_at).await))
     }
 }
 
 /// The answer to a call: a response, or none.
-async fn answer(response: Result<Answered, ClientError>, statuses: &StatusTable, now: Timestamp) -> Answer {
+async fn answer(
+    response: Result<Answered, ClientError>,
+    called: &Uri,
+    statuses: &StatusTable,
+    now: Timestamp,
+) -> Answer {
+    let host = || called.authority().map_or("", |host| host.as_str());
+    let problem = |error: &ClientError| format!("{}: {}", host(), chain(error));
     match response {
         Ok(response) => {
             trace::answered(response.status().as_u16());
             answer_to(response, statuses, now).await
         }
-        Err(error) if error.is_connect() && is_of_this_machine(&error) => Answer::NotCalled { problem: chain(&error) },
+        Err(error) if error.is_connect() && is_of_this_machine(&error) => {
+            Answer::NotCalled { problem: problem(&error) }
+        }
         // Nothing was sent without a connection.
-        Err(error) if error.is_connect() => Answer::retry(chain(&error)),
-        Err(error) => Answer::unknown(chain(&error)),
+        Err(error) if error.is_connect() => Answer::retry(problem(&error)),
+        Err(error) => Answer::unknown(problem(&error)),
     }
 }
 

@@ -9,7 +9,7 @@ use domain::machine::Dropped;
 use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage};
 use domain::output;
 use domain::ports::{PortError, Queues, Store};
-use domain::task::{Direction, Task};
+use domain::task::{Direction, Task, shortened};
 use domain::template::Template;
 use http::{HeaderMap, Response, StatusCode};
 use wire::{Callback, CalledBack};
@@ -108,7 +108,11 @@ fn read(headers: &HeaderMap, body: &Bytes) -> Result<Said, Problem> {
         "No" => {
             foreign(&["Output"], "Done")?;
             let code = members.text("Code")?;
-            let message = members.optional_text("Message")?.unwrap_or_else(|| code.clone());
+            // What services say is cut, never refused (rule 15).
+            let message = members.value("Message").map(|value| serde_json::from_str::<String>(value.get())).transpose();
+            let message = message.map_err(|_| Problem::member("Message", "must be a string"))?;
+            let message = message.filter(|message| !message.trim().is_empty());
+            let message = message.map_or_else(|| code.clone(), |message| shortened(&message));
             Ok(Said::No(Failure { code, message }))
         }
         _ => Err(Problem::member("Outcome", "must be Done or No")),

@@ -233,7 +233,7 @@ mod tests {
         let unknown = fake.post("/orders", &[], r#"{"Workflow":"refund"}"#);
         unknown.is_problem(400, "invalid-field");
         assert_eq!(unknown.body["field"], "Workflow");
-        assert_eq!(unknown.body["detail"], "there is no workflow \"refund\". There are: return, w");
+        assert_eq!(unknown.body["detail"], "there is no workflow \"refund\" for new orders. There are: return, w");
         fake.post("/orders", &[], r#"{"Workflow":7}"#).names(400, "invalid-field", "Workflow");
         assert_eq!(fake.submitted().len(), queued);
     }

@@ -52,7 +52,7 @@ pub(crate) enum Problem {
         name: Cow<'static, str>,
         fault: Cow<'static, str>,
     },
-    #[error("there is no workflow {name:?}. There are: {}", known.join(", "))]
+    #[error("there is no workflow {name:?} for new orders. There are: {}", known.join(", "))]
     UnknownWorkflow { name: String, known: Vec<String> },
     #[error("this Idempotency-Key was used for another document; use a new key for a new order")]
     KeyReused { order_id: OrderId },
@@ -134,7 +134,7 @@ impl Problem {
 
     /// The process cannot do its work now. Whoever asks may know why.
     pub(crate) fn unready(error: &PortError) -> Self {
-        Self::Unready { reason: error.source().map_or_else(|| error.to_string(), ToString::to_string) }
+        Self::Unready { reason: reason_of(error) }
     }
 
     /// Logs the cause that the caller does not get: why a port failed.
@@ -292,6 +292,11 @@ impl From<JsonError> for Problem {
             JsonError::TooDeep => Self::TooDeep(error),
         }
     }
+}
+
+/// Why a port failed, in one line.
+pub(crate) fn reason_of(error: &PortError) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// A name is returned to the caller that chose it, but shortened.

@@ -6,7 +6,7 @@ use domain::id::OrderId;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Outcome, Priority, Reply, SchedulerMessage};
 use domain::ports::Environment;
-use domain::task::{Direction, ProcessState, StepState, Task};
+use domain::task::{Direction, ProcessState, StepState, Task, shortened};
 use domain::workflow::Workflows;
 use serde_json::json;
 
@@ -78,10 +78,13 @@ fn rule_38_a_result_is_queued_for_the_attempt_in_flight_with_what_the_workflow_k
 }
 
 #[test]
-fn rule_38_a_no_has_a_code_and_a_message_for_people() {
+fn rule_38_a_no_has_a_code_and_a_message_for_people_which_is_cut() {
+    let long = format!(r#"{{"Outcome":"No","Code":"declined","Message":"{}"}}"#, "no".repeat(500));
     for (body, message) in [
         (r#"{"Outcome":"No","Code":"declined","Message":"the bank said no"}"#, "the bank said no"),
         (r#"{"Outcome":"No","Code":"declined"}"#, "declined"),
+        (r#"{"Outcome":"No","Code":"declined","Message":" "}"#, "declined"),
+        (&long, &shortened(&"no".repeat(500))),
     ] {
         let world = World::new();
         assert_eq!(world.fake.post(&world.path(), &[], body).status, 202);
@@ -203,6 +206,7 @@ fn rule_38_a_body_that_is_no_result_is_400_and_named() {
         (r#"{"Outcome":"No","Code":""}"#, "Code"),
         (r#"{"Outcome":"No","Code":"x","Output":{}}"#, "Output"),
         (r#"{"Outcome":"Done","Message":"x"}"#, "Message"),
+        (r#"{"Outcome":"No","Code":"x","Message":7}"#, "Message"),
         (r#"{"Outcome":"Done","Attempt":2}"#, "Attempt"),
     ] {
         world.fake.post(&world.path(), &[], body).names(400, "invalid-field", name);

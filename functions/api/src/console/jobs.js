@@ -208,6 +208,11 @@ function parts({ Tally, UnderWay }) {
   ];
 }
 
+/** Nobody follows the orders of a job that was ended early. */
+function underWay({ State }) {
+  return ["Stopped", "Cancelled"].includes(State) ? "under way then" : "under way";
+}
+
 function progress(one) {
   if (one.State === "Planned") return `${count(one.DryRun.Matching, !one.DryRun.Complete)} match`;
   const { Recovered, FailedAgain, PassedOver } = one.Tally;
@@ -218,7 +223,7 @@ function progress(one) {
     share(
       parts(one),
       Math.max(one.DryRun.Matching, one.Tally.Begun),
-      `${Recovered} recovered, ${one.UnderWay} under way, ${FailedAgain} failed again`,
+      `${Recovered} recovered, ${one.UnderWay} ${underWay(one)}, ${FailedAgain} failed again`,
     ),
   );
 }
@@ -228,7 +233,7 @@ function whole(one) {
   const numbers = [
     ["put on their way", Begun, null],
     ["recovered", Recovered, "Processed"],
-    ["under way", one.UnderWay, "Processing"],
+    [underWay(one), one.UnderWay, "Processing"],
     ["failed again", FailedAgain, "Error"],
     ["of them not settled in time", Late ?? 0, null],
     ["somebody else saw to them", PassedOver, null],
@@ -238,7 +243,7 @@ function whole(one) {
     share(
       parts(one),
       Math.max(one.DryRun.Matching, Begun),
-      `${Recovered} recovered, ${one.UnderWay} under way, ${FailedAgain} failed again, of ${orders(one)}`,
+      `${Recovered} recovered, ${one.UnderWay} ${underWay(one)}, ${FailedAgain} failed again, of ${orders(one)}`,
     ),
     h(
       "ul",

@@ -58,7 +58,7 @@ function forOperator({ Counts, Failures }) {
 
 /** The first answer for an operator on call. */
 function verdict(all) {
-  const { Paused, Counts, Services, Leases } = all;
+  const { Paused, Unready, Counts, Services, Leases } = all;
   const inError = Counts.find(({ State }) => State === "Error");
   const out = Services.filter(({ State }) => State !== "Closed");
   const bad = out.filter((service) => !needsOperator(service)).map(({ Service }) => Service);
@@ -67,6 +67,7 @@ function verdict(all) {
   const lines = [];
   const approvals = all.Approvals ?? 0;
   if (Paused) lines.push("The server is paused: no order goes on until it is started without --paused.");
+  if (Unready) lines.push(`The server cannot do its work: ${Unready}. No order goes on until it can.`);
   if (waiting > 0)
     lines.push(
       `${plural(waiting, "order", inError?.AtLeast)} ${waiting === 1 && !inError?.AtLeast ? "waits" : "wait"} ` +
@@ -85,7 +86,7 @@ function verdict(all) {
     );
   const unsupervised = !Paused && silent(Leases);
   if (unsupervised) lines.push("No supervisor was heard of for more than two minutes: what is overdue stands still.");
-  const tone = Paused || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length || approvals ? "wait" : "good";
+  const tone = Paused || Unready || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length || approvals ? "wait" : "good";
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },

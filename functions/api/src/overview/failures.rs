@@ -29,6 +29,8 @@ struct Group {
     newest: Vec<(Timestamp, OrderId)>,
     /// The error of the step of the first of these.
     last_error: Option<StepError>,
+    /// What is wrong with that order, and the remedy.
+    words: (&'static str, &'static str),
 }
 
 impl Failures {
@@ -37,7 +39,10 @@ impl Failures {
         let code = task.reason.as_ref().map_or("", |reason| &*reason.code);
         let step = situation::step_in_error(task);
         let group = self.groups.entry((code.to_owned(), step.map(str::to_owned))).or_default();
-        group.take(since(task), task.order_id, || step.and_then(|name| task.step(name)?.1.last_error.clone()));
+        if group.take(since(task), task.order_id) {
+            group.last_error = step.and_then(|name| task.step(name)?.1.last_error.clone());
+            group.words = situation::remedy(task);
+        }
     }
 
     /// The groups, the largest first; `at_least`: there may be more orders.
@@ -51,20 +56,19 @@ impl Failures {
 }
 
 impl Group {
-    fn take(&mut self, since: Timestamp, order_id: OrderId, error: impl FnOnce() -> Option<StepError>) {
+    /// Adds one order. Whether it is the newest.
+    fn take(&mut self, since: Timestamp, order_id: OrderId) -> bool {
         self.count += 1;
         self.oldest_at = Some(self.oldest_at.map_or(since, |at| at.min(since)));
         let place = self.newest.partition_point(|(at, _)| *at >= since);
-        if place == 0 {
-            self.last_error = error();
-        }
         self.newest.insert(place, (since, order_id));
         self.newest.truncate(NAMED);
+        place == 0
     }
 }
 
 fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: bool) -> Option<Failure<'a>> {
-    let (meaning, to_do) = situation::explain(code);
+    let (meaning, to_do) = group.words;
     Some(Failure {
         code: text(code),
         step: step.map(text),
@@ -81,5 +85,6 @@ fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: b
 
 /// Since when an order waits.
 fn since(task: &Task) -> Timestamp {
-    task.watch_at.or_else(|| task.updated_at()).unwrap_or_default()
+    // The watch of an order with a deadline is the deadline.
+    task.failed_at().or(task.watch_at).or_else(|| task.updated_at()).unwrap_or_default()
 }

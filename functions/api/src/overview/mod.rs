@@ -17,7 +17,7 @@ use wire::{Count, DeadLetterCount, Minute, Overview, Took};
 use crate::config::ApiConfig;
 use crate::numbers::{self, Counted};
 use crate::ports::ApiPorts;
-use crate::problem::Problem;
+use crate::problem::{Problem, reason_of};
 use crate::walk::{Walked, count_of, under_way, walk};
 use crate::{leases, reply, services};
 use failures::Failures;
@@ -51,9 +51,13 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
     .await?;
     let configured = config.services(ports).await.map_err(Problem::unread)?;
     let waiting = services::waiting(ports, &health).await?;
+    // A paused server says so itself.
+    let is_ready = if config.is_paused() { None } else { config.is_ready().await };
+    let unready = is_ready.and_then(Result::err).map(|error| reason_of(&error).into());
     let overview = Overview {
         at: now,
         paused: config.is_paused(),
+        unready,
         counts: orders.counts(&failed),
         counted_since: orders.counted_since,
         approvals: orders.approvals,

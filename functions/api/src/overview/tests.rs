@@ -1,5 +1,7 @@
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord};
-use domain::task::{Reason, StepError, StepState, Task};
+use std::future::ready;
+
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, PortError};
+use domain::task::{Attempt, Reason, Step, StepError, StepState, Task, Transition, What};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -160,6 +162,34 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
     assert_eq!(failures[0], expected);
     assert_eq!((&failures[1]["Code"], &failures[1]["OrderIDs"]), (&json!("compensation-failed"), &json!([rejected])));
     assert_eq!((failures[2].get("Step"), failures[2].get("LastError")), (None, None));
+}
+
+#[test]
+fn a_group_waits_since_its_failure_also_if_the_watch_is_a_deadline_and_has_the_words_of_its_newest_order() {
+    let fake = Fake::default();
+    let mut task = failed(&fake, "late", "exhausted", 1, 0);
+    let failed_at = fake.now().minus_ms(60_000);
+    let Step { name, direction, attempt: number, .. } = &task.steps[1];
+    let attempt = Attempt { step: name.clone(), direction: *direction, number: *number };
+    for what in [What::Accepted(attempt), What::Entered { state: ProcessState::Error }] {
+        task.history.push(Transition { at: failed_at, who: "supervisor".into(), what, why: None });
+    }
+    task.watch_at = Some(fake.now().plus_ms(86_400_000));
+    fake.stores(task);
+    let group = &overview(&fake).body["Failures"][0];
+    assert_eq!((&group["OldestAt"], &group["NewestAt"]), (&json!(failed_at), &json!(failed_at)));
+    assert_eq!(group["Text"], "A service took the call on, and its result did not come.");
+}
+
+#[test]
+fn f68_a_host_that_cannot_do_its_work_says_why() {
+    let fake = Fake::default();
+    assert_eq!(overview(&fake).body.get("Unready"), None);
+    let full = || ready(Err(PortError::unavailable("engine.ready", "the disk is full")));
+    fake.config(ApiConfig::default().ready_if(full));
+    assert_eq!(overview(&fake).body["Unready"], "the disk is full");
+    fake.config(ApiConfig::default().ready_if(full).paused_if(true));
+    assert_eq!(overview(&fake).body.get("Unready"), None, "it is paused");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) enum Next {
     Here { wait_ms: u64 },
     /// Wait on the queue.
     OnQueue { wait_ms: u64 },
+    /// Later than the attempt allows: so the service asked. Its own back-off would have been in time.
+    AskedLater { wait_ms: u64 },
     /// The retries are used up.
     Exhausted,
     /// The wait would end too late for another call.
@@ -72,9 +74,12 @@ impl Retries {
             return Next::Exhausted;
         }
         self.backoff = self.backoff.next(draw);
-        let wait_ms = self.backoff.wait_time_ms.max(after_ms.unwrap_or(0));
-        if !deadline.lets_start(now.plus_ms(wait_ms)) {
+        let own_ms = self.backoff.wait_time_ms;
+        let wait_ms = own_ms.max(after_ms.unwrap_or(0));
+        if !deadline.lets_start(now.plus_ms(own_ms)) {
             Next::TooLate
+        } else if !deadline.lets_start(now.plus_ms(wait_ms)) {
+            Next::AskedLater { wait_ms }
         } else if wait_ms <= policy.wait_in_invocation_ms_max {
             Next::Here { wait_ms }
         } else {

@@ -17,7 +17,7 @@ use crate::order::ERASED;
 use crate::ports::{
     Breaker, DeadLetterOutcome, DeadLetterRecord, Listed, OutageReason, Record, RecordKind, ServiceHealth, Shown,
 };
-use crate::situation::{explain, outage_text, outage_to_do, step_in_error};
+use crate::situation::{outage_text, outage_to_do, remedy, step_in_error};
 use crate::tally::Numbers;
 use crate::task::{Quoted, Task};
 use crate::time::Timestamp;
@@ -324,7 +324,7 @@ impl Causes {
         if of_orders >= CAUSES_MAX && !self.found.contains_key(&*key) {
             return self.looked_at_a_part_of(Source::Orders);
         }
-        let (meaning, to_do) = explain(code);
+        let (meaning, to_do) = remedy(task);
         let at = step.map(|step| format!(" at {step}")).unwrap_or_default();
         let cause = || Cause {
             since: now,
@@ -474,7 +474,7 @@ impl Alert {
     /// anew.
     fn missed(&self, now: Timestamp) -> Self {
         match self.gone_since.filter(|gone_since| *gone_since <= now) {
-            None => Self { gone_since: Some(now), ..self.clone() },
+            None => Self { gone_since: Some(now), count: 0, at_least: false, ..self.clone() },
             Some(gone_since) if gone_since.ms_until(now) < GONE_MS => self.clone(),
             Some(gone_since) => {
                 // What failed before says nothing about the end: each sink is tried at once.

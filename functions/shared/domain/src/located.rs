@@ -337,7 +337,7 @@ impl<'a> Reader<'a> {
         let ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).filter(|ms| range.contains(ms));
         if ms.is_none() {
             let [from, to] = [range.start(), range.end()].map(|&ms| time_text(ms));
-            self.blame_value(&entry, format_args!("must be a time from \"{from}\" to \"{to}\", such as \"10s\""));
+            self.blame_value(&entry, format_args!("must be a time from \"{from}\" to \"{to}\""));
         }
         ms
     }

@@ -19,7 +19,7 @@ pub struct Pointer(Vec<String>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAPointer {
     /// Not empty, and without a slash at its start.
-    #[error("must be a JSON pointer such as /Customer/Email")]
+    #[error("must be a JSON pointer: it begins with a slash")]
     NoSlash,
     /// A tilde that is neither `~0` nor `~1`.
     #[error("must have ~0 for a tilde and ~1 for a slash within a name")]

@@ -26,9 +26,8 @@ pub struct Situation {
     pub waits: bool,
 }
 
-/// The meaning of a reason code, and the remedy for an order that is in `Error` for it.
-#[must_use]
-pub fn explain(code: &str) -> (&'static str, &'static str) {
+/// The meaning of a reason code, and the usual remedy for an order that is in `Error` for it.
+fn explain(code: &str) -> (&'static str, &'static str) {
     match code {
         reason::EXHAUSTED => (
             "A service gave no answer too often, or failed until the horizon of the step was over.",
@@ -214,16 +213,32 @@ fn late(task: &Task) -> String {
     at.map_or_else(String::new, |at| format!("The order is late: its deadline was {at}."))
 }
 
-fn in_error(task: &Task) -> Situation {
-    let reason = task.reason.as_ref();
-    let code = reason.map_or("", |reason| &reason.code);
+/// Why an order is in `Error`, and the remedy.
+#[must_use]
+pub fn remedy(task: &Task) -> (&'static str, &'static str) {
+    let code = task.reason.as_ref().map_or("", |reason| &reason.code);
     let (meaning, usual) = match code {
         reason::EXHAUSTED if gave_up_approval(task) => NO_DECISION,
         reason::REJECTED if gave_up_approval(task) => NOT_APPROVED,
         reason::EXHAUSTED if lacks_result(task) => NO_RESULT,
         _ => explain(code),
     };
-    let to_do = if task.past_pivot().is_some() { only_forward(code, usual) } else { usual };
+    (meaning, if task.past_pivot().is_some() { only_forward(code, usual) } else { usual })
+}
+
+/// Until when a settle and a close are refused, if a call had no answer (rule 16).
+fn may_run(task: &Task) -> String {
+    let open =
+        task.steps.iter().filter(|step| !matches!(step.process_state, StepState::Processed | StepState::Skipped));
+    let last = open.filter_map(|step| Some((step.may_run_until?, &step.name))).max();
+    last.map_or_else(String::new, |(until, step)| {
+        format!("A call for {step} may have its effect until {until}: a settle or a close comes after that.")
+    })
+}
+
+fn in_error(task: &Task) -> Situation {
+    let reason = task.reason.as_ref();
+    let (meaning, to_do) = remedy(task);
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());
     let undone =
         earlier.map_or_else(String::new, |earlier| format!("The order was being undone. {}", because(Some(earlier))));
@@ -234,7 +249,7 @@ fn in_error(task: &Task) -> Situation {
             Some(Reason { code, step: None, .. }) => format!("Waiting for an operator: {code}."),
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
-        text: joined([meaning.to_owned(), message, undone, late(task), past_pivot(task)]),
+        text: joined([meaning.to_owned(), message, undone, may_run(task), late(task), past_pivot(task)]),
         to_do: Some(to_do),
         waits: true,
     }

@@ -18,6 +18,9 @@ pub struct Overview<'a> {
     /// Whether no order goes on (`serve --paused`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Why the server cannot do its work now. Missing where it can, and where the host does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unready: Option<Cow<'a, str>>,
     /// Orders by state.
     pub counts: Vec<Count>,
     /// Since when the counts and the minutes are counted with the orders. Such counts are exact. In such minutes,

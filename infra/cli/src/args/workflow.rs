@@ -61,7 +61,10 @@ pub struct RetireArgs {
 /// A share of new orders: `20` or `20%`.
 pub(super) fn share(text: &str) -> Result<u8, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse();
-    percent.ok().filter(|percent| (1..=99).contains(percent)).ok_or_else(|| "must be from 1 to 99".to_owned())
+    percent
+        .ok()
+        .filter(|percent| (1..=99).contains(percent))
+        .ok_or_else(|| "must be from 1 to 99; without --share it is all new orders".to_owned())
 }
 
 /// A workflow, and one of its versions if named.

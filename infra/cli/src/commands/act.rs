@@ -124,7 +124,7 @@ async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, Command
     });
     let followed = followed.await?;
     drop(progress);
-    get::end(context, id, at_most, followed, |task| is_as_commanded(action, &before, task))
+    get::end(context, id, at_most, followed, |task| is_as_commanded(action, &before, task)).await
 }
 
 /// Posts a command, and again where its answer was lost. A repeat may be refused because the first was carried out: the

@@ -82,8 +82,9 @@ fn words(args: &RestoreArgs, restored: &Restored) -> String {
         "Restored {from} ({taken}) to {to}: transaction {transaction}, {under_way} orders under way, checked.\n\n\
          Stop the old server, if it still runs. Then look at the orders; no service is called:\n  \
          stepwarden serve --data {to} --paused\n\
-         Then start without --paused. The {under_way} orders go on, and their services are called again, under the same \
-         keys.\nOrders that came after the backup are missing.\n"
+         Then start without --paused. Orders under way go on, and their services are called again, under the same keys.\n\
+         An order that is past its deadline by then is late: with on_late = \"compensate\" it is undone, also if it was \
+         finished after the backup.\nOrders that came after the backup are missing.\n"
     )
 }
 

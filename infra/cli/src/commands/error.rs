@@ -32,7 +32,7 @@ pub(super) enum CommandError {
         source: io::Error,
     },
     /// The file is not a valid document of an order.
-    #[error("{file} is no order: it is {source}")]
+    #[error("{file} is no order: {source}")]
     Document {
         file: String,
         #[source]

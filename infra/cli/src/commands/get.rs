@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::task::ProcessState;
-use wire::Task;
+use wire::{ServiceList, Task};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -23,7 +23,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
         Some(at_most) => wait(context, &id, at_most).await,
         None => {
             let sight = look(context, &id).await?;
-            show(context, &sight)?;
+            show(context, &sight).await?;
             Ok(Exit::Fine)
         }
     }
@@ -38,11 +38,11 @@ pub(super) async fn wait(context: &Context, id: &str, at_most: Duration) -> Resu
     });
     let followed = followed.await?;
     drop(progress);
-    end(context, id, at_most, followed, |task| task.process_state == ProcessState::Processed)
+    end(context, id, at_most, followed, |task| task.process_state == ProcessState::Processed).await
 }
 
 /// Shows how an order ended, and judges it.
-pub(super) fn end(
+pub(super) async fn end(
     context: &Context,
     id: &str,
     at_most: Duration,
@@ -51,7 +51,7 @@ pub(super) fn end(
 ) -> Result<Exit, CommandError> {
     match followed {
         Followed::Reached(sight) => {
-            show(context, &sight)?;
+            show(context, &sight).await?;
             Ok(if is_good(&sight.task) { Exit::Fine } else { Exit::Otherwise })
         }
         Followed::TimedOut(sight) => {
@@ -60,7 +60,7 @@ pub(super) fn end(
                 context.note(&format!("{id} is not stored after {waited}; if it was accepted, it is not lost"));
                 return Ok(Exit::NotFound);
             };
-            show(context, &sight)?;
+            show(context, &sight).await?;
             let state = &sight.task.process_state;
             context.note(&format!(
                 "{id} is {state} after {waited}; nothing is lost: `stepwarden get {id} --wait=5m` waits on"
@@ -70,11 +70,15 @@ pub(super) fn end(
     }
 }
 
-fn show(context: &Context, sight: &Sight) -> Result<(), CommandError> {
+async fn show(context: &Context, sight: &Sight) -> Result<(), CommandError> {
     if context.is_json() {
         return context.line(&sight.answer.line());
     }
-    context.print(&order::whole(context.paint, &sight.task, context.now()))
+    let waits = order::waits_for_a_service(&sight.task);
+    // Not every caller may see the services.
+    let services = if waits { context.remote.get::<ServiceList<'_>>("/services").await.ok() } else { None };
+    let services = services.map(|list| list.services).unwrap_or_default();
+    context.print(&order::whole(context.paint, &sight.task, &services, context.now()))
 }
 
 async fn document(context: &Context, id: &str) -> Result<Exit, CommandError> {

@@ -9,7 +9,7 @@ use super::system::service_table;
 use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
 use crate::remote::Call;
-use crate::show::table::{Cell, Table};
+use crate::show::table::{Cell, Table, plain};
 use crate::show::time::{from_now, percentile};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
@@ -26,6 +26,10 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
     let mut parts = Vec::new();
     if overview.paused {
         parts.push("The server is paused: no order goes on until it is started without --paused.\n".to_owned());
+    }
+    if let Some(reason) = &overview.unready {
+        let words = format!("The server cannot do its work: {reason}. No order goes on until it can.");
+        parts.push(format!("{}\n", plain(&words)));
     }
     parts.push(counts(overview, now).text(paint));
     let failures = failures(overview, now);

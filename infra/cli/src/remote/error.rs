@@ -10,6 +10,8 @@ use super::problem::Problem;
 
 /// How rustls begins what it says of a certificate.
 const BAD_CERTIFICATE: &str = "invalid peer certificate";
+/// What hyper says of an answer that is not HTTP, such as TLS's to a request in the clear.
+const NOT_HTTP: &str = "invalid HTTP version";
 
 /// The cause of a failed call. The message is one line.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +96,9 @@ impl RemoteError {
                  the system trusts it"
                     .to_owned(),
             ),
+            Self::NoAnswer { why, .. } if why.contains(NOT_HTTP) => {
+                Some("it may speak TLS there: give an https:// URL, with --ca FILE if the system does not trust its certificate".to_owned())
+            }
             Self::NoAnswer { is_local: true, .. } => {
                 Some("is `stepwarden serve` running? Give --api URL (or STEPWARDEN_API), or --context, if it is elsewhere".to_owned())
             }

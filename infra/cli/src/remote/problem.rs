@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use domain::id::OrderId;
 use domain::task::shortened;
 use http::{Method, Response};
 use serde::Deserialize;
@@ -110,6 +111,9 @@ impl Problem {
                     .to_owned()
             }
             (403, _) => not_allowed(auth),
+            (404, "order-not-found") if self.order().parse::<OrderId>().is_err() => {
+                "that is no order's ID; `stepwarden list` finds orders, also by --correlation and --field".to_owned()
+            }
             (404, "order-not-found") => {
                 format!(
                     "was it accepted just now? It is stored in a moment, by a paused server at its next start: \
@@ -119,6 +123,7 @@ impl Problem {
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
+            (404, "workflow-not-found") => "`stepwarden workflows` shows the workflows and their versions".to_owned(),
             (404, NO_NUMBERS) => {
                 format!(
                     "the API is older than this program ({}): numbers come with this version",
@@ -135,7 +140,7 @@ impl Problem {
             (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
             (409, "service-state-conflict") => "look at it with `stepwarden services`".to_owned(),
             (412, _) => "look at the order again, then give its version with --if-version".to_owned(),
-            (422, _) => "for another order, give another --key or none".to_owned(),
+            (422, "idempotency-key-reused") => "for another order, give another --key or none".to_owned(),
             (429, _) => "too many requests; try again later".to_owned(),
             (500..=599, _) => "try again; if it lasts, `stepwarden doctor` looks for the cause".to_owned(),
             _ => return None,
@@ -232,6 +237,8 @@ mod tests {
     fn a_call_that_is_not_known_is_no_order_that_is_not_there() {
         let order = problem(404, r#"{"type":"urn:stepwarden:problem:order-not-found","detail":"no"}"#);
         assert_eq!((order.exit(), order.is_unknown_call()), (Exit::NotFound, false));
+        assert!(order.advice(AuthMode::None).unwrap().contains("no order's ID"));
+        let order = Problem { path: "/orders/01934b2e-1c5a-7d3f-8a21-5f0c9f4be011".to_owned(), ..order };
         assert!(order.advice(AuthMode::None).unwrap().contains("accepted just now"));
         for body in [r#"{"type":"urn:stepwarden:problem:unknown-route","detail":"no"}"#, r#"{"message":"Not Found"}"#] {
             let route = problem(404, body);

@@ -71,7 +71,10 @@ pub(crate) fn progress(job: &Job<'_>) -> String {
     if passed_over > 0 {
         line.push_str(&format!(", {passed_over} seen to by somebody else"));
     }
-    line.push_str(&format!(", {} under way, {} waiting", job.under_way, job.waiting));
+    // Nobody follows the orders of a job that was ended early.
+    let is_cut_off = [JobState::Stopped, JobState::Cancelled].iter().any(|state| job.state == *state);
+    let (then, waiting) = if is_cut_off { (" then", "left as they were") } else { ("", "waiting") };
+    line.push_str(&format!(", {} under way{then}, {} {waiting}", job.under_way, job.waiting));
     line
 }
 

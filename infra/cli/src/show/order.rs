@@ -7,7 +7,7 @@ use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use local::step::words;
-use wire::{Step, Task, Transition};
+use wire::{Service, Step, Task, Transition};
 
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
@@ -108,8 +108,20 @@ pub(crate) fn brief(task: &Task<'_>) -> String {
     plain(&format!("{}: {}", task.process_state, steps.join(", ")))
 }
 
-/// All there is to know of an order.
-pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
+/// Whether a step of the order is under way or to be repeated, and so may wait for its service.
+pub(crate) fn waits_for_a_service(task: &Task<'_>) -> bool {
+    let is_under_way =
+        [ProcessState::Processing, ProcessState::Compensating].iter().any(|state| task.process_state == *state);
+    is_under_way && task.paused.is_none() && task.steps.iter().any(is_open)
+}
+
+fn is_open(step: &Step<'_>) -> bool {
+    let is_to_come = step.not_before.is_some() || (step.attempt > 0 && step.waits_until.is_some());
+    step.process_state == StepState::Processing || (step.process_state == StepState::Pending && is_to_come)
+}
+
+/// All there is to know of an order, and of those `services` that it waits for.
+pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{:<10} {value}", paint.dim(format_args!("{name:<10}")));
@@ -150,7 +162,16 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     if let Some(situation) = &task.situation {
         let text = situation.text.as_deref().unwrap_or_default();
         line("Situation", plain(&format!("{} {text}", situation.head)));
-        if let Some(to_do) = &situation.to_do {
+        let is_needed = |service: &&Service<'_>| {
+            service.text.is_some() && task.steps.iter().any(|step| is_open(step) && step.agent == service.service)
+        };
+        let failing: Vec<&Service<'_>> =
+            services.iter().filter(|_| waits_for_a_service(task)).filter(is_needed).collect();
+        for service in &failing {
+            line("Service", plain(service.text.as_deref().unwrap_or_default()));
+        }
+        let to_do = failing.iter().find_map(|service| service.to_do.as_ref()).or(situation.to_do.as_ref());
+        if let Some(to_do) = to_do {
             line("To do", plain(to_do));
         }
     }
@@ -311,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_order_in_error_is_shown_with_what_failed_and_what_to_do() {
-        let text = whole(PLAIN, &task("Error"), now());
+        let text = whole(PLAIN, &task("Error"), &[], now());
         for words in [
             &format!("Order      {ID}"),
             "State      Error",
@@ -329,7 +350,27 @@ mod tests {
         assert!(!text.contains('\u{1b}') && !text.contains(COUNTS), "{text}");
         let mut resubmitted = task("Error");
         resubmitted.steps[1].attempt = 24;
-        assert!(whole(PLAIN, &resubmitted, now()).contains(COUNTS));
+        assert!(whole(PLAIN, &resubmitted, &[], now()).contains(COUNTS));
+    }
+
+    #[test]
+    fn an_order_under_way_is_shown_with_the_outage_of_the_service_that_it_waits_for() {
+        let service = |name: &str| -> Service<'static> {
+            let text = format!("{name} rejects most steps.");
+            serde_json::from_value(
+                json!({"Service": name, "State": "Open", "Text": text, "ToDo": format!("Mend {name}.")}),
+            )
+            .unwrap()
+        };
+        let services = ["payment", "shipping"].map(service);
+        let text = whole(PLAIN, &task("Processing"), &services, now());
+        assert!(text.contains("Service    payment rejects most steps.\nTo do      Mend payment.\n"), "{text}");
+        assert!(!text.contains("shipping rejects"), "{text}");
+        let mut paused = task("Processing");
+        paused.paused = serde_json::from_value(json!({"By": "ann", "Reason": "x", "Since": now()})).unwrap();
+        for task in [task("Error"), paused] {
+            assert!(!whole(PLAIN, &task, &services, now()).contains("Mend payment."));
+        }
     }
 
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
@@ -393,7 +434,7 @@ mod tests {
             "Name": "charge-payment", "Agent": "payment", "ProcessState": "Frozen", "Direction": "Forward", "Attempt": 1,
         }))
         .unwrap();
-        let text = whole(PLAIN, &task, now());
+        let text = whole(PLAIN, &task, &[], now());
         assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
         assert!(change(PLAIN, 0, &task, Ids::Whole).contains("Archived"));
     }
@@ -402,7 +443,7 @@ mod tests {
     fn words_of_a_server_that_is_none_of_ours_do_nothing_to_the_terminal() {
         let mut task = task("Archi\u{1b}[2Jved");
         task.steps[1].process_state = serde_json::from_value(json!("Fro\u{1b}[2Jzen")).unwrap();
-        for text in [whole(PLAIN, &task, now()), change(PLAIN, 0, &task, Ids::Whole), brief(&task)] {
+        for text in [whole(PLAIN, &task, &[], now()), change(PLAIN, 0, &task, Ids::Whole), brief(&task)] {
             assert!(!text.contains('\u{1b}') && text.contains("Archi [2Jved") && text.contains("Fro [2Jzen"), "{text}");
         }
     }

@@ -48,7 +48,7 @@ fn a_folder_is_applied_shared_chosen_and_retired_and_what_would_strand_orders_is
     write(scratch.path(), &version(2, 4));
     apply(&["--share", "0", "--yes"]).with_status(2).says(&["must be from 1 to 99"]);
     apply(&["--share", "20%", "--yes"]).with_status(0).says(&["20 %"]);
-    versions(&["1 (80 % of new orders, default)", "2 (20 % of new orders, default)", "1 (new orders)"]);
+    versions(&["1 (80 % of new orders, default)", "2 (20 % of new orders, default)", "1 (no new orders)"]);
     let text = served.run(&["workflows", "shop/2", "--text"]).with_status(0).stdout;
     assert_eq!(text, version(2, 4));
 

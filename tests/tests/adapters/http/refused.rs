@@ -99,6 +99,10 @@ async fn f65_orders_wait_for_a_service_that_rejects_everything_until_an_operator
 const SENSITIVE: &str = r#"
 [agents.payment]
 breaker = { failures = 2, first_wait = "1s", longest_wait = "1s" }
+
+[agents.inventory]
+
+[agents.shipping]
 "#;
 
 /// The clock of the machine jumps while the breaker is open. All orders end within the patience of `until`.

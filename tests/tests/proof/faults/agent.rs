@@ -128,6 +128,23 @@ fn f26_a_wait_that_the_service_asks_for_is_kept() {
 }
 
 #[test]
+fn f26_a_wait_beyond_the_attempt_gives_it_back_without_a_failure() {
+    const TIMES: u32 = 4;
+    let world = World::new();
+    let order_id = world.claimed();
+    for _ in 0..TIMES {
+        let busy = Answer::Retry { after_ms: Some(EXPIRED_MS), problem: "429, Retry-After".to_owned() };
+        world.remote.next("reserve", Forward, Act::Answers(busy));
+    }
+    world.to_the_end();
+    let calls = world.remote.calls("reserve");
+    let waits: Vec<u64> = calls.windows(2).map(|pair| pair[0].at.ms_until(pair[1].at)).collect();
+    assert!(waits.len() == TIMES as usize && waits.iter().all(|&wait| wait >= EXPIRED_MS), "{waits:?}");
+    assert_eq!(counts(&world, order_id), (TIMES + 1, 0));
+    world.ends(order_id, End::Processed);
+}
+
+#[test]
 fn f27_a_permanent_refusal_is_not_tried_again_and_the_order_is_undone() {
     let world = World::new();
     let order_id = world.claimed();

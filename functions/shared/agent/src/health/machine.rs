@@ -142,7 +142,9 @@ pub(crate) fn transition(
         (Breaker::HalfOpen, Event::Said { era, said: Said::No, .. })
             if counts(era) && record.is_braked() && policy.rejections.is_some() =>
         {
-            open(record, OutageReason::Rejections, "the last probe was rejected too", now, draw)
+            const TOO: &str = "; the last probe was rejected too";
+            let before = record.outage.as_ref().map_or("", |outage| outage.problem.trim_end_matches(TOO));
+            open(record, OutageReason::Rejections, &format!("{before}{TOO}"), now, draw)
         }
         (Breaker::HalfOpen, Event::Said { era, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
             // The count starts afresh, or the next rejection would open it again.

@@ -281,8 +281,8 @@ fn a_request_whose_own_calls_opened_the_breaker_is_deferred_too() {
 #[test]
 fn a_request_whose_next_call_would_be_too_late_or_one_too_many_is_deferred_while_the_service_fails() {
     let busy = Answer::Retry { after_ms: Some(100_000), problem: "busy".to_owned() };
-    for (answer, retries_max) in [(busy, 9), (retry(), 0)] {
-        for (failures_to_open, replies) in [(1, 1), (2, 0)] {
+    for (answer, retries_max, of_a_healthy_service) in [(busy, 9, 1), (retry(), 0, 0)] {
+        for (failures_to_open, replies) in [(1, 1), (2, of_a_healthy_service)] {
             let world = World::new([Act::Answer(answer.clone())]).with_policy(|policy| {
                 sensitive(policy);
                 policy.health.failures_to_open = failures_to_open;

@@ -3,8 +3,8 @@
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use domain::limits::{ERROR_CHARS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX};
-use domain::message::{Delivery, Failure, Outcome, Reply, Request, Undecodable, decode, idempotency_key};
+use domain::limits::{DEFERRAL_MS_MAX, ERROR_CHARS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX};
+use domain::message::{Deferral, Delivery, Failure, Outcome, Reply, Request, Undecodable, decode, idempotency_key};
 use domain::task::Direction;
 
 use crate::testing::{Act, START, World, delivery, done, drive, json, request, retry};
@@ -193,12 +193,20 @@ fn retry_after_is_honoured() {
 }
 
 #[test]
-fn a_wait_that_leaves_no_time_for_a_call_ends_in_silence() {
-    for (after_ms, returned) in [(8_499, 1), (9_500, 0), (u64::MAX, 0)] {
-        let world = World::new([Act::Answer(Answer::Retry { after_ms: Some(after_ms), problem: "busy".to_owned() })]);
-        assert_eq!(handle_one(&world, request()), returned == 1, "{after_ms}");
-        assert_eq!((world.returned().len(), world.replies().len()), (returned, 0), "{after_ms}");
+fn a_wait_beyond_the_attempt_gives_it_back_if_the_service_asked_for_it_and_else_ends_in_silence() {
+    let busy = |after_ms| Act::Answer(Answer::Retry { after_ms: Some(after_ms), problem: "busy".to_owned() });
+    let world = World::new([busy(8_499)]);
+    assert!(handle_one(&world, request()), "there is time for a call");
+    assert_eq!(world.returned().len(), 1);
+    for (asked_ms, waits_ms) in [(9_500, 9_500), (u64::MAX, DEFERRAL_MS_MAX)] {
+        let world = World::new([busy(asked_ms)]);
+        assert!(!handle_one(&world, request()));
+        assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral::after(waits_ms))]);
     }
+    // The back-off alone would be too late.
+    let world = World::new([busy(9_500)]);
+    assert!(!handle_one(&world, Request { complete_by: START.plus_ms(600), ..request() }));
+    assert_eq!((world.returned().len(), world.outcomes()), (0, vec![]));
 }
 
 #[test]

@@ -189,7 +189,7 @@ where
                 // invocation.
                 Called::Panicked => match self.again(None, PANICKED) {
                     Next::Here { wait_ms } => Next::OnQueue { wait_ms },
-                    next @ (Next::OnQueue { .. } | Next::Exhausted | Next::TooLate) => next,
+                    next @ (Next::OnQueue { .. } | Next::AskedLater { .. } | Next::Exhausted | Next::TooLate) => next,
                 },
             };
             if matches!(next, Next::Here { .. } | Next::OnQueue { .. }) && self.retries.is_some_and(Retries::is_told) {
@@ -198,6 +198,10 @@ where
             match next {
                 Next::Here { wait_ms } => self.ports.environment().sleep(wait_ms).await,
                 Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
+                Next::AskedLater { wait_ms } => {
+                    self.tell_trouble().await;
+                    return Ok(self.come_later(wait_ms).await);
+                }
                 Next::Exhausted => return Ok(self.give_up(Silence::RetriesExhausted).await),
                 Next::TooLate => return Ok(self.give_up(Silence::NoTimeLeft).await),
             }

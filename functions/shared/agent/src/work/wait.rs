@@ -117,6 +117,12 @@ where
         }
     }
 
+    /// The service asked for a wait that goes beyond the attempt. It is kept, and is no failure of the step.
+    pub(super) async fn come_later(&self, wait_ms: u64) -> Ending {
+        let held_back_ms = self.agent.health.failing(self.ports).await.or_else(|| self.until_settled_ms());
+        deferred(wait_ms.max(held_back_ms.unwrap_or(0)))
+    }
+
     /// If the service is at work on the call: the time until the calls of this attempt have settled, in milliseconds. A
     /// next attempt before that would take every 409 for a call under way, and so would the one after it.
     fn until_settled_ms(&self) -> Option<u64> {

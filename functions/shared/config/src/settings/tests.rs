@@ -156,7 +156,7 @@ fn a_meaning_may_depend_on_the_body() {
         ("status = 200, at = \"/a\", means = \"no\"", "answers[0].is is missing"),
         ("status = 200, at = \"/a\", is = \"x\"", "answers[0].means is missing"),
         ("status = 100, at = \"/a\", is = \"x\", means = \"no\"", "status must be a whole number from 200 to 599"),
-        ("status = 200, at = \"a\", is = \"x\", means = \"no\"", "at must be a JSON pointer such as"),
+        ("status = 200, at = \"a\", is = \"x\", means = \"no\"", "at must be a JSON pointer: it begins"),
         ("status = 200, at = \"/a\", is = true, means = \"no\"", "is must be a text in quotes"),
         ("status = 200, at = \"/a\", is = [], means = \"no\"", "is must be an array of 1 to 32 elements"),
         ("status = 200, at = \"/a\", is = [7], means = \"no\"", "is[0] must be a text in quotes"),
@@ -188,7 +188,7 @@ ceiling = 33
     let expected = "\
 agents.toml:1:9: agents.a bakery is not a valid name of an agent: use 1 to 64 letters, digits, '-' and '_'; \
 agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
-agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"59m\", such as \"10s\"; \
+agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"59m\"; \
 agents.toml:5:1: agents.payment.colour is not a setting. Settings are: queue, allow_http, url, forward, undo, call_timeout, \
 settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls, webhook; \
 agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
@@ -383,7 +383,7 @@ fn rule_41_every_fault_of_a_webhook_is_named() {
         ("webhook.no = [\" \"]", "webhook.no[0] must be the name of an event, of 1 to 128 characters"),
         ("webhook.no = [7]", "webhook.no[0] must be a text in quotes"),
         ("webhook.step = \"a/b\"", "webhook.step must be the name of a step"),
-        ("webhook.code = \"code\"", "webhook.code must be a JSON pointer such as"),
+        ("webhook.code = \"code\"", "webhook.code must be a JSON pointer: it begins"),
         (
             "webhook.outptu = \"/a\"",
             "webhook.outptu is not a setting: did you mean output? Settings are: secret, scheme",

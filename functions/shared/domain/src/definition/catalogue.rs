@@ -1,6 +1,6 @@
 //! Reads definitions and the deployment through to the records, and caches them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Choice, Definition, Deployment, Pin};
@@ -8,7 +8,7 @@ use crate::id::OrderId;
 use crate::order::Order;
 use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
 use crate::time::Timestamp;
-use crate::workflow::{Workflow, Workflows, settles_within_ms};
+use crate::workflow::{Workflow, Workflows, agent_names, settles_within_ms};
 
 /// How long the deployment is used without another look at its record, in milliseconds. What is applied reaches every
 /// instance within this time.
@@ -27,6 +27,8 @@ struct Inner {
     doubt_after_ms: Option<u64>,
     /// The agents' times for calls under way that the host sets, in milliseconds.
     settles_within_ms: BTreeMap<Arc<str>, u64>,
+    /// The agents to which the host gives services of its own, besides those of the deployment. `None`: it is not known.
+    served: Option<BTreeSet<Arc<str>>>,
     cache: Mutex<Cache>,
 }
 
@@ -59,7 +61,18 @@ impl Catalogue {
     /// milliseconds. If the deployment has settings of agents, the host's do not count.
     #[must_use]
     pub fn with(compiled: Workflows, doubt_after_ms: Option<u64>, settles_within_ms: BTreeMap<Arc<str>, u64>) -> Self {
-        Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, cache: Mutex::default() }))
+        Self::serving(compiled, doubt_after_ms, settles_within_ms, None)
+    }
+
+    /// The same for a host that knows to which agents it gives services of its own (rule 22).
+    #[must_use]
+    pub fn serving(
+        compiled: Workflows,
+        doubt_after_ms: Option<u64>,
+        settles_within_ms: BTreeMap<Arc<str>, u64>,
+        served: Option<BTreeSet<Arc<str>>>,
+    ) -> Self {
+        Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, served, cache: Mutex::default() }))
     }
 
     /// The compiled workflows.
@@ -229,14 +242,27 @@ impl Catalogue {
     #[must_use]
     pub fn choice(&self, deployment: Option<&Deployment>, name: &str) -> Option<Choice> {
         let applied = deployment.and_then(|deployment| deployment.workflows.get(name).copied());
-        applied.or_else(|| Some(Choice::all(self.0.compiled.newest(name)?.version)))
+        applied.or_else(|| {
+            let compiled = self.0.compiled.newest(name).filter(|workflow| self.is_served(deployment, workflow))?;
+            Some(Choice::all(compiled.version))
+        })
+    }
+
+    /// Whether each agent of a compiled workflow has a service, as far as the host knows: an order would only wait.
+    fn is_served(&self, deployment: Option<&Deployment>, workflow: &Workflow) -> bool {
+        let (Some(served), Some(settings)) = (&self.0.served, deployment.and_then(Deployment::agents)) else {
+            return true;
+        };
+        let named = agent_names(settings);
+        workflow.steps.iter().all(|step| served.contains(&step.agent) || named.contains(&step.agent))
     }
 
     /// The names of the workflows that an order may name, sorted.
     #[must_use]
     pub fn names(&self, deployment: Option<&Deployment>) -> Vec<Arc<str>> {
         let applied = deployment.into_iter().flat_map(|deployment| deployment.workflows.keys().cloned());
-        let compiled = self.0.compiled.all().map(|workflow| workflow.name.clone());
+        let compiled = self.0.compiled.all().filter(|workflow| self.is_served(deployment, workflow));
+        let compiled = compiled.map(|workflow| workflow.name.clone());
         let mut names: Vec<Arc<str>> = applied.chain(compiled).collect();
         names.sort();
         names.dedup();
@@ -335,6 +361,23 @@ mod tests {
         assert_eq!(chosen(&catalogue, &ports, Some("w")), Ok(pin("w", 1)));
         assert_eq!(chosen(&catalogue, &ports, Some("v")), Err(vec!["w".to_owned()]));
         assert!(now(catalogue.workflow(&ports, &pin("w", 2))).unwrap().is_none());
+    }
+
+    #[test]
+    fn rule_22_a_compiled_workflow_takes_no_order_once_its_agent_has_no_service() {
+        let served = |agents: &[&str]| agents.iter().map(|&agent| agent.into()).collect();
+        let host = |agents| Catalogue::serving(compiled(), None, BTreeMap::new(), Some(served(agents)));
+        let ports = FakePorts::new(None, None);
+        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "nothing was applied");
+        apply(&ports, "v", 1, &text("v", 1, ""));
+        deploy(&ports, 1, "v", &[("v", Choice::all(1))], "");
+        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "its settings name no agent");
+        deploy(&ports, 2, "v", &[("v", Choice::all(1))], "[agents.y]\nurl = \"http://y\"");
+        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Err(vec!["v".to_owned()]));
+        assert_eq!(chosen(&host(&["x"]), &ports, Some("w")), Ok(pin("w", 1)), "the host has its service");
+        assert_eq!(chosen(&Catalogue::new(compiled()), &ports, Some("w")), Ok(pin("w", 1)), "nobody knows");
+        deploy(&ports, 3, "v", &[("v", Choice::all(1))], "[agents.x]\nurl = \"http://x\"");
+        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)));
     }
 
     #[test]

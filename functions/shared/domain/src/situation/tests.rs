@@ -132,7 +132,12 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     case.next_sweep();
     assert_eq!(case.state(), ProcessState::Error);
     assert_eq!(&*case.task.reason.as_ref().unwrap().message, "a: no result in 1 attempt");
-    assert_eq!(of(&case).text, "A service took the call on, and its result did not come. A: no result in 1 attempt.");
+    let until = case.step("a").may_run_until.unwrap();
+    let text = format!(
+        "A service took the call on, and its result did not come. A: no result in 1 attempt. A call for a may have its \
+         effect until {until}: a settle or a close comes after that."
+    );
+    assert_eq!(of(&case).text, text);
     let to_do = "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked \
                  again under the same key.";
     assert_eq!(told(&case).1, to_do);

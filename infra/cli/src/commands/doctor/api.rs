@@ -184,8 +184,8 @@ fn stand_ins(health: &Health<'_>) -> Option<Finding> {
     health.stand_ins.then(|| {
         Finding::warning(
             "stand-ins",
-            "they play every service without a URL: orders end well, and nothing real happens",
-            "for real orders give each service its URL; on AWS deploy with StandIns=false",
+            "they play services without a URL: orders end well, and nothing real happens",
+            "for real orders give each service its URL, and start `serve` with the folder; on AWS deploy with StandIns=false",
         )
     })
 }
