@@ -204,7 +204,7 @@ fn a_wait_beyond_the_attempt_gives_it_back_if_the_service_asked_for_it_and_else_
         assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral::after(waits_ms))]);
     }
     // The back-off alone would be too late.
-    let world = World::new([busy(9_500)]);
+    let world = World::new([busy(9_500)]).drawing([1]);
     assert!(!handle_one(&world, Request { complete_by: START.plus_ms(600), ..request() }));
     assert_eq!((world.returned().len(), world.outcomes()), (0, vec![]));
 }
