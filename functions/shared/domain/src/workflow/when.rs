@@ -15,6 +15,8 @@ use crate::search::{NotAPointer, Pointer};
 /// One comparison of a value of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
+    /// Whether it holds where the rest of it does not.
+    is_negated: bool,
     pointer: Pointer,
     test: Test,
     /// As it is written in the file.
@@ -55,6 +57,7 @@ enum Literal {
     Word(String),
 }
 
+const NOT: &str = "not ";
 const OPERATORS: [(&str, Operator); 6] = [
     ("==", Operator::Equal),
     ("!=", Operator::NotEqual),
@@ -71,7 +74,7 @@ pub(super) enum BadComparison {
     Length,
     #[error(
         "must be a pointer, one of == != < <= > >= and a value, with spaces between, such as \"/Order/Total > 1000\"; \
-         or a pointer with exists or missing, such as \"/Order/Note exists\""
+         or a pointer with exists or missing, such as \"/Order/Note exists\"; or not before one of these"
     )]
     Form,
     #[error("must begin with /Order or /Outputs/{{step}}")]
@@ -91,10 +94,13 @@ impl Comparison {
         if !(1..=WHEN_CHARS_MAX).contains(&text.chars().count()) {
             return Err(BadComparison::Length);
         }
+        let whole = text.trim();
+        let negated = whole.strip_prefix(NOT).map(str::trim_start);
+        let text = negated.unwrap_or(whole);
         let (pointer, test) = match split(text) {
             Some((pointer, operator, literal)) => (pointer, Test::Compares(operator, Literal::parse(literal)?)),
             None => {
-                let (pointer, word) = text.trim().rsplit_once(' ').ok_or(BadComparison::Form)?;
+                let (pointer, word) = text.rsplit_once(' ').ok_or(BadComparison::Form)?;
                 match word {
                     "exists" => (pointer, Test::Exists),
                     "missing" => (pointer, Test::Missing),
@@ -109,7 +115,9 @@ impl Comparison {
         }
         let pointer = Pointer::parse(pointer.trim()).map_err(BadComparison::Pointer)?;
         match Root::of(&pointer) {
-            Some(Root::Order(_) | Root::Output(..)) => Ok(Self { pointer, test, text: text.trim().to_owned() }),
+            Some(Root::Order(_) | Root::Output(..)) => {
+                Ok(Self { is_negated: negated.is_some(), pointer, test, text: whole.to_owned() })
+            }
             Some(Root::OrderId) | None => Err(BadComparison::Root),
         }
     }
@@ -130,15 +138,17 @@ impl Comparison {
 
     /// Whether it demands a value at this position.
     pub(super) fn demands(&self, pointer: &Pointer) -> bool {
-        self.test == Test::Exists && self.pointer == *pointer
+        let test = if self.is_negated { Test::Missing } else { Test::Exists };
+        self.test == test && self.pointer == *pointer
     }
 
     fn holds(&self, found: Option<&RawValue>) -> bool {
-        match &self.test {
+        let holds = match &self.test {
             Test::Exists => found.is_some(),
             Test::Missing => found.is_none(),
             Test::Compares(operator, literal) => operator.holds(found.and_then(|value| literal.order_of(value))),
-        }
+        };
+        holds != self.is_negated
     }
 
     /// What of it does not hold for a document. `None` also if it compares an output.
@@ -298,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn rule_33_a_comparison_that_is_turned_round_also_holds_for_nothing_and_for_another_type() {
+        for (document, expected) in [
+            ("{\"a\":999}", false),
+            ("{\"a\":1000}", true),
+            ("{\"a\":\"999\"}", true),
+            ("{\"a\":null}", true),
+            ("{}", true),
+        ] {
+            assert_eq!(holds("not /Order/a < 1000", document), expected, "{document}");
+            assert_eq!(holds(" not   /Order/a exists ", document), document == "{}", "{document}");
+        }
+        let exists = Comparison::parse("not /Order/a missing").unwrap();
+        assert!(exists.demands(&Pointer::parse("/Order/a").unwrap()) && exists.text() == "not /Order/a missing");
+        assert!(!Comparison::parse("not /Order/a exists").unwrap().demands(&Pointer::parse("/Order/a").unwrap()));
+    }
+
+    #[test]
     fn a_value_that_cannot_be_compared_is_told_by_its_type() {
         let unmet = |comparison: &str, document: &str| {
             let comparison = Comparison::parse(comparison).unwrap();
@@ -351,6 +378,8 @@ mod tests {
             ("/Order/Total is 3", "with spaces between"),
             ("Order/Total == 3", "must be a JSON pointer"),
             ("/Order/a~ == 3", "must have ~0"),
+            ("not not /Order/Total == 3", "must be a JSON pointer"),
+            ("not", "with spaces between"),
             ("/OrderID == \"x\"", "must begin with /Order"),
             ("/Total == 1", "must begin with /Order"),
             ("/Outputs exists", "must begin with /Order"),
