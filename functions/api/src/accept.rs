@@ -131,9 +131,7 @@ async fn begin(
     let chosen = catalogue.choose(ports, name, order.order_id).await;
     let workflow = match chosen.map_err(|error| Problem::Unavailable { advice: NOT_CHOSEN, error })? {
         Ok(workflow) => workflow,
-        Err(UnknownWorkflow { known }) => {
-            return Err(Problem::unknown_workflow(name.unwrap_or_default(), &known));
-        }
+        Err(UnknownWorkflow { name, known }) => return Err(Problem::unknown_workflow(&name, &known)),
     };
     workflow.accept(order, config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },

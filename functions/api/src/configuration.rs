@@ -133,7 +133,7 @@ pub(crate) async fn choose(
         return Err(refusal(format!("workflow {pin} was retired")));
     }
     let deployment = deployment(ports).await?;
-    agents_have_settings(&definition, deployment.as_ref(), &pin)?;
+    agents_have_settings(catalogue, &definition, deployment.as_ref(), &pin)?;
     let before = catalogue.choice(deployment.as_ref(), name);
     let choice = match (before, share_percent) {
         (Some(before), Some(percent)) if before.version != version => {
@@ -250,11 +250,18 @@ async fn has_others(ports: &impl ApiPorts, pin: &Pin) -> Result<bool, Problem> {
 }
 
 /// An application may have ended between its versions and its settings. Without settings the orders would wait.
-fn agents_have_settings(version: &Definition, deployment: Option<&Deployment>, pin: &Pin) -> Result<(), Problem> {
+fn agents_have_settings(
+    catalogue: &Catalogue,
+    version: &Definition,
+    deployment: Option<&Deployment>,
+    pin: &Pin,
+) -> Result<(), Problem> {
     let settings = deployment.and_then(|deployment| Settings::parse("", &deployment.settings).ok()).unwrap_or_default();
     let steps = Workflow::read(&version.text).map(|workflow| workflow.steps).unwrap_or_default();
     let is_known = |agent: &str| settings.of(agent).is_some() || Workflows::SHIPPED_AGENTS.contains(&agent);
-    match steps.iter().filter_map(StepRule::service).find(|agent| !is_known(agent)) {
+    let agents = || steps.iter().filter_map(StepRule::service);
+    let unknown = agents().find(|agent| !is_known(agent));
+    match unknown.or_else(|| catalogue.without_service(deployment, agents())) {
         None => Ok(()),
         Some(agent) => Err(refusal(format!(
             "stepwarden.toml has no table [agents.{agent}], which {pin} names: apply a folder that has it"

@@ -155,14 +155,13 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     }
     let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
     let paused = setup.paused;
-    let played = remotes.played().join(", ");
     let running = serve::start(listening, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
     if let Some(url) = running.socket_url().filter(|url| *url != running.url()) {
         announce(&format!("also listening on {url}"));
     }
     if let Some(stand_ins) = running.stand_ins() {
-        announce(&format!("stand-ins on {} play {played}: nothing real happens there", stand_ins.url()));
+        announce(&format!("stand-ins on {}", stand_ins.url()));
     }
     if paused {
         announce("paused: no order goes on and no service is called; to go on, start it without --paused");

@@ -83,6 +83,7 @@ def test_it_has_the_charts_of_its_attempts_its_steps_and_the_workflows_that_ask_
         ("HTTP 503 Service Unavailable", "failing", "status 503"),
         ("HTTP 401 Unauthorized", "misconfigured", "misconfigured, status 401"),
         ("client error (Connect): tcp connect error: Connection refused (os error 111)", "failing", "is refused"),
+        ("dns.tls.example:443: client error (Connect): tcp connect error: Connection refused", "failing", "is refused"),
         ("client error (Connect): dns error: failed to lookup address information", "failing", "(DNS)"),
         ("client error (Connect): invalid peer certificate: UnknownIssuer", "failing", "(TLS)"),
         ("no answer in time", "failing", "no answer in time"),

@@ -33,7 +33,7 @@ pub(in crate::simulation) async fn are_over(outside: &Shared, ports: &impl ApiPo
             continue;
         };
         let has_ended = task.process_state.is_settled() && task.unsent.is_empty();
-        are_over &= has_ended || (may_be_forgotten && task.watch_at.is_some_and(is_long_ago));
+        are_over &= has_ended || (may_be_forgotten && task.paused.is_none() && task.watch_at.is_some_and(is_long_ago));
         if task.paused.is_some() && !task.process_state.is_settled() {
             act(ports, &ApiConfig::new([CHANNEL]), order, "resume").await;
         }

@@ -86,7 +86,8 @@ function verdict(all) {
     );
   const unsupervised = !Paused && silent(Leases);
   if (unsupervised) lines.push("No supervisor was heard of for more than two minutes: what is overdue stands still.");
-  const tone = Paused || Unready || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length || approvals ? "wait" : "good";
+  const isBad = Paused || Unready || waiting > 0 || yours.length || unsupervised;
+  const tone = isBad ? "bad" : bad.length || approvals ? "wait" : "good";
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },

@@ -13,8 +13,8 @@ import { workflowLink } from "./workflows.js";
 // What a problem is, the first that fits. The problem itself stands beside it.
 const PROBLEMS = [
   [/\bHTTP (\d{3})\b/, ([, status]) => `status ${status}`],
-  [/\bdns\b|lookup address/i, () => "its name is not found (DNS)"],
-  [/certificate|\btls\b|handshake/i, () => "no secure connection (TLS)"],
+  [/\bdns error\b|lookup address/i, () => "its name is not found (DNS)"],
+  [/certificate|\btls (error|handshake)|handshake/i, () => "no secure connection (TLS)"],
   [/refused/i, () => "the connection is refused"],
   [/no answer|timed out|time-?out/i, () => "no answer in time"],
 ];

@@ -29,8 +29,8 @@ struct Group {
     newest: Vec<(Timestamp, OrderId)>,
     /// The error of the step of the first of these.
     last_error: Option<StepError>,
-    /// What is wrong with that order, and the remedy.
-    words: (&'static str, &'static str),
+    /// What is wrong, and the remedy: of all its orders, or else what the code usually means.
+    words: Option<(&'static str, &'static str)>,
 }
 
 impl Failures {
@@ -41,8 +41,10 @@ impl Failures {
         let group = self.groups.entry((code.to_owned(), step.map(str::to_owned))).or_default();
         if group.take(since(task), task.order_id) {
             group.last_error = step.and_then(|name| task.step(name)?.1.last_error.clone());
-            group.words = situation::remedy(task);
         }
+        let words = situation::remedy(task);
+        let all_agree = group.words.is_none_or(|of_others| of_others == words);
+        group.words = Some(if all_agree { words } else { situation::explain(code) });
     }
 
     /// The groups, the largest first; `at_least`: there may be more orders.
@@ -68,7 +70,7 @@ impl Group {
 }
 
 fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: bool) -> Option<Failure<'a>> {
-    let (meaning, to_do) = group.words;
+    let (meaning, to_do) = group.words?;
     Some(Failure {
         code: text(code),
         step: step.map(text),

@@ -17,7 +17,7 @@ use crate::order::ERASED;
 use crate::ports::{
     Breaker, DeadLetterOutcome, DeadLetterRecord, Listed, OutageReason, Record, RecordKind, ServiceHealth, Shown,
 };
-use crate::situation::{outage_text, outage_to_do, remedy, step_in_error};
+use crate::situation::{explain, outage_text, outage_to_do, remedy, step_in_error};
 use crate::tally::Numbers;
 use crate::task::{Quoted, Task};
 use crate::time::Timestamp;
@@ -324,16 +324,22 @@ impl Causes {
         if of_orders >= CAUSES_MAX && !self.found.contains_key(&*key) {
             return self.looked_at_a_part_of(Source::Orders);
         }
-        let (meaning, to_do) = remedy(task);
         let at = step.map(|step| format!(" at {step}")).unwrap_or_default();
-        let cause = || Cause {
+        let cause = |(meaning, to_do): (&str, &str)| Cause {
             since: now,
             text: format!("Orders wait for an operator{at}: {code}. {meaning}"),
             to_do: to_do.to_owned(),
             count: 0,
             order_id: Some(task.order_id),
         };
-        self.found.entry(key.into()).or_insert_with(cause).count += 1;
+        let of_this = cause(remedy(task));
+        let found = self.found.entry(key.into()).or_insert_with(|| of_this.clone());
+        if (&found.text, &found.to_do) != (&of_this.text, &of_this.to_do) {
+            // They have different remedies.
+            let Cause { text, to_do, .. } = cause(explain(code));
+            (found.text, found.to_do) = (text, to_do);
+        }
+        found.count += 1;
     }
 
     /// Adds the health of a service. A service that nobody has called for [`OUTAGE_MS`] holds no request back, whatever
@@ -474,7 +480,7 @@ impl Alert {
     /// anew.
     fn missed(&self, now: Timestamp) -> Self {
         match self.gone_since.filter(|gone_since| *gone_since <= now) {
-            None => Self { gone_since: Some(now), count: 0, at_least: false, ..self.clone() },
+            None => Self { gone_since: Some(now), count: 0, ..self.clone() },
             Some(gone_since) if gone_since.ms_until(now) < GONE_MS => self.clone(),
             Some(gone_since) => {
                 // What failed before says nothing about the end: each sink is tried at once.

@@ -27,7 +27,8 @@ pub struct Situation {
 }
 
 /// The meaning of a reason code, and the usual remedy for an order that is in `Error` for it.
-fn explain(code: &str) -> (&'static str, &'static str) {
+#[must_use]
+pub fn explain(code: &str) -> (&'static str, &'static str) {
     match code {
         reason::EXHAUSTED => (
             "A service gave no answer too often, or failed until the horizon of the step was over.",
@@ -232,7 +233,9 @@ fn may_run(task: &Task) -> String {
         task.steps.iter().filter(|step| !matches!(step.process_state, StepState::Processed | StepState::Skipped));
     let last = open.filter_map(|step| Some((step.may_run_until?, &step.name))).max();
     last.map_or_else(String::new, |(until, step)| {
-        format!("A call for {step} may have its effect until {until}: a settle or a close comes after that.")
+        format!(
+            "A call for {step} may have its effect until {until}: a close, or a settle of {step}, comes after that."
+        )
     })
 }
 

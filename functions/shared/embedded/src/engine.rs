@@ -184,7 +184,10 @@ impl Engine {
         let probe = lock(&self.core().state).log.append_awaited(Write::Barrier);
         match timeout_at(later(READY_MS_MAX), probe.reached(OPERATION)).await {
             Ok(reached) => reached?,
-            Err(elapsed) => return Err(PortError::unavailable(OPERATION, elapsed)),
+            Err(_) => {
+                let words = format!("a write to the disk takes longer than {READY_MS_MAX} ms");
+                return Err(PortError::unavailable(OPERATION, words));
+            }
         }
         // Where no order has room, the write above may still have had some.
         let readers = self.core().readers.clone();

@@ -126,7 +126,7 @@ pub fn start(
     let listening = listening.into();
     let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, paused, .. } = setup;
     let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
-    let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served());
+    let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served.clone());
     let catalogue = Catalogue::serving(Workflows::shipped()?, None, settle_within_ms, Some(served));
     let of_ready = engine.clone();
     let is_ready = move || {

@@ -44,8 +44,7 @@ pub struct Remotes {
     settings: Settings,
     settles_within_ms: Option<u64>,
     /// The agents with a URL of the command line or the environment.
-    served: BTreeSet<Arc<str>>,
-    played: Vec<Arc<str>>,
+    pub(super) served: BTreeSet<Arc<str>>,
     pub(super) stand_ins: Option<StandIns>,
 }
 
@@ -81,12 +80,9 @@ impl Remotes {
         let urls: BTreeMap<Arc<str>, Arc<str>> = urls.collect();
         let has_url =
             |agent: &&str| parsed.of(agent).is_some_and(|own| own.url().is_some()) || urls.contains_key(*agent);
-        let played = if Workflows::SHIPPED_AGENTS.iter().all(has_url) { Vec::new() } else { played(&parsed, &urls) };
-        let stand_ins = if played.is_empty() { None } else { Some(StandIns::start_anywhere(stand_in_keys_max).await?) };
+        let needs_stand_in = !Workflows::SHIPPED_AGENTS.iter().all(has_url);
         let served = urls.keys().cloned().collect();
-        let has_service = |name: &&str| stand_ins.is_some() || has_url(name);
-        let named = parsed.names().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name));
-        let names: Vec<&str> = Workflows::SHIPPED_AGENTS.into_iter().filter(has_service).chain(named).collect();
+        let stand_ins = if needs_stand_in { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
         let host = Host {
             settings: text,
             source,
@@ -97,23 +93,14 @@ impl Remotes {
             secrets,
         };
         let agents = Fleet::new(NothingApplied, host, clients);
+        let named = parsed.names().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name));
+        let names: Vec<&str> = Workflows::SHIPPED_AGENTS.into_iter().chain(named).collect();
         if stand_ins.is_none() {
             without_url(&parsed, &names)?;
         }
         agents.check(&names).await.map_err(RemotesError::Agents)?;
         let settles_within_ms = settings.settles_within_ms;
-        Ok(Self { agents, settings: parsed, settles_within_ms, served, played, stand_ins })
-    }
-
-    /// The agents that have a service before any configuration is applied, and after it.
-    pub(super) fn served(&self) -> BTreeSet<Arc<str>> {
-        self.served.clone()
-    }
-
-    /// The agents that a stand-in plays.
-    #[must_use]
-    pub fn played(&self) -> &[Arc<str>] {
-        &self.played
+        Ok(Self { agents, settings: parsed, settles_within_ms, served, stand_ins })
     }
 
     /// The times for which calls without an answer may still have their effect, by agent, where they are set.
@@ -127,19 +114,6 @@ impl Remotes {
     pub const fn stand_ins(&self) -> Option<&StandIns> {
         self.stand_ins.as_ref()
     }
-}
-
-/// The agents without a URL that a stand-in plays: those with a table, or the shipped ones if there is none.
-fn played(settings: &Settings, urls: &BTreeMap<Arc<str>, Arc<str>>) -> Vec<Arc<str>> {
-    let mut names: Vec<&str> = settings.names().collect();
-    if names.is_empty() {
-        names.extend(Workflows::SHIPPED_AGENTS);
-    }
-    let is_played = |name: &&str| {
-        let own = settings.of(name);
-        !urls.contains_key(*name) && own.is_none_or(|agent| agent.url().is_none() && !agent.has_own_queue)
-    };
-    names.into_iter().filter(is_played).map(Arc::from).collect()
 }
 
 /// All three services have a URL, so there are no stand-ins: every other agent needs one too.
@@ -254,23 +228,6 @@ mod tests {
         let advice = "give it one. Stand-ins run only while inventory, payment or shipping has none";
         assert_eq!(error, format!("agents.bank has no url: {advice}"));
         assert!(start_with("[agents.bank]").await.unwrap().stand_ins().is_some());
-    }
-
-    #[tokio::test]
-    async fn the_agents_that_stand_ins_play_are_those_of_the_file_without_a_url() {
-        let played = async |text: &str| {
-            let file = Some(("stepwarden.toml".to_owned(), text.into()));
-            let settings = RemoteSettings { file, ..urls("", "http://localhost:2", "") };
-            let remotes = Remotes::start(&settings, KEYS_UNLIMITED).await.unwrap();
-            assert_eq!(remotes.stand_ins().is_some(), !remotes.played().is_empty());
-            remotes.played().join(", ")
-        };
-        assert_eq!(played("default = \"order\"").await, "inventory, shipping");
-        assert_eq!(played("[agents.bank]\nurl = \"http://localhost:4\"").await, "");
-        assert_eq!(
-            played("[agents.bank]\n[agents.payment]\n[agents.cook]\nurl = \"http://localhost:5\"").await,
-            "bank"
-        );
     }
 
     #[tokio::test]

@@ -71,7 +71,11 @@ fn tables(text: &str) -> BTreeMap<String, toml::Table> {
 }
 
 fn url(table: &toml::Table) -> String {
-    table.get("url").and_then(toml::Value::as_str).unwrap_or("without a url").to_owned()
+    table
+        .get("url")
+        .and_then(toml::Value::as_str)
+        .unwrap_or("without a url, so a stand-in plays it where there is one")
+        .to_owned()
 }
 
 /// The settings that differ; of the URL both.

@@ -304,10 +304,11 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
         let [settles_within, call_timeout] = [settles_within_ms, call_timeout_ms].map(time_text);
         let path = &table.path;
         match (settles_at, timeout_at) {
-            (Some(at), _) => {
+            (Some(at), timeout_at) => {
+                let default = if timeout_at.is_none() { " by default" } else { "" };
                 let fault = format!(
                     "{path}.settles_within is \"{settles_within}\" and must be longer than call_timeout, \
-                     \"{call_timeout}\": a call may have its effect after its caller left"
+                     \"{call_timeout}\"{default}: a call may have its effect after its caller left"
                 );
                 reader.blame(at, fault);
             }

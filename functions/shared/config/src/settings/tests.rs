@@ -224,7 +224,10 @@ fn a_service_on_another_machine_is_called_over_https_unless_the_file_allows_http
 fn a_call_may_have_its_effect_for_longer_than_its_caller_waits() {
     assert_eq!(payment("settles_within = \"1h\"\ncall_timeout = \"59m\"").settles_within_ms, SETTLES_WITHIN_MS_MAX);
     fault("settles_within = \"61m\"", "2:18: agents.payment.settles_within must be a time from \"1ms\" to \"1h\"");
-    fault("settles_within = \"10s\"", "settles_within is \"10s\" and must be longer than call_timeout, \"10s\"");
+    fault(
+        "settles_within = \"10s\"",
+        "settles_within is \"10s\" and must be longer than call_timeout, \"10s\" by default",
+    );
     fault("call_timeout = \"30s\"", "2:16: agents.payment.call_timeout is \"30s\", and settles_within must be longer");
     fault("call_timeout = \"0s\"", "call_timeout must be a time from \"1ms\"");
 }

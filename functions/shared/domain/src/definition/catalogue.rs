@@ -8,7 +8,7 @@ use crate::id::OrderId;
 use crate::order::Order;
 use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
 use crate::time::Timestamp;
-use crate::workflow::{Workflow, Workflows, agent_names, settles_within_ms};
+use crate::workflow::{Workflow, Workflows, agent_names, agents_without_service, settles_within_ms};
 
 /// How long the deployment is used without another look at its record, in milliseconds. What is applied reaches every
 /// instance within this time.
@@ -46,6 +46,8 @@ struct Cache {
 /// An order names a workflow that there is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWorkflow {
+    /// The name that it gives, or the default.
+    pub name: Arc<str>,
     /// The workflows that there are.
     pub known: Vec<Arc<str>>,
 }
@@ -220,7 +222,11 @@ impl Catalogue {
             Some(pin) => self.workflow(ports, &pin).await?,
             None => None,
         };
-        Ok(found.ok_or_else(|| UnknownWorkflow { known: self.names(deployment.as_deref()) }))
+        let deployment = deployment.as_deref();
+        Ok(found.ok_or_else(|| UnknownWorkflow {
+            name: name.map_or_else(|| self.default_name(deployment), Arc::from),
+            known: self.names(deployment),
+        }))
     }
 
     /// The workflow of an accepted order: the one that it is pinned to. An order of an earlier API is pinned to none. It
@@ -248,13 +254,32 @@ impl Catalogue {
         })
     }
 
-    /// Whether each agent of a compiled workflow has a service, as far as the host knows: an order would only wait.
+    /// Whether each agent of a compiled workflow has a service: without one its orders would only wait.
     fn is_served(&self, deployment: Option<&Deployment>, workflow: &Workflow) -> bool {
-        let (Some(served), Some(settings)) = (&self.0.served, deployment.and_then(Deployment::agents)) else {
-            return true;
-        };
+        self.without_service(deployment, workflow.steps.iter().map(|step| &step.agent)).is_none()
+    }
+
+    /// The first of these agents that has no service, as far as the host knows.
+    pub fn without_service<'a>(
+        &self,
+        deployment: Option<&Deployment>,
+        mut agents: impl Iterator<Item = &'a Arc<str>>,
+    ) -> Option<&'a Arc<str>> {
+        let (served, settings) = (self.0.served.as_ref()?, deployment.and_then(Deployment::agents)?);
         let named = agent_names(settings);
-        workflow.steps.iter().all(|step| served.contains(&step.agent) || named.contains(&step.agent))
+        agents.find(|agent| !served.contains(*agent) && !named.contains(agent))
+    }
+
+    /// Whether stand-ins play an agent now, if there are any, as far as the host knows.
+    pub async fn has_played(&self, ports: &(impl HasRecords + HasEnvironment)) -> bool {
+        let Some(served) = &self.0.served else { return true };
+        let Ok(deployment) = self.deployment(ports).await else { return true };
+        let mut played = match deployment.as_deref().and_then(Deployment::agents) {
+            Some(settings) => agents_without_service(settings),
+            None => self.0.compiled.agents(),
+        };
+        played.retain(|agent| !served.contains(agent));
+        !played.is_empty()
     }
 
     /// The names of the workflows that an order may name, sorted.
@@ -369,15 +394,18 @@ mod tests {
         let host = |agents| Catalogue::serving(compiled(), None, BTreeMap::new(), Some(served(agents)));
         let ports = FakePorts::new(None, None);
         assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "nothing was applied");
+        assert!(now(host(&[]).has_played(&ports)) && !now(host(&["x"]).has_played(&ports)));
         apply(&ports, "v", 1, &text("v", 1, ""));
         deploy(&ports, 1, "v", &[("v", Choice::all(1))], "");
         assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "its settings name no agent");
         deploy(&ports, 2, "v", &[("v", Choice::all(1))], "[agents.y]\nurl = \"http://y\"");
         assert_eq!(chosen(&host(&[]), &ports, Some("w")), Err(vec!["v".to_owned()]));
+        assert!(!now(host(&[]).has_played(&ports)) && now(Catalogue::new(compiled()).has_played(&ports)));
         assert_eq!(chosen(&host(&["x"]), &ports, Some("w")), Ok(pin("w", 1)), "the host has its service");
         assert_eq!(chosen(&Catalogue::new(compiled()), &ports, Some("w")), Ok(pin("w", 1)), "nobody knows");
-        deploy(&ports, 3, "v", &[("v", Choice::all(1))], "[agents.x]\nurl = \"http://x\"");
-        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)));
+        deploy(&ports, 3, "v", &[("v", Choice::all(1))], "[agents.x]");
+        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "a stand-in plays it");
+        assert!(now(host(&[]).has_played(&ports)));
     }
 
     #[test]

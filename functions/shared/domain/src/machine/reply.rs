@@ -161,8 +161,11 @@ impl Turn<'_> {
             self.exhaust(index, &format!("put off until its horizon of {horizon} was over; its service is failing"));
             return;
         }
-        let until = self.moment.now.plus_ms(wait_ms);
+        let horizon_ms = self.workflow.steps[index].horizon_ms;
         let step = &mut self.task.steps[index];
+        // At its horizon it is given up.
+        let asked = self.moment.now.plus_ms(wait_ms);
+        let until = step.started_at.map_or(asked, |at| asked.min(at.plus_ms(horizon_ms)));
         // The longest wait may be one for a call under way, which may take longer still.
         let settled = step.may_run_until.filter(|_| wait_ms >= DEFERRAL_MS_MAX);
         step.process_state = StepState::Pending;

@@ -135,7 +135,7 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     let until = case.step("a").may_run_until.unwrap();
     let text = format!(
         "A service took the call on, and its result did not come. A: no result in 1 attempt. A call for a may have its \
-         effect until {until}: a settle or a close comes after that."
+         effect until {until}: a close, or a settle of a, comes after that."
     );
     assert_eq!(of(&case).text, text);
     let to_do = "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked \

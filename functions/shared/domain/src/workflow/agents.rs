@@ -15,6 +15,8 @@ struct File {
 
 #[derive(Deserialize)]
 struct Agent {
+    url: Option<toml::Value>,
+    queue: Option<toml::Value>,
     settles_within: Option<String>,
     #[serde(default)]
     fallback: Vec<Arc<str>>,
@@ -46,6 +48,14 @@ pub fn agent_names(settings: &str) -> Vec<Arc<str>> {
     toml::from_str::<File>(settings).map(|file| file.agents.into_keys().collect()).unwrap_or_default()
 }
 
+/// The same for the agents without a service of their own.
+#[must_use]
+pub fn agents_without_service(settings: &str) -> Vec<Arc<str>> {
+    let agents = toml::from_str::<File>(settings).map(|file| file.agents).unwrap_or_default();
+    let without = agents.into_iter().filter(|(_, agent)| agent.url.is_none() && agent.queue.is_none());
+    without.map(|(name, _)| name).collect()
+}
+
 /// One `settles_within`, in milliseconds.
 ///
 /// # Errors
@@ -71,6 +81,8 @@ mod tests {
         assert_eq!(settles_within_ms(""), Ok(BTreeMap::new()));
         assert_eq!(agent_names(settings), ["a".into(), "b".into()]);
         assert_eq!(agent_names("[agents"), []);
+        assert_eq!(agents_without_service(settings), ["b".into()]);
+        assert_eq!(agents_without_service("[agents.a]\nqueue = \"own\""), []);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod when;
 use std::sync::Arc;
 
 pub use accept::NotAccepted;
-pub use agents::{agent_names, settles_within_ms, settling_ms};
+pub use agents::{agent_names, agents_without_service, settles_within_ms, settling_ms};
 pub use approval::{Approval, PEOPLE};
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;

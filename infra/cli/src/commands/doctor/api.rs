@@ -95,7 +95,11 @@ pub(super) async fn look(context: &Context) -> Seen {
         remote.get::<ServiceList<'static>>("/services").await.map(|read| services(&read.services, now)),
     ));
     let leases = remote.get::<LeaseList<'static>>("/leases").await;
-    findings.push(told("supervisor", leases.map(|read| supervised(&read.leases, now))));
+    let supervisor = |read: LeaseList<'_>| match health.paused {
+        true => Finding::ok("supervisor", "none runs: the server is paused".to_owned()),
+        false => supervised(&read.leases, now),
+    };
+    findings.push(told("supervisor", leases.map(supervisor)));
     let alert_list = remote.get::<AlertList<'static>>("/alerts").await;
     findings.push(told("alerts", alert_list.map(|read| alerts(&read.alerts))));
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");

@@ -208,6 +208,19 @@ fn f34_a_deferral_after_the_horizon_reports_it() {
 }
 
 #[test]
+fn f34_a_wait_that_a_service_asks_for_ends_at_the_horizon() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"1m\"")], false);
+    case.wake();
+    let horizon = case.now.plus_ms(60_000);
+    case.pass_ms(5_000);
+    case.take(&case.reply_of("a", Outcome::Deferred(Deferral::after(600_000))));
+    assert_eq!((case.step("a").not_before, case.wakes()), (Some(horizon), vec![55_000]));
+    case.retry_all();
+    assert_eq!((case.state(), case.now), (ProcessState::Error, horizon));
+    assert!(case.requested().is_empty(), "its key may be forgotten");
+}
+
+#[test]
 fn f34_expired_attempts_end_at_the_horizon_too() {
     let mut case = Case::new(&[("a", &[], "horizon = \"30s\"\nmax_failures = 1000")], false);
     case.wake();
