@@ -21,8 +21,6 @@ from strict import strict
 
 SEEDS: dict[str, list[str]] = json.loads(os.environ["OPENAPI_SEEDS"])
 CHANNEL = os.environ["OPENAPI_CHANNEL"]
-# The compiled workflow, which every deployment has.
-WORKFLOW = "order"
 # By path: the query that a cursor came with, and the cursor.
 CURSORS: dict[str, tuple[dict[str, Any], str]] = {}
 
@@ -121,11 +119,11 @@ def one_span(query: dict[str, Any] | None) -> None:
 
 
 def known_names(body: dict[str, Any]) -> None:
-    """A channel or workflow is known by its name to the deployment alone."""
+    """A channel or workflow is known by its name to the deployment alone, and what is applied changes the workflows."""
     if isinstance(body.get("ReplyChannel"), str):
         body["ReplyChannel"] = CHANNEL
     if isinstance(body.get("Workflow"), str):
-        body["Workflow"] = WORKFLOW
+        del body["Workflow"]
 
 
 def near_time(body: dict[str, Any]) -> None:

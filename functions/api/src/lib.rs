@@ -151,8 +151,8 @@ async fn answer(
         (Route::Configuration, Verb::Post) => configuration::configure(ports, config, caller, headers, body).await,
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
-        (Route::Health, Verb::Get | Verb::Head) => Ok(read::health(ports, config).await),
-        (Route::Ready, Verb::Get | Verb::Head) => read::ready(ports, config).await,
+        (Route::Health, Verb::Get | Verb::Head) => Ok(read::health(config)),
+        (Route::Ready, Verb::Get | Verb::Head) => read::ready(config).await,
         (Route::Console(file), Verb::Get | Verb::Head) => console::answer(file, headers),
         (route @ (Route::Orders | Route::Jobs | Route::Configuration), Verb::Other)
         | (

@@ -1,6 +1,7 @@
 //! The reads: an order, its document, the health of this process.
 
 use bytes::Bytes;
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::order::{AgainOf, Order};
 use domain::ports::Store;
@@ -87,22 +88,17 @@ fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_>
 
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does
 /// not make a platform restart a healthy process.
-pub(crate) async fn health(ports: &impl ApiPorts, config: &ApiConfig) -> Response<Bytes> {
+pub(crate) fn health(config: &ApiConfig) -> Response<Bytes> {
     let version = Some(text(env!("CARGO_PKG_VERSION")));
-    let plays = async {
-        match config.catalogue() {
-            Some(catalogue) => catalogue.has_played(ports).await,
-            None => true,
-        }
-    };
-    let (paused, stand_ins) = (config.is_paused(), config.has_stand_ins() && plays.await);
+    let stand_ins = config.has_stand_ins() && config.catalogue().is_none_or(Catalogue::has_played);
+    let paused = config.is_paused();
     reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version, paused, stand_ins })
 }
 
 /// `GET /ready`: this process can do its work. A failing disk then makes a platform send no requests, and restart nothing.
-pub(crate) async fn ready(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn ready(config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     config.is_ready().await.ok_or(Problem::UnknownRoute)?.map_err(|error| Problem::unready(&error))?;
-    Ok(health(ports, config).await)
+    Ok(health(config))
 }
 
 #[cfg(test)]

@@ -42,9 +42,10 @@ impl Failures {
         if group.take(since(task), task.order_id) {
             group.last_error = step.and_then(|name| task.step(name)?.1.last_error.clone());
         }
-        let words = situation::remedy(task);
-        let all_agree = group.words.is_none_or(|of_others| of_others == words);
-        group.words = Some(if all_agree { words } else { situation::explain(code) });
+        let (of_this, usual) = (situation::remedy(task), situation::explain(code));
+        let common = |other: &'static str, own, usual| if other == own { own } else { usual };
+        let (meaning, to_do) = group.words.unwrap_or(of_this);
+        group.words = Some((common(meaning, of_this.0, usual.0), common(to_do, of_this.1, usual.1)));
     }
 
     /// The groups, the largest first; `at_least`: there may be more orders.

@@ -334,10 +334,13 @@ impl Causes {
         };
         let of_this = cause(remedy(task));
         let found = self.found.entry(key.into()).or_insert_with(|| of_this.clone());
-        if (&found.text, &found.to_do) != (&of_this.text, &of_this.to_do) {
-            // They have different remedies.
-            let Cause { text, to_do, .. } = cause(explain(code));
-            (found.text, found.to_do) = (text, to_do);
+        // Where the orders differ, it says what the code usually means.
+        let usual = cause(explain(code));
+        if found.text != of_this.text {
+            found.text = usual.text;
+        }
+        if found.to_do != of_this.to_do {
+            found.to_do = usual.to_do;
         }
         found.count += 1;
     }
@@ -480,7 +483,7 @@ impl Alert {
     /// anew.
     fn missed(&self, now: Timestamp) -> Self {
         match self.gone_since.filter(|gone_since| *gone_since <= now) {
-            None => Self { gone_since: Some(now), count: 0, ..self.clone() },
+            None => Self { gone_since: Some(now), count: 0, at_least: false, ..self.clone() },
             Some(gone_since) if gone_since.ms_until(now) < GONE_MS => self.clone(),
             Some(gone_since) => {
                 // What failed before says nothing about the end: each sink is tried at once.

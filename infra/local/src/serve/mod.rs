@@ -128,6 +128,9 @@ pub fn start(
     let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
     let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served.clone());
     let catalogue = Catalogue::serving(Workflows::shipped()?, None, settle_within_ms, Some(served));
+    let (of_start, of_catalogue) = (engine.clone(), catalogue.clone());
+    // So that `/health` knows at once whether a stand-in plays an agent.
+    tokio::spawn(async move { of_catalogue.deployment(&of_start).await });
     let of_ready = engine.clone();
     let is_ready = move || {
         let engine = of_ready.clone();

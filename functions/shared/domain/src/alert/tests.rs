@@ -81,7 +81,7 @@ fn an_alert_ends_once_its_cause_was_gone_for_a_minute() {
     let none = Causes::default();
     let gone = looked(Some(begun()), &none, &[10, 20, GONE_MS + 9]);
     assert_eq!((gone.gone_since, gone.ended_at, gone.version), (Some(NOW.plus_ms(10)), None, 2));
-    assert_eq!(gone.count, 0, "no order waits for it");
+    assert_eq!((gone.count, gone.at_least), (0, false), "no order waits for it");
     let back = looked(Some(gone.clone()), &waiting(1), &[GONE_MS + 10]);
     assert_eq!((back.gone_since, back.ended_at, back.since), (None, None, NOW), "it is the same alert");
     let over = looked(Some(gone), &none, &[GONE_MS + 10]);

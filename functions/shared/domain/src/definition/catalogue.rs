@@ -270,10 +270,12 @@ impl Catalogue {
         agents.find(|agent| !served.contains(*agent) && !named.contains(agent))
     }
 
-    /// Whether stand-ins play an agent now, if there are any, as far as the host knows.
-    pub async fn has_played(&self, ports: &(impl HasRecords + HasEnvironment)) -> bool {
+    /// Whether stand-ins play an agent, if there are any, as far as the host knows and by the deployment that was read
+    /// last. It asks no store.
+    #[must_use]
+    pub fn has_played(&self) -> bool {
         let Some(served) = &self.0.served else { return true };
-        let Ok(deployment) = self.deployment(ports).await else { return true };
+        let deployment = self.cache().deployment.clone();
         let mut played = match deployment.as_deref().and_then(Deployment::agents) {
             Some(settings) => agents_without_service(settings),
             None => self.0.compiled.agents(),
@@ -394,18 +396,20 @@ mod tests {
         let host = |agents| Catalogue::serving(compiled(), None, BTreeMap::new(), Some(served(agents)));
         let ports = FakePorts::new(None, None);
         assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "nothing was applied");
-        assert!(now(host(&[]).has_played(&ports)) && !now(host(&["x"]).has_played(&ports)));
+        assert!(host(&[]).has_played() && !host(&["x"]).has_played());
         apply(&ports, "v", 1, &text("v", 1, ""));
         deploy(&ports, 1, "v", &[("v", Choice::all(1))], "");
         assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "its settings name no agent");
         deploy(&ports, 2, "v", &[("v", Choice::all(1))], "[agents.y]\nurl = \"http://y\"");
-        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Err(vec!["v".to_owned()]));
-        assert!(!now(host(&[]).has_played(&ports)) && now(Catalogue::new(compiled()).has_played(&ports)));
+        let unserved = host(&[]);
+        assert_eq!(chosen(&unserved, &ports, Some("w")), Err(vec!["v".to_owned()]));
+        assert!(!unserved.has_played() && Catalogue::new(compiled()).has_played());
         assert_eq!(chosen(&host(&["x"]), &ports, Some("w")), Ok(pin("w", 1)), "the host has its service");
         assert_eq!(chosen(&Catalogue::new(compiled()), &ports, Some("w")), Ok(pin("w", 1)), "nobody knows");
         deploy(&ports, 3, "v", &[("v", Choice::all(1))], "[agents.x]");
-        assert_eq!(chosen(&host(&[]), &ports, Some("w")), Ok(pin("w", 1)), "a stand-in plays it");
-        assert!(now(host(&[]).has_played(&ports)));
+        let played = host(&[]);
+        assert_eq!(chosen(&played, &ports, Some("w")), Ok(pin("w", 1)), "a stand-in plays it");
+        assert!(played.has_played());
     }
 
     #[test]

@@ -142,7 +142,8 @@ impl Turn<'_> {
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.
     fn defer(&mut self, index: usize, deferral: &Deferral) {
-        let is_over = self.is_past_horizon(index) && !self.task.process_state.is_settled();
+        let is_settled = self.task.process_state.is_settled();
+        let is_over = self.is_past_horizon(index) && !is_settled;
         let fallback = deferral.fallback.as_deref().filter(|_| self.task.steps[index].is_uncalled());
         let mut wait_ms = deferral.wait_ms.min(DEFERRAL_MS_MAX);
         if let Some(fallback) = fallback {
@@ -163,9 +164,10 @@ impl Turn<'_> {
         }
         let horizon_ms = self.workflow.steps[index].horizon_ms;
         let step = &mut self.task.steps[index];
-        // At its horizon it is given up.
+        // At its horizon it is given up, unless the order waits for an operator.
         let asked = self.moment.now.plus_ms(wait_ms);
-        let until = step.started_at.map_or(asked, |at| asked.min(at.plus_ms(horizon_ms)));
+        let horizon = step.started_at.filter(|_| !is_settled).map(|at| at.plus_ms(horizon_ms));
+        let until = horizon.map_or(asked, |at| asked.min(at));
         // The longest wait may be one for a call under way, which may take longer still.
         let settled = step.may_run_until.filter(|_| wait_ms >= DEFERRAL_MS_MAX);
         step.process_state = StepState::Pending;
