@@ -332,15 +332,14 @@ impl Causes {
             count: 0,
             order_id: Some(task.order_id),
         };
-        let of_this = cause(remedy(task));
-        let found = self.found.entry(key.into()).or_insert_with(|| of_this.clone());
+        let (meaning, to_do) = remedy(task);
+        let found = self.found.entry(key.into()).or_insert_with(|| cause((meaning, to_do)));
         // Where the orders differ, it says what the code usually means.
-        let usual = cause(explain(code));
-        if found.text != of_this.text {
-            found.text = usual.text;
+        if !found.text.ends_with(meaning) {
+            found.text = cause(explain(code)).text;
         }
-        if found.to_do != of_this.to_do {
-            found.to_do = usual.to_do;
+        if found.to_do != to_do {
+            explain(code).1.clone_into(&mut found.to_do);
         }
         found.count += 1;
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::machine::testing::Case;
 use crate::ports::{Outage, Rejections, surplus};
+use crate::task::{Approvers, StepState};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 
@@ -58,6 +59,25 @@ fn health(reason: OutageReason, state: Breaker) -> ServiceHealth {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+    }
+}
+
+#[test]
+fn orders_of_one_cause_that_differ_have_the_usual_words_in_any_order() {
+    let of_service = task();
+    let mut of_people = task();
+    let step = of_people.steps.iter_mut().find(|step| step.process_state == StepState::Error).unwrap();
+    step.approval = Some(Approvers { role: None, not_by: None, since_version: 1 });
+    let words = |tasks: &[&Task]| {
+        let mut causes = Causes::default();
+        tasks.iter().for_each(|task| causes.order(task, NOW));
+        let alert = looked(None, &causes, &[0]);
+        (alert.text, alert.to_do)
+    };
+    let (approval, usual) = (words(&[&of_people, &of_people]), words(&[&of_service]));
+    assert!(approval.0.contains("was not approved") && usual.0.contains(explain("rejected").0), "{approval:?}");
+    for tasks in [[&of_people, &of_service, &of_people], [&of_service, &of_people, &of_people]] {
+        assert_eq!(words(&tasks), usual);
     }
 }
 

@@ -41,6 +41,8 @@ struct Cache {
     definitions: BTreeMap<Pin, Arc<Workflow>>,
     /// The same with the settings of the deployment.
     workflows: BTreeMap<Pin, Arc<Workflow>>,
+    /// The agents that the settings of a deployment name, by its version: each new order asks for them.
+    named: Option<(u64, Arc<[Arc<str>]>)>,
 }
 
 /// An order names a workflow that there is not.
@@ -265,9 +267,21 @@ impl Catalogue {
         deployment: Option<&Deployment>,
         mut agents: impl Iterator<Item = &'a Arc<str>>,
     ) -> Option<&'a Arc<str>> {
-        let (served, settings) = (self.0.served.as_ref()?, deployment.and_then(Deployment::agents)?);
-        let named = agent_names(settings);
-        agents.find(|agent| !served.contains(*agent) && !named.contains(agent))
+        let (served, named) = (self.0.served.as_ref()?, self.named(deployment?));
+        agents.find(|agent| !named.is_empty() && !served.contains(*agent) && !named.contains(agent))
+    }
+
+    /// The agents that its settings name.
+    fn named(&self, deployment: &Deployment) -> Arc<[Arc<str>]> {
+        let mut cache = self.cache();
+        if let Some((version, named)) = &cache.named
+            && *version == deployment.version
+        {
+            return named.clone();
+        }
+        let named: Arc<[Arc<str>]> = agent_names(&deployment.settings).into();
+        cache.named = Some((deployment.version, named.clone()));
+        named
     }
 
     /// Whether stand-ins play an agent, if there are any, as far as the host knows and by the deployment that was read
