@@ -3,24 +3,30 @@
     tests/run dependencies [--advisories FOLDER] [--advisories-required]
 
 Vulnerabilities need the advisory database of RustSec. Without FOLDER it is fetched. Where the network does not offer
-it, they are reported as not checked.
+it, `advisories.json` stands in for it: what the database had about each of our dependencies on a day.
 
---advisories FOLDER    uses this stored copy: a git clone of the database, with a commit of the last 30 days
---advisories-required  fails where the database cannot be had
+--advisories FOLDER    uses this copy instead: a git clone of the database, with a commit of the last 30 days
+--advisories-required  fails where only `advisories.json` is there
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from harness import tools
 
 CONFIG = tools.ROOT / ".cargo" / "deny.toml"
+LOCK = tools.ROOT / "Cargo.lock"
+# Made by hand from the database: `Until` is the date of the newest advisory in it.
+STORED = Path(__file__).with_name("advisories.json")
 DATABASE = "https://github.com/RustSec/advisory-db"
 # As cargo-deny names its copy of it.
 DATABASE_FOLDER = "advisory-db-3157b0e258782691"
@@ -59,21 +65,50 @@ def check_with(database: Path, folder: Path) -> bool:
     return deny("advisories", options=("--offline",), config=config)
 
 
-def advisories(stored: Path | None, *, required: bool) -> bool:
-    """Checks vulnerabilities, or says that it cannot."""
+def commit_stored(database: Path) -> str | None:
+    """Makes a database of the facts that are stored here. Gives the error where they are too few."""
+    stored = json.loads(STORED.read_text())
+    locked = set(re.findall(r'^name = "(.+)"\nversion = .+\nsource = ', LOCK.read_text(), re.MULTILINE))
+    if unknown := sorted(locked - set(stored["LookedUp"])):
+        return f"look up {', '.join(unknown)} in {DATABASE}, and add what is there to {STORED.relative_to(tools.ROOT)}"
+    for one in stored["Advisories"]:
+        file = database / "crates" / one["Package"] / f"{one['Id']}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(advisory(one))
+    me = ["-c", "user.name=tests", "-c", "user.email=tests@localhost"]
+    for words in (["init", "--quiet"], ["add", "--all"], [*me, "commit", "--quiet", "--message", "stored"]):
+        tools.run(["git", "-C", str(database), *words])
+    return None
+
+
+def advisory(stored: dict[str, Any]) -> str:
+    """One of them in the form of the database."""
+    lines = ["```toml", "[advisory]"]
+    names = ("Id", "Package", "Date", "Informational")
+    lines += [f"{name.lower()} = {json.dumps(stored[name])}" for name in names if name in stored]
+    lines += ["[versions]", f"patched = {json.dumps(stored['Patched'])}"]
+    lines += [f"unaffected = {json.dumps(stored.get('Unaffected', []))}", "```", ""]
+    return "\n".join([*lines, f"# https://rustsec.org/advisories/{stored['Id']}", ""])
+
+
+def advisories(given: Path | None, *, required: bool) -> bool:
+    """Checks vulnerabilities."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database = folder / "databases" / DATABASE_FOLDER
-        error = clone(stored.resolve().as_uri() if stored else DATABASE, database)
-        if error and stored:
-            raise tools.ToolError(f"{stored} is no clone of the advisory database: {error}")
+        error = clone(given.resolve().as_uri() if given else DATABASE, database)
+        if error and given:
+            raise tools.ToolError(f"{given} is no clone of the advisory database: {error}")
         if not error and not is_recent(database):
             raise tools.ToolError("the last commit of the advisory database is older than 30 days: fetch a newer one")
-        if not error:
-            return check_with(database, folder)
-    print(f"advisories: NOT CHECKED. There is no database: {error}")
-    print("Give a stored copy: tests/run dependencies --advisories FOLDER")
-    return not required
+        if error:
+            print(f"advisories: the database cannot be had: {error}")
+            if required:
+                return False
+            if error := commit_stored(database):
+                raise tools.ToolError(error)
+            print(f"advisories: checked by the stored ones, which end on {json.loads(STORED.read_text())['Until']}")
+        return check_with(database, folder)
 
 
 def main() -> int:
