@@ -1,0 +1,3 @@
+//! The rusqlite of today, for the tests' DynamoDB.
+
+pub use current::*;
