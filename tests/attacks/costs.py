@@ -34,6 +34,26 @@ def nested(number: int, levels: int) -> dict[str, Any]:
     return {"a": words, "CorrelationID": "the-same"}
 
 
+def costly_reads(order_id: str) -> list[str]:
+    """All reads, and the searches that read most."""
+    deep = "/a" * (LEVELS - 2)
+    paths = ["/orders", "/orders?value=nothing", f"/orders?field={deep}/0/mark", f"/orders?field={deep}/0/mark&value=x"]
+    paths += ["/orders?correlation=the-same", "/orders?with=index", "/orders?with=index&value=y&limit=100"]
+    paths += ["/orders?limit=100", "/orders?reason=nothing", "/orders?since=2000-01-01T00:00:00Z&value=nothing"]
+    paths += ["/overview", "/numbers?last=30d", "/metrics", "/services", "/alerts", "/bulk", "/dead-letters"]
+    paths += ["/leases", "/workflows", "/configuration", "/openapi.json", "/ready", "/health", "/"]
+    paths += [f"/orders/{order_id}", f"/orders/{order_id}/document"]
+    return paths
+
+
+def costly_posts() -> list[tuple[str, object]]:
+    """The largest body of each kind, with its path."""
+    large = nested(0, LEVELS)
+    keys = {"a" * 8 + str(n): n for n in range(6_000)}
+    file = {"By": "eve", "Reason": "x", "DryRun": True, "Files": [{"Name": "stepwarden.toml", "Text": "x = 1\n" * 14_000}]}
+    return [("/orders", large), ("/orders", keys), ("/orders", {"a": ["y"] * 26_000}), ("/configuration", file)]
+
+
 class Costs:
     """The CPU time of requests."""
 
@@ -110,21 +130,11 @@ class Costs:
 
     def reads(self) -> str:
         """All of them, and the searches that read most."""
-        deep = "/a" * (LEVELS - 2)
-        paths = ["/orders", "/orders?value=nothing", f"/orders?field={deep}/0/mark", f"/orders?field={deep}/0/mark&value=x"]
-        paths += ["/orders?correlation=the-same", "/orders?with=index", "/orders?with=index&value=y&limit=100"]
-        paths += ["/orders?limit=100", "/orders?reason=nothing", "/orders?since=2000-01-01T00:00:00Z&value=nothing"]
-        paths += ["/overview", "/numbers?last=30d", "/metrics", "/services", "/alerts", "/bulk", "/dead-letters"]
-        paths += ["/leases", "/workflows", "/configuration", "/openapi.json", "/ready", "/health", "/"]
-        paths += [f"/orders/{self.ids[0]}", f"/orders/{self.ids[0]}/document"]
-        return self.worst([(path, None) for path in paths])
+        return self.worst([(path, None) for path in costly_reads(self.ids[0])])
 
     def posts(self) -> str:
         """The largest body of each kind."""
-        large = nested(0, LEVELS)
-        keys = {"a" * 8 + str(n): n for n in range(6_000)}
-        file = {"By": "eve", "Reason": "x", "DryRun": True, "Files": [{"Name": "stepwarden.toml", "Text": "x = 1\n" * 14_000}]}
-        return self.worst([("/orders", large), ("/orders", keys), ("/orders", {"a": ["y"] * 26_000}), ("/configuration", file)])
+        return self.worst(costly_posts())
 
     def worst(self, requests: list[tuple[str, object]]) -> str:
         """The most expensive of them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from attacks.wire import Raw, get, post, raw
+from attacks.target import Target
+from attacks.wire import Raw, get, post
 from harness.report import Report, expect, expect_equal
-from harness.serve import Server
 
 UP = ("..", "%2e%2e", "%2E.", "..%2f", "%252e%252e", "..%5c", "..\\", "....//", "%c0%ae%c0%ae", "..%00", ".%0d%0a.")
 ODD_IDS = ("%00", "'", "a'%20or%20'1'='1", "%", "%zz", "%c0%ae", "*", "-", "null", "%0d%0aX:y", "${7*7}", "{{7*7}}")
@@ -16,13 +16,13 @@ ODD_IDS = ("%00", "'", "a'%20or%20'1'='1", "%", "%zz", "%c0%ae", "*", "-", "null
 class Paths:
     """What stands in the head of a request."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.id = ""
 
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
-        self.id = str(self.server.order(Item="mug")["OrderID"])
+        self.id = str(self.target.order(Item="mug")["OrderID"])
         report.check("dots, encoded or not, lead out of no folder: console and problems are 404", self.traversal)
         report.check("a path in another spelling is no path", self.spellings)
         report.check("an order's id in another form, with NUL, quotes or a slash, is 404", self.ids)
@@ -37,7 +37,7 @@ class Paths:
 
     def ask(self, request: bytes) -> Raw:
         """The answer to a request."""
-        return raw(self.server.port, request, within_s=20)
+        return self.target.ask(request)
 
     def expect_statuses(self, paths: list[str], status: int) -> None:
         """All of them have this status, and none has a file of this machine."""
@@ -108,8 +108,8 @@ class Paths:
     def cursors(self) -> None:
         """The checksum of a cursor is no secret."""
         for _ in range(2):
-            self.server.order(wait=False, Item="mug")
-        cursor = self.server.get("/orders?limit=1")["NextCursor"]
+            self.target.order(wait=False, Item="mug")
+        cursor = self.target.get("/orders?limit=1")["NextCursor"]
         content = content_of(cursor)
         expect_equal("made by hand as the API does", forged(content), cursor)
         made = [cursor[:-1], cursor[1:], cursor + "A", cursor + "=", "a" * 9_000, "%00", "..%2f", cursor[::-1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from attacks.secured import ROLES, Secured
@@ -44,6 +45,12 @@ def table() -> dict[tuple[str, str], dict[str, str]]:
     return allowed
 
 
+def ways(allowed: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Each call of the table: method, path in the table, path of an order that is not there."""
+    names = {"{id}": "01a216f8-4eca-74a6-8854-23ae308eae10", "{name}": "paid", "{version}": "7"}
+    return [(method, path, re.sub(r"\{\w+\}", lambda found: names[found[0]], path)) for method, path in allowed]
+
+
 class Roles:
     """What a known caller may not do."""
 
@@ -71,13 +78,6 @@ class Roles:
         report.check("the history shows the real caller beside a typed name", self.typed_names)
         report.check("only administrators erase, and only an order that has ended", self.erase)
 
-    def ways(self) -> list[tuple[str, str, str]]:
-        """Each call of the table: method, path in the table, path of an order that is not there."""
-        names = {"{id}": "01a216f8-4eca-74a6-8854-23ae308eae10", "{name}": "paid", "{version}": "7"}
-        return [
-            (method, path, re.sub(r"\{\w+\}", lambda found: names[found[0]], path)) for method, path in self.allowed
-        ]
-
     def complete(self) -> str:
         """The contract is generated from the routes."""
         paths: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"]
@@ -91,7 +91,7 @@ class Roles:
 
     def every_role(self) -> str:
         """A call that is allowed may fail for another reason."""
-        for method, path, way in self.ways():
+        for method, path, way in ways(self.allowed):
             for role in ROLES:
                 status = self.secured.ask(role, method, way, WORDS if method == "POST" else None).status
                 if self.allowed[method, path][role]:
@@ -102,13 +102,13 @@ class Roles:
 
     def nobody(self) -> None:
         """With words that would be good."""
-        for method, _, way in self.ways():
+        for method, _, way in ways(self.allowed):
             expect_equal(f"{method} {way}", self.secured.ask(None, method, way, WORDS).status, 401)
 
     def methods(self) -> None:
         """Two of them would be GET and POST in another case."""
         before = self.secured.task(self.own)
-        for path in {way for _, _, way in self.ways()} | {
+        for path in {way for _, _, way in ways(self.allowed)} | {
             f"/orders/{self.own}",
             f"/orders/{self.own}/cancel",
             "/health",
@@ -122,7 +122,7 @@ class Roles:
 
     def heads(self) -> None:
         """It reads as GET does."""
-        for method, path, way in self.ways():
+        for method, path, way in ways(self.allowed):
             if method == "GET":
                 for role in ROLES:
                     answer = self.secured.ask(role, "HEAD", way)

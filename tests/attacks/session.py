@@ -42,6 +42,7 @@ from attacks.roles import Roles
 from attacks.secured import Secured
 from attacks.services import Services
 from attacks.sites import Sites
+from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
 from attacks.wire import post, raw, tomorrow
@@ -84,9 +85,9 @@ def main() -> int:
             report.section("Requests that are read in two ways")
             Framing(server).all(report)
             report.section("Paths, parameters and headers")
-            Paths(server).all(report)
+            Paths(Served(server)).all(report)
             report.section("Bodies")
-            Bodies(server).all(report)
+            Bodies(Served(server)).all(report)
         callers(program, Path(scratch) / "callers", report)
         report.section("Commands, folders, services and TLS, side by side")
         side_by_side(program, Path(scratch), report)

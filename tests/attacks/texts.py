@@ -25,6 +25,7 @@ class Texts:
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
         report.check("the data directory is 0700 and its files 0600", self.modes)
+        report.check("lone surrogates of a document stop no command", self.surrogates)
         report.check("no control character of a document reaches the terminal, and JSON keeps its value", self.printed)
 
     def modes(self) -> None:
@@ -53,6 +54,14 @@ class Texts:
             document = json.loads(self.run("get", order["OrderID"], "--document", *more))
             expect_equal("the value", document["Document"]["Item"], text)
         self.server.post(f"/orders/{order['OrderID']}/cancel", {"By": "ann", "Reason": "seen"})
+
+    def surrogates(self) -> None:
+        """JSON allows them, and no text has them."""
+        document = {"Item": "\ud800", "\udfff": "\ud800\ud800", "CorrelationID": "lone", "NotBefore": tomorrow()}
+        order = self.server.order(wait=False, **document)["OrderID"]
+        for words in (["get", order], ["get", order, "--document"], ["get", order, "--document", "-o", "json"], ["list"]):
+            self.run(*words)
+        self.server.post(f"/orders/{order}/cancel", {"By": "ann", "Reason": "seen"})
 
     def run(self, *words: str) -> str:
         """The output of the command line."""

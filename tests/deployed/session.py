@@ -1,6 +1,6 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --update-from DIR | --parameters]
+    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --attacks | --update-from DIR | --parameters]
                        [--program FILE]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
@@ -9,6 +9,7 @@ registries; no AWS account.
 --checks-only   leaves the linters out and deploys the last build
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
+--attacks       tries only what an attacker does
 --update-from DIR
                 tries only an update from the version in this checkout, and the way back, with orders under way
 --parameters    tries only eight sets of other parameters, each in a deployment of its own with an order
@@ -17,6 +18,7 @@ registries; no AWS account.
 
 from __future__ import annotations
 
+import argparse
 import functools
 import tempfile
 from collections.abc import Callable, Sequence
@@ -73,6 +75,8 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("an application sees its own orders alone", callers.an_application_sees_its_own_orders_alone),
     ("what is wrong with a call is named", callers.what_is_wrong_is_named),
     ("bodies, names and cursors of an attacker are refused", attackers.bodies_names_and_cursors_are_refused),
+    ("every call as every role: 403 exactly where the table has no yes", attackers.every_call_as_every_role),
+    ("each policy lets its own calls through, and no other", attackers.each_policy_lets_its_calls_through),
     ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
     ("requests that come three times: one effect", repeats.requests_come_again),
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
@@ -110,6 +114,7 @@ def main() -> int:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--waiting", type=int)
     only.add_argument("--only")
+    only.add_argument("--attacks", action="store_true")
     only.add_argument("--update-from", type=Path)
     only.add_argument("--parameters", action="store_true")
     parser.add_argument("--program")
@@ -125,15 +130,17 @@ def main() -> int:
             if options.parameters:
                 parameters.are_tried(report, Path(folder), program)
             else:
-                deployed(report, Path(folder), program, chosen(options.waiting, options.only), options.update_from)
+                deployed(report, Path(folder), program, chosen(options), options.update_from)
     return report.close()
 
 
-def chosen(waiting: int | None, words: str | None) -> Checks:
+def chosen(options: argparse.Namespace) -> Checks:
     """The checks that the options ask for."""
-    if waiting is not None:
-        return functools.partial(only_waiting, waiting)
-    return functools.partial(only_with, words) if words is not None else everything
+    if options.waiting is not None:
+        return functools.partial(only_waiting, options.waiting)
+    if options.only is not None:
+        return functools.partial(only_with, options.only)
+    return only_attacks if options.attacks else everything
 
 
 def before_deployment(report: Report) -> None:
@@ -201,6 +208,15 @@ def everything(report: Report, world: World, folder: Path) -> None:
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
     report.all(bound(BOOKS, world))
+    attackers.are_tried_on_the_function(report, world)
+
+
+def only_attacks(report: Report, world: World, _folder: Path) -> None:
+    """What an attacker tries, and nothing else."""
+    world.supervised_by_hand.set()
+    with supervision.Supervisors(world):
+        report.all_at_once(bound([check for check in TOGETHER if check[1].__module__ == attackers.__name__], world))
+    attackers.are_tried_on_the_function(report, world)
 
 
 def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> None:

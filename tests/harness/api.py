@@ -70,10 +70,11 @@ def answer(status: int, body: bytes, headers: Any) -> Answer:
     return Answer(status, decoded, {name.lower(): value for name, value in headers.items()})
 
 
-def caller(deployment: Deployment, name: str, policy_output: str) -> ApiClient:
-    """A new user of the account with the rights of one of the deployed policies, and no others."""
+def caller(deployment: Deployment, name: str, *policy_outputs: str) -> ApiClient:
+    """A new user of the account with the rights of these deployed policies, and no others."""
     iam = client(deployment.emulator, "iam")
     iam.create_user(UserName=name)
-    iam.attach_user_policy(UserName=name, PolicyArn=deployment.outputs[policy_output])
+    for output in policy_outputs:
+        iam.attach_user_policy(UserName=name, PolicyArn=deployment.outputs[output])
     key = iam.create_access_key(UserName=name)["AccessKey"]
     return ApiClient(deployment.api_url, Credentials(key["AccessKeyId"], key["SecretAccessKey"]))

@@ -21,14 +21,18 @@ ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm
 
 STACK = "stepwarden"
 CHANNEL = "shop"
-# The roles of the users that the tests make.
+# Before the name of a user of the account.
+USER = f"arn:aws:iam::{ACCOUNT}:user/"
+# The roles of the users that the tests make. Those of `only-…` have one.
 APPLICATION, OPERATOR = ["application"], ["operator", "approver", "administrator"]
 ROLES = {
-    "user/application": APPLICATION,
-    "user/other-application": APPLICATION,
-    "user/operator": OPERATOR,
-    "user/administrator": OPERATOR,
-    "root": OPERATOR,
+    f"{USER}application": APPLICATION,
+    f"{USER}other-application": APPLICATION,
+    f"{USER}operator": OPERATOR,
+    f"{USER}administrator": OPERATOR,
+    f"{USER}everybody": [*APPLICATION, "viewer", *OPERATOR],
+    **{f"{USER}only-{role}": [role] for role in (*APPLICATION, "viewer", *OPERATOR)},
+    f"arn:aws:iam::{ACCOUNT}:root": OPERATOR,
 }
 
 CLIENT = Config(max_pool_connections=64, retries={"max_attempts": 3}, connect_timeout=5, read_timeout=90)
@@ -98,10 +102,9 @@ def deploy(
     """`sam deploy` of the last build, or of the built template of another version, with stand-ins and one
     registered reply channel, and with these other parameters."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
-    # Each caller has the calls of its policy, and the emulator's root, which the doctor is, has all.
-    known = {f"arn:aws:iam::{ACCOUNT}:{name}": roles for name, roles in ROLES.items()}
+    # The emulator's root is the doctor.
     text = (template or built_template()).read_text()
-    of_this_version = {"IamRoles": json.dumps(known, separators=(",", ":"))} if "IamRoles:" in text else {}
+    of_this_version = {"IamRoles": json.dumps(ROLES, separators=(",", ":"))} if "IamRoles:" in text else {}
     parameters = {
         **of_this_version,
         "Architecture": architecture(),

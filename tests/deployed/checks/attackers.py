@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from attacks.bodies import NEARLY, ODD_MEMBERS, ODD_NAMES
-from attacks.paths import content_of, handmade
-from harness.report import expect_equal, until
+import json
+
+from attacks.bodies import NEARLY, ODD_MEMBERS, ODD_NAMES, Bodies
+from attacks.costs import costly_posts, costly_reads, nested
+from attacks.paths import Paths, content_of, handmade
+from attacks.roles import WORDS, table, ways
+from attacks.secured import ROLES
+from attacks.wire import get, post, tomorrow
+from harness.api import caller
+from harness.report import Report, expect, expect_equal, until
+from invoked import Invoked
 from world import World
+
+POLICIES = ("ApplicationPolicyArn", "OperatorPolicyArn", "AdministratorPolicyArn")
+# More than one search reads.
+DOCUMENTS = 24
+LEVELS = 55
+REPEATS = 4
+# The bound is 50 ms on a quiet machine.
+CPU_MS_MAX = 150.0
 
 
 def bodies_names_and_cursors_are_refused(world: World) -> None:
@@ -26,3 +42,64 @@ def bodies_names_and_cursors_are_refused(world: World) -> None:
     for cursor in handmade(content_of(cursor)):
         answer = world.application.get(f"/orders?limit=1&cursor={cursor}")
         expect_equal(f"{cursor[:80]}", answer.status, 400)
+
+
+def every_call_as_every_role(world: World) -> str:
+    """The API keeps to the table of the documents whatever the policies of a caller let through."""
+    allowed = table()
+    for role in ROLES:
+        known = caller(world.deployment, f"only-{role}", *POLICIES)
+        for method, path, way in ways(allowed):
+            answer = known.get(way) if method == "GET" else known.post(way, WORDS)
+            if allowed[method, path][role]:
+                expect(answer.status not in (401, 403), f"{method} {path} as {role}: {answer.status} {answer.body}")
+            else:
+                found = (answer.status, answer.body.get("type"))
+                expect_equal(f"{method} {path} as {role}", found, (403, "/problems/forbidden"))
+            if (method, path, answer.status) == ("POST", "/orders", 202):
+                world.expect_end(answer.body["OrderID"], "Processed")
+    return f"{len(allowed) * len(ROLES)} calls"
+
+
+def each_policy_lets_its_calls_through(world: World) -> str:
+    """A caller with all roles and one policy: the gateway lets through what is of the policy, and nothing else."""
+    allowed = table()
+    people = {"ApplicationPolicyArn": {"application"}, "OperatorPolicyArn": {"viewer", "operator", "approver", "administrator"}}
+    for policy, roles in people.items():
+        known = caller(world.deployment, f"everybody-by-{policy}", policy)
+        for method, path, way in ways(allowed):
+            is_theirs = any(allowed[method, path][role] for role in roles) and not path.endswith("/erase")
+            answer = known.get(way) if method == "GET" else known.post(way, WORDS)
+            expect_equal(f"{method} {path} by {policy} is let through", answer.status != 403, is_theirs)
+            if (method, path, answer.status) == ("POST", "/orders", 202):
+                world.expect_end(answer.body["OrderID"], "Processed")
+    return f"{len(allowed) * len(people)} calls"
+
+
+def are_tried_on_the_function(report: Report, world: World) -> None:
+    """Requests in all forms, and dear ones. Their orders are in no books."""
+    function = Invoked(world)
+    report.section("Paths, parameters and headers, given to the function of the API")
+    Paths(function).all(report)
+    report.section("Bodies, given to the function of the API")
+    Bodies(function).all(report)
+    report.section("Requests that cost much")
+    report.check(f"no request costs the function more than {CPU_MS_MAX:.0f} ms of CPU", lambda: dearest(function))
+
+
+def dearest(function: Invoked) -> str:
+    """The CPU time of the dearest requests, with large and deep documents in the store."""
+    ids = [str(function.order(wait=False, NotBefore=tomorrow(), **nested(n, LEVELS))["OrderID"]) for n in range(DOCUMENTS)]
+    costs = []
+    requests = [(path, get(path)) for path in costly_reads(ids[0])]
+    requests += [(path, post(path, json.dumps(body))) for path, body in costly_posts()]
+    for path, request in requests:
+        before = function.cpu_ms()
+        for _ in range(REPEATS):
+            answer = function.ask(request)
+            expect(0 < answer.status < 500, f"{path}: {answer.text[:500]}")
+        costs.append(((function.cpu_ms() - before) / REPEATS, path[:60]))
+    costs.sort(reverse=True)
+    words = ", ".join(f"{path} {ms:.0f} ms" for ms, path in costs[:4])
+    expect(costs[0][0] <= CPU_MS_MAX, words)
+    return words
