@@ -1,3 +1,3 @@
-//! The rusqlite of today, for the tests' DynamoDB.
+//! What `dynoxide-rs` gets for the rusqlite that it asks for.
 
 pub use current::*;

@@ -34,8 +34,8 @@ pub(super) fn inspect(file: &Path, mut work: Work<'_>) -> Result<Inspected, Back
     let failed = |source| BackupError::database(file, source);
     let all = fs::metadata(file).map_err(|error| BackupError::file(file, error))?.len();
     work.reached(Progress { stage: Stage::Check, done: 0, all })?;
-    let connection = open_alone(file).map_err(failed)?;
-    connection.progress_handler(STEPS, Some(work.into_handler()));
+    let mut connection = open_alone(file).map_err(failed)?;
+    connection.progress_handler(STEPS, Some(work.into_handler())).map_err(failed)?;
     let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
     let faults = faults(&connection).map_err(failed)?;
     if !faults.is_empty() {
