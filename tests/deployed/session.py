@@ -30,7 +30,7 @@ import parameters
 import template
 import upgrade
 from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows
-from checks import repeats, rights, supervision, under_way, ways
+from checks import repeats, retained, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -100,6 +100,11 @@ BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ),
     ("the doctor as an operator, and with forged keys", doctor.an_operator_sees_the_api_and_a_stranger_is_told_why_not),
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
+]
+
+# They leave the books wrong.
+LAST: list[tuple[str, Callable[[World], object]]] = [
+    ("ended orders are deleted by time to live, with all that is of them", retained.ended_orders_are_deleted),
 ]
 
 BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]
@@ -209,6 +214,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     report.section("The books")
     report.all(bound(BOOKS, world))
     attackers.are_tried_on_the_function(report, world)
+    report.section("The end of an order's life")
+    report.all(bound(LAST, world))
 
 
 def only_attacks(report: Report, world: World, _folder: Path) -> None:
@@ -239,12 +246,14 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
-    by_themselves, together = ([one for one in checks if words in one[0]] for checks in (BY_THEMSELVES, TOGETHER))
-    expect(bool(by_themselves or together), f"a check has {words!r} in its title")
+    lists = (BY_THEMSELVES, TOGETHER, LAST)
+    by_themselves, together, last = ([one for one in checks if words in one[0]] for checks in lists)
+    expect(bool(by_themselves or together or last), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
     world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         report.all_at_once(bound(together, world))
+    report.all(bound(last, world))
 
 
 def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:

@@ -12,6 +12,7 @@ import os
 import signal
 import socketserver
 import sys
+import threading
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -123,6 +124,21 @@ def alarms_may_have_several_metrics() -> None:
     provisioners._cw_metric_alarm_record = record
 
 
+def expired_items_reach_the_stream() -> None:
+    """On AWS the stream of a table has what its time to live deletes. There it does not."""
+    from ministack.services import dynamodb
+
+    as_it_was = dynamodb._remove_item
+
+    def removed(table: dict, *key: object) -> dict | None:
+        item = as_it_was(table, *key)
+        if item is not None and threading.current_thread().name == "dynamodb-ttl-reaper":
+            dynamodb._emit_stream_event(table["TableName"], "REMOVE", item, None)
+        return item
+
+    dynamodb._remove_item = removed
+
+
 def main() -> None:
     """Serves until told to stop; everything else comes from the environment."""
     end_with_parent(int(sys.argv.pop(1)))
@@ -134,6 +150,7 @@ def main() -> None:
     windows_name_their_shard()
     messages_name_their_sender()
     alarms_may_have_several_metrics()
+    expired_items_reach_the_stream()
     serve()
 
 

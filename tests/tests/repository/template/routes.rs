@@ -166,7 +166,7 @@ fn an_application_may_not_call_what_an_operator_may() {
         let arns = statement["Resource"].as_array().unwrap().iter().map(|arn| arn["Fn::Sub"].as_str().unwrap());
         arns.map(|arn| arn.split_once("/$default/").unwrap().1.to_owned()).collect()
     };
-    assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*", "GET/services"]);
+    assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*"]);
     assert_eq!(
         calls("OperatorPolicy"),
         [
