@@ -142,11 +142,16 @@ def by_two_scopes(around: Around, deployment: Deployment) -> None:
 
 
 def remembered(_: Around, deployment: Deployment) -> None:
-    """The agents keep what was answered."""
+    """The agents keep what was answered, and the key is that of tables and queues."""
     signed(_, deployment)
-    table = deployment.table("Memos")
-    count = client(deployment.emulator, "dynamodb").scan(TableName=table, Select="COUNT")["Count"]
+    table, dynamo = deployment.table("Memos"), client(deployment.emulator, "dynamodb")
+    count = dynamo.scan(TableName=table, Select="COUNT")["Count"]
     expect(count >= 3, f"a memo of each call, found {count}")
+    encrypted = dynamo.describe_table(TableName=table)["Table"]["SSEDescription"]["KMSMasterKeyArn"]
+    url, name = deployment.queue("agents", "high"), "KmsMasterKeyId"
+    queue = client(deployment.emulator, "sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name])
+    expect(":key/" in encrypted, f"the table has a key of KMS, found {encrypted}")
+    expect_equal("the key of a queue", queue["Attributes"].get(name), encrypted)
 
 
 def unmonitored(_: Around, deployment: Deployment) -> None:
@@ -183,6 +188,11 @@ def tokens(around: Around, **more: str) -> dict[str, str]:
     return {"Auth": "JWT", "IamRoles": "{}", "JwtIssuer": around.issuer.url, "JwtAudience": AUDIENCE, **more}
 
 
+def key(around: Around) -> str:
+    """The ARN of a new key."""
+    return str(client(around.emulator, "kms").create_key()["KeyMetadata"]["Arn"])
+
+
 def own_services(around: Around) -> dict[str, str]:
     """No stand-ins in the stack."""
     names = ("Inventory", "Payment", "Shipping")
@@ -197,7 +207,7 @@ SETS = [
         lambda around: tokens(around, JwtScope="shop/orders", JwtOperatorScope="shop/operate"),
         by_two_scopes,
     ),
-    Set("Memos", lambda _: {"Memos": "true"}, remembered),
+    Set("Memos, and a key of one's own", lambda around: {"Memos": "true", "KmsKeyArn": key(around)}, remembered),
     Set("No monitoring, and an address for alerts", lambda _: {"Monitoring": "false", "AlertEmail": "a@b.example"}, unmonitored),
     Set(
         "No queues of earlier versions, few shards, other concurrency",

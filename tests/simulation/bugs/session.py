@@ -40,7 +40,7 @@ TEST_S_MAX = 300
 # The limits of the first round, which is built without optimisation. It finds most bugs. The second round has all seeds.
 QUICK_SEEDS = {"memory": 300, "engine": 100, "aws": 30}
 QUICK_S_MAX = 60
-HEALTHY_SEEDS = {"memory": 300, "engine": 300, "aws": 50}
+HEALTHY_SEEDS = {"memory": 300, "engine": 100, "aws": 50}
 
 # Each bug costs a compilation, and most are found within some worlds. The crates of the workspace are not optimised.
 PROFILE = """
@@ -284,7 +284,7 @@ class MemoryOnly(Copy):
         super().__init__(folder)
         manifest = self._folder / "Cargo.toml"
         lines = manifest.read_text().splitlines(keepends=True)
-        manifest.write_text("".join(line for line in lines if not re.match(r"default-members|exclude", line)))
+        manifest.write_text("".join(line for line in lines if not line.startswith("default-members")))
         tests = self._folder / "tests"
         # The other members of the workspace stay.
         kept = {tests / name for name in ("benches", "cloud", "disk", "simulation")}
