@@ -276,6 +276,31 @@ fn secrets_are_read_by_agents_alone_and_only_those_that_the_deployment_names() {
 }
 
 #[test]
+fn a_key_of_ones_own_encrypts_every_table_and_queue_with_orders_and_every_role_may_use_it_through_them_alone() {
+    let template = Template::main();
+    let own = json!({"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]});
+    for table in template.of_kind("AWS::DynamoDB::Table") {
+        assert_eq!(table.properties["SSESpecification"], json!({"SSEEnabled": true, "KMSMasterKeyId": own}), "{}", table.id);
+    }
+    // Alerts have no documents, and EventBridge may use no key of others.
+    for queue in template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| queue.id != "UndeliveredAlerts") {
+        assert_eq!(queue.properties["KmsMasterKeyId"], own, "{}", queue.id);
+        // SQS refuses both.
+        assert_eq!(queue.properties["SqsManagedSseEnabled"], json!({"Fn::If": ["HasKey", false, true]}), "{}", queue.id);
+    }
+    let policy = template.resource("KeyPolicy");
+    let users: BTreeSet<&str> =
+        list(&policy.properties["Roles"]).into_iter().map(|role| if_so(role)["Ref"].as_str().unwrap()).collect();
+    assert_eq!(users, template.of_kind(ROLE).into_iter().map(|role| role.id).collect());
+    let statement = &policy.properties["PolicyDocument"]["Statement"][0];
+    assert_eq!(statement["Resource"], json!({"Ref": "KmsKeyArn"}));
+    let services = list(&statement["Condition"]["StringEquals"]["kms:ViaService"]);
+    let services: Vec<&str> = services.into_iter().map(|service| service["Fn::Sub"].as_str().unwrap()).collect();
+    assert!(matches!(services[..], [one, other] if one.starts_with("dynamodb.") && other.starts_with("sqs.")));
+    assert!(!template.holds(template.get("/Conditions/HasKey")), "none by default");
+}
+
+#[test]
 fn whole_tables_are_read_by_api_scheduler_and_supervisor_alone_and_only_small_ones_or_a_bounded_part() {
     let template = Template::main();
     assert_eq!(who(&template, &["dynamodb:Scan"], "LeasesTable"), ["ApiRole"]);
