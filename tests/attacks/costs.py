@@ -50,7 +50,8 @@ def costly_posts() -> list[tuple[str, object]]:
     """The largest body of each kind, with its path."""
     large = nested(0, LEVELS)
     keys = {"a" * 8 + str(n): n for n in range(6_000)}
-    file = {"By": "eve", "Reason": "x", "DryRun": True, "Files": [{"Name": "stepwarden.toml", "Text": "x = 1\n" * 14_000}]}
+    long = {"Name": "stepwarden.toml", "Text": "x = 1\n" * 14_000}
+    file = {"By": "eve", "Reason": "x", "DryRun": True, "Files": [long]}
     return [("/orders", large), ("/orders", keys), ("/orders", {"a": ["y"] * 26_000}), ("/configuration", file)]
 
 
