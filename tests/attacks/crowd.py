@@ -47,7 +47,8 @@ class Crowd:
         """The checks, one after the other."""
         report.check(f"a client that takes nothing is closed within {SLOW_READER_S_MAX:.0f} s", self.slow_readers)
         report.check(f"a half head is closed within {HALF_HEAD_S_MAX:.0f} s", self.half_heads)
-        bound = f"/health, overview and {ORDERS_PER_S} orders a second are answered within {self.answer_ms_max:.0f} ms at p99"
+        asked = f"/health, overview and {ORDERS_PER_S} orders a second"
+        bound = f"{asked} are answered within {self.answer_ms_max:.0f} ms at p99"
         for name, requests in self.kinds().items():
             report.check(
                 f"beside {self.count:,} {name}, {bound}",

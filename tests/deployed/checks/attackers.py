@@ -89,9 +89,10 @@ def are_tried_on_the_function(report: Report, world: World) -> None:
 
 def dearest(function: Invoked) -> str:
     """The CPU time of the dearest requests, with large and deep documents in the store."""
-    ids = [str(function.order(wait=False, NotBefore=tomorrow(), **nested(n, LEVELS))["OrderID"]) for n in range(DOCUMENTS)]
+    for number in range(DOCUMENTS):
+        last = function.order(wait=False, NotBefore=tomorrow(), **nested(number, LEVELS))
     costs = []
-    requests = [(path, get(path)) for path in costly_reads(ids[0])]
+    requests = [(path, get(path)) for path in costly_reads(last["OrderID"])]
     requests += [(path, post(path, json.dumps(body))) for path, body in costly_posts()]
     for path, request in requests:
         before = function.cpu_ms()
