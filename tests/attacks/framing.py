@@ -46,6 +46,7 @@ class Framing:
         report.check("no upgrade leaves HTTP/1.1, and other versions are refused", self.versions)
         report.check("a header that overrides method or path overrides nothing", self.overrides)
         report.check(f"a head of more than {HEAD_BYTES_MAX // 1024} KiB or 100 fields is 431", self.heads)
+        report.check("an Idempotency-Key that is there twice is 400", self.two_keys)
         report.check("control characters, blanks and bytes above 127 in a target are 400", self.targets)
 
     def send(self, request: str) -> Raw:
@@ -191,6 +192,10 @@ class Framing:
         ):
             self.expect_status(request, 431)
         self.expect_status(get("/health", f"X: {'y' * (HEAD_BYTES_MAX - 200)}"), 200)
+
+    def two_keys(self) -> None:
+        """Each server could take another one. The gateway of AWS makes one header of them, and so one key."""
+        self.expect_status(post("/orders", '{"Item":"mug"}', "Idempotency-Key: a", "Idempotency-Key: a"), 400)
 
     def targets(self) -> None:
         """A proxy may cut them off there."""

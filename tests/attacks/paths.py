@@ -31,7 +31,7 @@ class Paths:
         report.check("a cursor that is cut, of another list or made by hand is 400, and opens nothing", self.cursors)
         report.check("Prefer: wait with a negative, huge or odd number is 400, and nobody waits", self.waits)
         report.check("odd entity tags are 400, and a list of 10,000 of them costs nothing", self.tags)
-        report.check("an Idempotency-Key with odd bytes, twice or too long is 400", self.keys)
+        report.check("an Idempotency-Key with odd bytes or too long is 400", self.keys)
         report.check("Range and compression are ignored: an answer is whole and plain", self.ranges)
         report.check("a malformed or doubled traceparent is ignored", self.traces)
 
@@ -147,8 +147,6 @@ class Paths:
                 ).status,
                 400,
             )
-        twice = ("Idempotency-Key: a", "Idempotency-Key: a")
-        expect_equal("twice", self.ask(post("/orders", '{"Item":"mug"}', *twice)).status, 400)
         for key in ("../../etc/passwd", f"{self.id}/step/undo", "'", "%00", "a" * 255):
             answer = self.ask(post("/orders", '{"Item":"mug"}', f"Idempotency-Key: {key}"))
             expect_equal(key, (answer.status, len(answer.document["OrderID"])), (202, 36))

@@ -21,17 +21,21 @@ ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm
 
 STACK = "stepwarden"
 CHANNEL = "shop"
+# The outputs with the policies that a caller may have.
+POLICIES = ("ApplicationPolicyArn", "OperatorPolicyArn", "AdministratorPolicyArn")
 # Before the name of a user of the account.
 USER = f"arn:aws:iam::{ACCOUNT}:user/"
-# The roles of the users that the tests make. Those of `only-…` have one.
+# The roles of the users that the tests make. Those of `only-…` have one, and those of `everybody…` have all.
 APPLICATION, OPERATOR = ["application"], ["operator", "approver", "administrator"]
+EVERYTHING = [*APPLICATION, "viewer", *OPERATOR]
 ROLES = {
     f"{USER}application": APPLICATION,
     f"{USER}other-application": APPLICATION,
     f"{USER}operator": OPERATOR,
     f"{USER}administrator": OPERATOR,
-    f"{USER}everybody": [*APPLICATION, "viewer", *OPERATOR],
-    **{f"{USER}only-{role}": [role] for role in (*APPLICATION, "viewer", *OPERATOR)},
+    f"{USER}everybody": EVERYTHING,
+    **{f"{USER}everybody-by-{policy}": EVERYTHING for policy in POLICIES},
+    **{f"{USER}only-{role}": [role] for role in EVERYTHING},
     f"arn:aws:iam::{ACCOUNT}:root": OPERATOR,
 }
 
