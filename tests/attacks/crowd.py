@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import resource
 import select
 import socket
@@ -29,6 +30,10 @@ ANSWERS_MIN = 50
 ORDERS_PER_S = 50
 ORDERS = int(WATCHED_S * ORDERS_PER_S)
 CALLERS = 16
+# The addresses of the hostile connections.
+ATTACKERS = 4
+# The orders that were posted beside them have ended.
+ENDED_S_MAX = 30.0
 
 Ask = Callable[[], tuple[int, Any]]
 
@@ -42,6 +47,7 @@ class Crowd:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.count = connections if hard == resource.RLIM_INFINITY else min(connections, hard - OTHER_FILES)
         self.open: list[socket.socket] = []
+        self.posted: list[str] = []
 
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
@@ -73,6 +79,8 @@ class Crowd:
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.settimeout(30)
+        # No address may have all connections, and that of the known callers is none of them.
+        connection.bind((f"127.0.0.{random.randint(2, 1 + ATTACKERS)}", 0))
         connection.connect(("127.0.0.1", self.server.port))
         connection.setblocking(False)
         # What does not fit is not sent: the server has enough of it.
@@ -92,9 +100,11 @@ class Crowd:
                 orders = [pool.submit(self.order_at, began + number / ORDERS_PER_S) for number in range(ORDERS)]
                 while time.monotonic() < began + WATCHED_S:
                     for name, ask in self.asked().items():
-                        answers.setdefault(name, []).append(answered_ms(name, ask, time.monotonic()))
+                        answers.setdefault(name, []).append(answered(name, ask, time.monotonic())[0])
                     time.sleep(0.02)
                 answers["order"] = [order.result() for order in orders]
+            # While the connections are still there.
+            until("all orders are processed", self.have_ended, ENDED_S_MAX)
         finally:
             stop.set()
             attack.join()
@@ -111,6 +121,14 @@ class Crowd:
         expect(task["ProcessState"] == "Processed", f"{task}")
         return "\n".join(words)
 
+    def have_ended(self) -> bool:
+        """Whether all orders that were posted are processed."""
+        while self.posted:
+            if self.server.get(f"/orders/{self.posted[-1]}")["ProcessState"] != "Processed":
+                return False
+            self.posted.pop()
+        return True
+
     def asked(self) -> dict[str, Ask]:
         """What an operator asks for, each on a connection of its own."""
         return {
@@ -121,7 +139,9 @@ class Crowd:
     def order_at(self, due: float) -> float:
         """Posts an order at a time; gives the milliseconds from then to its answer."""
         time.sleep(max(0.0, due - time.monotonic()))
-        return answered_ms("order", lambda: self.server.ask("POST", "/orders", {"Item": "mug"}), due)
+        passed_ms, answer = answered("order", lambda: self.server.ask("POST", "/orders", {"Item": "mug"}), due)
+        self.posted.append(answer["OrderID"])
+        return passed_ms
 
     def attack(self, requests: list[bytes], stop: threading.Event) -> None:
         """Keeps the connections open until it is stopped."""
@@ -164,11 +184,11 @@ class Crowd:
         return f"after {time.monotonic() - began:.0f} s"
 
 
-def answered_ms(name: str, ask: Ask, due: float) -> float:
-    """The milliseconds from a time until the answer, which has to be good."""
+def answered(name: str, ask: Ask, due: float) -> tuple[float, Any]:
+    """The milliseconds from a time until the answer, which has to be good, and its body."""
     status, answer = ask()
     expect(status in (200, 202), f"{name}: {status} {answer}")
-    return 1000 * (time.monotonic() - due)
+    return 1000 * (time.monotonic() - due), answer
 
 
 def is_closed(connection: socket.socket) -> bool:

@@ -51,6 +51,17 @@ def ways(allowed: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
     return [(method, path, re.sub(r"\{\w+\}", lambda found: names[found[0]], path)) for method, path in allowed]
 
 
+def calls() -> set[tuple[str, str]]:
+    """All calls of the contract."""
+    paths: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"]
+    return {(name.upper(), path) for path, methods in paths.items() for name in methods if name in ("get", "post")}
+
+
+def besides(allowed: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The calls of the contract that are in no table, and that not everybody may make."""
+    return {(method, path) for method, path in calls() - set(allowed) if not path.startswith(OPEN)}
+
+
 class Roles:
     """What a known caller may not do."""
 
@@ -80,13 +91,8 @@ class Roles:
 
     def complete(self) -> str:
         """The contract is generated from the routes."""
-        paths: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"]
-        calls = {
-            (method.upper(), path) for path, methods in paths.items() for method in methods if method in ("get", "post")
-        }
-        rest = {(method, path) for method, path in calls - self.allowed.keys() if not path.startswith(OPEN)}
-        expect_equal("in no table", rest, set())
-        expect_equal("in no contract", self.allowed.keys() - calls, set())
+        expect_equal("in no table", besides(self.allowed), set())
+        expect_equal("in no contract", self.allowed.keys() - calls(), set())
         return f"{len(self.allowed)} calls"
 
     def every_role(self) -> str:

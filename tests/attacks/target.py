@@ -12,6 +12,9 @@ from harness.serve import Server
 class Target(Protocol):
     """Answers requests, also those that no client library sends."""
 
+    # Whether an escape in a path stands for its character.
+    decodes: bool
+
     def ask(self, request: bytes) -> Raw:
         """The answer to a request in its bytes."""
 
@@ -27,6 +30,8 @@ class Target(Protocol):
 
 class Served:
     """A server of this machine."""
+
+    decodes = False
 
     def __init__(self, server: Server) -> None:
         self.server = server

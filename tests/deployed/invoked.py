@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from attacks.wire import Raw, get, post
-from harness.deployment import USER
+from harness.deployment import USER, client
 from harness.report import expect, until
 from world import World
 
@@ -21,15 +23,24 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Invoked:
-    """Calls the function with the event that its gateway makes of a request. The gateway itself would refuse some."""
+    """Calls the function with the event that its gateway makes of a request."""
+
+    # A path is matched as it was sent, and handed on decoded.
+    decodes = True
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.name = world.deployment.function("api")
+        gateway = client(world.deployment.emulator, "apigatewayv2")
+        pages = gateway.get_paginator("get_routes").paginate(ApiId=world.deployment.api_id)
+        self.routes = [str(route["RouteKey"]) for page in pages for route in page["Items"]]
 
     def ask(self, request: bytes) -> Raw:
         """The answer to a request in its bytes."""
-        answer = self.world.lambdas.invoke(FunctionName=self.name, Payload=json.dumps(event(request)).encode())
+        payload = self.event(request)
+        if payload is None:
+            return Raw(404, "HTTP/1.1 404 \r\n\r\n")
+        answer = self.world.lambdas.invoke(FunctionName=self.name, Payload=json.dumps(payload).encode())
         said = json.loads(answer["Payload"].read())
         expect("FunctionError" not in answer, f"{request[:200]!r}: {said}")
         headers = "".join(f"{name}: {value}\r\n" for name, value in said.get("headers", {}).items())
@@ -61,36 +72,71 @@ class Invoked:
         expect(200 <= answer.status < 300, f"GET {path}: {answer.status} {answer.body}")
         return answer.document
 
-    def cpu_ms(self) -> float:
-        """The CPU time so far of the processes that run the function."""
-        ticks = 0
-        for process in self.world.deployment.emulator.function_processes(self.name):
-            fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks * 1000 / TICKS
+    def cpu_ms(self, calls: Callable[[], None]) -> float:
+        """The CPU time that the processes of the function need for calls. Looked at again where a process came or went."""
 
+        def look() -> dict[int, int]:
+            found = {}
+            for process in self.world.deployment.emulator.function_processes(self.name):
+                with contextlib.suppress(OSError):
+                    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+                    found[process.pid] = int(fields[11]) + int(fields[12])
+            return found
 
-def event(request: bytes) -> dict[str, Any]:
-    """Payload format 2.0: a header that comes twice is one, and a body may have any bytes."""
-    head, _, body = request.partition(b"\r\n\r\n")
-    line, *lines = head.decode("latin-1").split("\r\n")
-    method, target, _ = line.split(" ")
-    path, _, query = target.partition("?")
-    headers: dict[str, str] = {}
-    for name, _, value in (one.partition(":") for one in lines):
-        headers[name.lower()] = ",".join([*filter(None, [headers.get(name.lower())]), value.strip()])
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": query,
-        "headers": headers,
-        "requestContext": {
-            "http": {"method": method, "path": path},
-            "stage": "$default",
-            "authorizer": {"iam": {"userArn": EVERYBODY}},
-            "timeEpoch": int(time.time() * 1000),
-        },
-        "body": base64.b64encode(body).decode(),
-        "isBase64Encoded": True,
-    }
+        def measured() -> tuple[float] | None:
+            before = look()
+            calls()
+            after = look()
+            ticks = sum(after.values()) - sum(before.values())
+            return (ticks * 1000 / TICKS,) if before.keys() == after.keys() else None
+
+        return until("the same processes before and after", measured)[0]
+
+    def event(self, request: bytes) -> dict[str, Any] | None:
+        """Payload format 2.0: a header that comes twice is one. Nothing where there is no route."""
+        head, _, body = request.partition(b"\r\n\r\n")
+        line, *lines = head.decode("latin-1").split("\r\n")
+        method, target, _ = line.split(" ")
+        path, _, query = target.partition("?")
+        found = self.route(method, path)
+        if found is None:
+            return None
+        headers: dict[str, str] = {}
+        for name, _, value in (one.partition(":") for one in lines):
+            headers[name.lower()] = ",".join([*filter(None, [headers.get(name.lower())]), value.strip()])
+        try:
+            text, is_binary = body.decode(), False
+        except UnicodeDecodeError:
+            text, is_binary = base64.b64encode(body).decode(), True
+        # What follows a decoded question mark is cut off.
+        raw_path = unquote(path).partition("?")[0]
+        return {
+            "version": "2.0",
+            "routeKey": found[0],
+            "rawPath": raw_path,
+            "rawQueryString": query,
+            "pathParameters": found[1],
+            "headers": headers,
+            "requestContext": {
+                "http": {"method": method, "path": raw_path},
+                "routeKey": found[0],
+                "stage": "$default",
+                "authorizer": {"iam": {"userArn": EVERYBODY}},
+                "timeEpoch": int(time.time() * 1000),
+            },
+            "body": text,
+            "isBase64Encoded": is_binary,
+        }
+
+    def route(self, method: str, path: str) -> tuple[str, dict[str, str]] | None:
+        """The route of a call with the parts that it does not name; of several the one that names most."""
+        segments = path.split("/")
+        fitting = []
+        for key in self.routes:
+            of, _, template = key.partition(" ")
+            parts = template.split("/")
+            pairs = list(zip(parts, segments, strict=False))
+            if of == method and len(parts) == len(segments) and all(p[:1] == "{" or p == s for p, s in pairs):
+                named = {part[1:-1]: unquote(segment) for part, segment in pairs if part[:1] == "{"}
+                fitting.append((len(named), key, named))
+        return min(fitting, key=lambda one: one[0])[1:] if fitting else None

@@ -128,15 +128,22 @@ def expired_items_reach_the_stream() -> None:
     """On AWS the stream of a table has what its time to live deletes. There it does not."""
     from ministack.services import dynamodb
 
-    as_it_was = dynamodb._remove_item
+    as_it_was, built_as_it_was = dynamodb._remove_item, dynamodb._build_change_record
+    (reaper,) = (thread for thread in threading.enumerate() if thread.name == "dynamodb-ttl-reaper")
 
     def removed(table: dict, *key: object) -> dict | None:
         item = as_it_was(table, *key)
-        if item is not None and threading.current_thread().name == "dynamodb-ttl-reaper":
+        if item is not None and threading.current_thread() is reaper:
             dynamodb._emit_stream_event(table["TableName"], "REMOVE", item, None)
         return item
 
-    dynamodb._remove_item = removed
+    def built(*arguments: object) -> dict:
+        record = built_as_it_was(*arguments)
+        if threading.current_thread() is reaper:
+            record["userIdentity"] = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+        return record
+
+    dynamodb._remove_item, dynamodb._build_change_record = removed, built
 
 
 def main() -> None:

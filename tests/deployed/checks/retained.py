@@ -6,78 +6,96 @@ import time
 import uuid
 
 from harness.report import expect, expect_equal, until
-from world import ORDER_S_MAX, World
+from world import World
 
 from checks.doctor import end_items_of
 from checks.erased import holders
 
-WORKFLOW = """name = "kept-a-day"
+# The workflows, by the days for which they keep orders, with the days for which DynamoDB is to keep them: a queue may keep
+# a message of an order for nearly 15 days.
+DAYS = {1: 15, 20: 20}
+ORDERS = 2
+# The emulator looks each minute, and the batch of the stream comes after that.
+DELETED_S_MAX = 150.0
+
+
+def workflow(days: int) -> dict[str, str]:
+    """The file of a workflow without services."""
+    text = f"""name = "kept-{days}"
 version = 1
 [retain]
-processed = "1d"
+processed = "{days}d"
 [[step]]
 name = "approve"
 kind = "approval"
 wait_within = "1h"
 """
-FILES = [
-    {"Name": "stepwarden.toml", "Text": 'default = "kept-a-day"\n'},
-    {"Name": "workflows/kept-a-day.toml", "Text": WORKFLOW},
-]
-ORDERS = 3
-# A queue may keep a message of an order for nearly so long.
-DAYS_MIN = 15
-# The emulator looks each minute, and the batch of the stream comes after that.
-DELETED_S_MAX = 150.0
+    return {"Name": f"workflows/kept-{days}.toml", "Text": text}
 
 
 def ended_orders_are_deleted(world: World) -> str:
     """DynamoDB deletes the tasks at their time, and the supervisor what is left. An order that waits is not touched."""
-    words = {"By": "ann", "Reason": "orders are kept for a day"}
-    applied = world.operator.post("/configuration", {**words, "Files": FILES})
+    files = [{"Name": "stepwarden.toml", "Text": 'default = "kept-1"\n'}, *(workflow(days) for days in DAYS)]
+    words = {"By": "ann", "Reason": "orders are not kept for ever"}
+    applied = world.operator.post("/configuration", {**words, "Files": files})
     expect(applied.status // 100 == 2, f"{applied.status} {applied.body}")
     end_items_of(world, "Tasks")
     person = f"kim-{uuid.uuid4()}"
     found = f"/orders?correlation={person}"
-    orders = {posted(world, str(uuid.uuid4()), person): n < ORDERS for n in range(ORDERS + 1)}
-    for order_id, ends in orders.items():
+    ended = {posted(world, days, person): kept for days, kept in DAYS.items() for _ in range(ORDERS)}
+    waiting = posted(world, 1, person)
+    for order_id in (*ended, waiting):
         world.reach_step(order_id, "approve", ProcessState="Processing")
-        if ends:
-            expect_equal("approve", world.operator.post(f"/orders/{order_id}/approve", words).status, 202)
-            world.reach(order_id, "Processed")
-    until("all are found", lambda: len(world.operator.get(found).body["Orders"]) == ORDERS + 1)
-    table, now = world.deployment.table("Tasks"), int(time.time())
-    for order_id, ends in orders.items():
-        key = {"OrderID": {"S": order_id}}
-
-        def has_time(key: dict[str, dict[str, str]] = key, ends: bool = ends) -> bool:
-            item = world.dynamo.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
-            days = (int(item["TTL"]["N"]) - now) / 86_400 if "TTL" in item else 0
-            return (days > DAYS_MIN - 1) == ends
-
-        until(f"{order_id} has the time of its end: {ends}", has_time, ORDER_S_MAX)
-        if ends:
-            past = {":past": {"N": str(now - 1)}}
-            world.dynamo.update_item(
-                TableName=table,
-                Key=key,
-                UpdateExpression="SET #ttl = :past",
-                ExpressionAttributeNames={"#ttl": "TTL"},
-                ExpressionAttributeValues=past,
-            )
-    ended = [order_id for order_id, ends in orders.items() if ends]
+    for order_id in ended:
+        expect_equal("approve", world.operator.post(f"/orders/{order_id}/approve", words).status, 202)
+        world.reach(order_id, "Processed")
+    until("all are found", lambda: len(world.operator.get(found).body["Orders"]) == len(ended) + 1)
+    before = counted(world)
+    for order_id, days in ended.items():
+        until(f"{order_id} is kept for {days} days", lambda o=order_id, d=days: d - 1 < kept_days(world, o) <= d + 1)
+    expect_equal("the time of the one that waits", kept_days(world, waiting), 0)
+    for order_id in ended:
+        is_over(world, order_id)
     until("nothing is left of them", lambda: not any(holders(world, one) for one in ended), DELETED_S_MAX, pause_s=2.0)
     for order_id in ended:
         expect_equal("an order that was deleted", world.operator.get(f"/orders/{order_id}").status, 404)
-    (waiting,) = orders.keys() - set(ended)
     left = [order["OrderID"] for order in world.operator.get(found).body["Orders"]]
     expect_equal("orders that are found", left, [waiting])
     expect_equal("the one that waits", world.state(waiting), "Processing")
+    accepted, processed = before
+    until("they count no longer, and what happened does", lambda: counted(world) == (accepted, processed - len(ended)))
     return f"{len(ended)} orders"
 
 
-def posted(world: World, key: str, person: str) -> str:
-    """An order of the workflow."""
-    answer = world.application.post("/orders", {"CorrelationID": person}, {"Idempotency-Key": key})
-    expect_equal("POST /orders", answer.status, 202)
+def posted(world: World, days: int, person: str) -> str:
+    """An order of a workflow."""
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    answer = world.application.post("/orders", {"Workflow": f"kept-{days}", "CorrelationID": person}, key)
+    expect_equal(f"POST /orders {answer.body}", answer.status, 202)
     return str(answer.body["OrderID"])
+
+
+def kept_days(world: World, order_id: str) -> float:
+    """For how many days from now on DynamoDB keeps a task, which has this in seconds; 0 for ever."""
+    item = world.dynamo.get_item(
+        TableName=world.deployment.table("Tasks"), Key={"OrderID": {"S": order_id}}, ConsistentRead=True
+    )["Item"]
+    return (int(item["TTL"]["N"]) - time.time()) / 86_400 if "TTL" in item else 0
+
+
+def is_over(world: World, order_id: str) -> None:
+    """The time of a task comes now."""
+    world.dynamo.update_item(
+        TableName=world.deployment.table("Tasks"),
+        Key={"OrderID": {"S": order_id}},
+        UpdateExpression="SET #ttl = :past",
+        ExpressionAttributeNames={"#ttl": "TTL"},
+        ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 1)}},
+    )
+
+
+def counted(world: World) -> tuple[int, int]:
+    """Orders that were accepted since the beginning, and those that are Processed now."""
+    numbers = world.operator.get("/numbers").body
+    states = {one["State"]: one["Count"] for one in numbers["Counts"]}
+    return numbers["Orders"]["Accepted"], states["Processed"]

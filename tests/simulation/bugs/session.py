@@ -40,6 +40,7 @@ TEST_S_MAX = 300
 # The limits of the first round, which is built without optimisation. It finds most bugs. The second round has all seeds.
 QUICK_SEEDS = {"memory": 300, "engine": 100, "aws": 30}
 QUICK_S_MAX = 60
+# Without a bug. Later seeds are those of `simulate`.
 HEALTHY_SEEDS = {"memory": 300, "engine": 100, "aws": 50}
 
 # Each bug costs a compilation, and most are found within some worlds. The crates of the workspace are not optimised.

@@ -22,14 +22,14 @@ fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
 fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open() {
     let template = Template::main();
     let all = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>();
-    let application =
-        all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/document", "GET /services"]);
+    let application = all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/document"]);
     let operator = all(&[
         "POST /orders/{id}/{action}",
         "POST /bulk",
         "GET /bulk",
         "GET /bulk/{id}",
         "POST /bulk/{id}/{action}",
+        "GET /services",
         "POST /services/{name}/{action}",
         "GET /alerts",
         "GET /dead-letters",

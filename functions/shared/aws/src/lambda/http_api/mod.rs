@@ -51,6 +51,9 @@ where
     Handling: Future<Output = Response<Bytes>>,
 {
     let event: Event<'_> = read(payload, "a request of an HTTP API")?;
+    if event.is_ambiguous() {
+        return Ok(Answer::of(problem(StatusCode::NOT_FOUND)));
+    }
     let caller = event.identity();
     let request = event.into_request()?;
     let scope = invocation.scope(None, Company::default());
@@ -129,6 +132,19 @@ mod tests {
             let answer = answered(&event("GET", path, &context)).await;
             assert_eq!(answer["body"], format!("anonymous GET {expected} api.example b\"\""), "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn rule_42_a_path_that_the_gateway_took_for_another_one_does_not_exist() {
+        // What was posted to /orders/1%2Ferase%3F/cancel, as the gateway may cut it off.
+        for (path, id) in [("/orders/1/erase", "1/erase?"), ("/orders/1/erase/cancel", "1/erase"), ("/orders/1", "1#")] {
+            let parts = json!({"pathParameters": {"id": id, "action": "cancel"}});
+            let answer = answered(&event("POST", path, &parts)).await;
+            assert_eq!(answer["statusCode"], 404, "{path}");
+            assert_eq!(answer["headers"]["content-type"], "application/problem+json");
+        }
+        let parts = json!({"pathParameters": {"id": "1 %", "action": "cancel"}});
+        assert_eq!(answered(&event("POST", "/orders/1 %/cancel", &parts)).await["statusCode"], 202);
     }
 
     #[tokio::test]

@@ -23,6 +23,9 @@ pub(super) struct Event<'a> {
     raw_path: Cow<'a, str>,
     #[serde(default, borrow)]
     raw_query_string: Cow<'a, str>,
+    /// The parts of the path that the route does not name, decoded.
+    #[serde(default, borrow)]
+    path_parameters: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
     #[serde(default, borrow)]
     headers: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     #[serde(borrow)]
@@ -62,6 +65,13 @@ impl Event<'_> {
     /// The caller that sent the request.
     pub(super) fn identity(&self) -> Identity {
         self.request_context.authorizer.as_ref().map_or_else(Identity::anonymous, Authorizer::identity)
+    }
+
+    /// Whether the path may be another one than the gateway has authorised. It matches a path before it decodes it, and
+    /// hands it on decoded: `/orders/a%2Ferase%3F/cancel` is a cancel to the gateway, and begins with an erase.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        let parts = self.path_parameters.iter().flatten();
+        parts.into_iter().any(|(_, part)| part.contains(['/', '?', '#']))
     }
 
     /// # Errors
