@@ -289,7 +289,12 @@ fn a_key_of_ones_own_encrypts_every_table_and_queue_with_orders_and_every_role_m
     for queue in template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| queue.id != "UndeliveredAlerts") {
         assert_eq!(queue.properties["KmsMasterKeyId"], own, "{}", queue.id);
         // SQS refuses both.
-        assert_eq!(queue.properties["SqsManagedSseEnabled"], json!({"Fn::If": ["HasKey", false, true]}), "{}", queue.id);
+        assert_eq!(
+            queue.properties["SqsManagedSseEnabled"],
+            json!({"Fn::If": ["HasKey", false, true]}),
+            "{}",
+            queue.id
+        );
     }
     let use_it = json!({
         "Effect": "Allow",

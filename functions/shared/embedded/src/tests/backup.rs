@@ -138,7 +138,8 @@ async fn no_transaction_is_copied_in_part_while_others_write_and_move_the_log_wi
     other.execute_batch(&format!("{table}; {rows} INSERT INTO wide SELECT id, 0, zeroblob(3000) FROM some")).unwrap();
     let (is_over, mut numbers) = (AtomicBool::new(false), Vec::new());
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let is_over = &is_over;
+        scope.spawn(move || {
             while !is_over.load(Relaxed) {
                 other.execute_batch("UPDATE wide SET number = number + 1; PRAGMA wal_checkpoint(PASSIVE)").unwrap();
             }

@@ -137,7 +137,8 @@ mod tests {
     #[tokio::test]
     async fn rule_42_a_path_that_the_gateway_took_for_another_one_does_not_exist() {
         // What was posted to /orders/1%2Ferase%3F/cancel, as the gateway may cut it off.
-        for (path, id) in [("/orders/1/erase", "1/erase?"), ("/orders/1/erase/cancel", "1/erase"), ("/orders/1", "1#")] {
+        for (path, id) in [("/orders/1/erase", "1/erase?"), ("/orders/1/erase/cancel", "1/erase"), ("/orders/1", "1#")]
+        {
             let parts = json!({"pathParameters": {"id": id, "action": "cancel"}});
             let answer = answered(&event("POST", path, &parts)).await;
             assert_eq!(answer["statusCode"], 404, "{path}");
