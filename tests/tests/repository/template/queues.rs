@@ -90,11 +90,3 @@ fn every_queue_takes_a_request_with_the_largest_document_and_outputs() {
         assert!(number(queue, "MaximumMessageSize") > largest as u64, "{}", queue.id);
     }
 }
-
-#[test]
-fn every_queue_is_encrypted() {
-    let template = Template::main();
-    for queue in template.of_kind(QUEUE) {
-        assert_eq!(queue.properties["SqsManagedSseEnabled"], json!(true), "{}", queue.id);
-    }
-}

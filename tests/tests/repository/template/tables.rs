@@ -90,7 +90,6 @@ fn every_table_of_the_store_can_be_taken_back_in_time_and_is_paid_by_use() {
     for table in &TABLES {
         let Resource { id, properties, .. } = deployed(&template, table);
         assert_eq!(properties["PointInTimeRecoverySpecification"], json!({"PointInTimeRecoveryEnabled": true}), "{id}");
-        assert_eq!(properties["SSESpecification"], json!({"SSEEnabled": true}), "{id}");
         assert_eq!(properties["BillingMode"], "PAY_PER_REQUEST", "{id}");
     }
 }
