@@ -170,6 +170,17 @@ def without_earlier_queues(_: Around, deployment: Deployment) -> None:
     expect(not [url for url in urls if "payment" in url], f"no queue of an agent of its own, found {urls}")
 
 
+def in_a_vpc(around: Around, deployment: Deployment) -> None:
+    """The agents are in the network, and nobody else. The size is that of all."""
+    signed(around, deployment)
+    lambdas = client(deployment.emulator, "lambda")
+    for function in ("api", "submission", "scheduler", "agents", "supervisor"):
+        found = lambdas.get_function_configuration(FunctionName=deployment.function(function))
+        subnets = ["subnet-1", "subnet-2"] if function == "agents" else []
+        expect_equal(f"subnets of {function}", found.get("VpcConfig", {}).get("SubnetIds", []), subnets)
+        expect_equal(f"memory of {function}", found["MemorySize"], 512)
+
+
 def compressed(_: Around, deployment: Deployment) -> None:
     """A long document is whole, a hidden member is not shown, and the table has it smaller."""
     application = caller(deployment, "application", "ApplicationPolicyArn")
@@ -234,6 +245,6 @@ SETS = [
             "LogRetentionDays": "7",
             "LogLevel": "debug",
         },
-        signed,
+        in_a_vpc,
     ),
 ]

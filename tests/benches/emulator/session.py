@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 # In flight, and orders.
 ROWS = [(1, 20), (10, 60), (100, 300)]
 ORDER_S_MAX = 300.0
-FUNCTIONS = ("api", "submission", "scheduler", "inventory", "payment", "shipping")
+FUNCTIONS = ("api", "submission", "scheduler", "agents", "supervisor")
 WRITE_UNITS_MAX = 9
 MESSAGES_MAX = 7
 
