@@ -282,7 +282,8 @@ fn a_key_of_ones_own_encrypts_every_table_and_queue_with_orders_and_every_role_m
     let first = json!({"Fn::Select": [0, {"Ref": "KmsKeyArns"}]});
     let own = json!({"Fn::If": ["HasKey", first, {"Ref": "AWS::NoValue"}]});
     for table in template.of_kind("AWS::DynamoDB::Table") {
-        let specification = json!({"SSEEnabled": true, "KMSMasterKeyId": own});
+        let with_key = json!({"SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": first});
+        let specification = json!({"Fn::If": ["HasKey", with_key, {"SSEEnabled": true}]});
         assert_eq!(table.properties["SSESpecification"], specification, "{}", table.id);
     }
     for queue in template.of_kind("AWS::SQS::Queue") {
