@@ -22,7 +22,7 @@ class Paths:
 
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
-        self.id = str(self.target.order(Item="mug")["OrderID"])
+        self.id = str(self.target.order(wait=False, Item="mug")["OrderID"])
         report.check("dots, encoded or not, lead out of no folder: console and problems are 404", self.traversal)
         report.check("a path in another spelling is no path", self.spellings)
         report.check("an order's id in another form, with NUL, quotes or a slash, is 404", self.ids)

@@ -2,18 +2,14 @@
 //!
 //! A backup is a folder with the database as of one transaction and a manifest. It needs no other file.
 //!
-//! # Pages and log, within one read transaction
+//! # By pages, within one read transaction
 //!
-//! As long as a transaction reads, the write-ahead log is only appended to, and a checkpoint writes no page that is newer
-//! than the transaction. So the file of the pages, copied first, and the log, copied after it, are together the state of a
-//! moment, although both are written meanwhile. Until the transaction ends the log grows by what is written, and each
-//! transaction of others looks through all of it. So the copying is quick, and nothing else is done in this transaction:
-//! the check and the checksum come after it. All of it rests while orders are carried (`work.rs`), the copying only as long
-//! as the log is small. The copy is given up before the log or the copy fills a disk, and if a server starts, which needs
-//! the log for itself.
-//!
-//! SQLite's own backup, by pages, takes five times as long, and starts afresh if another process writes between two of its
-//! steps. `VACUUM INTO` takes as long, and can neither rest nor be given up.
+//! SQLite's backup starts afresh if another process writes between two of its steps, so under load it would never end.
+//! One read transaction around all steps fixes the state. Until it ends the write-ahead log cannot be emptied, and grows by
+//! what is written meanwhile. So nothing but the copying is done in this transaction: the check and the checksum come
+//! after it. All of it rests while orders are carried (`work.rs`), the copying only as long as the log is small. The copy is
+//! given up before the log or the copy fills a disk, and if a server starts, which needs the log for itself. `VACUUM INTO`
+//! takes as long, and can neither rest nor be given up.
 
 mod copy;
 mod error;

@@ -1,11 +1,10 @@
 //! The data that is copied: the state of one transaction, while others write.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::FileExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::BackupError;
@@ -14,12 +13,12 @@ use super::work::{Progress, Stage, Work};
 use crate::directory::{DATABASE, OpenError, free_bytes, taken_at};
 use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
-use crate::own::own_file;
 use crate::schema::VERSION;
 
-const STEP_BYTES: u64 = 8 * 1024 * 1024;
-/// The head of a log says which of its frames count.
-const LOG_HEAD_BYTES: usize = 32;
+/// The pages of a step: 2 MiB.
+const STEP_PAGES: i32 = 512;
+/// The bytes of a page.
+const PAGE_BYTES: u64 = 4_096;
 /// The room that a backup and a restore leave on each disk.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 /// How long to wait for a writer.
@@ -80,64 +79,33 @@ impl Source {
     pub(super) fn copy(self, place: &Place, work: &mut Work<'_>) -> Result<Copied, BackupError> {
         has_room(place.folder(), self.bytes)?;
         let copy = place.make_database()?;
-        let database = File::open(&self.file).map_err(|error| BackupError::file(&self.file, error))?;
-        self.copy_database(&database, &copy, place, work)?;
-        self.copy_log(place)?;
-        self.may_go_on(place)?;
-        let Self { file, connection, transaction: at_least, .. } = self;
-        drop(connection);
-        // Whoever closes a file loses the locks of its process on it. SQLite needs none any more.
-        drop(database);
         let failed = |source| BackupError::database(&place.database(), source);
-        let transaction = fold(&place.database()).map_err(failed)?;
-        if transaction < at_least {
-            let faults = format!("its copy ends at transaction {transaction} in place of {at_least}");
-            return Err(BackupError::Damaged { file, faults });
-        }
-        let synced = copy.sync_all().and_then(|()| copy.metadata());
-        let bytes = synced.map_err(|error| BackupError::file(&place.database(), error))?.len();
-        Ok(Copied { file, transaction, bytes })
-    }
-
-    /// The pages. A checkpoint may write some meanwhile; all of these are in the log as well.
-    fn copy_database(&self, from: &File, to: &File, place: &Place, work: &mut Work<'_>) -> Result<(), BackupError> {
-        let mut done = 0;
+        let mut to = Connection::open(place.database()).map_err(failed)?;
+        // A copy that is not finished is of no use, and a finished one is synced.
+        to.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(failed)?;
+        let backup = Backup::new(&self.connection, &mut to).map_err(failed)?;
+        let (mut done, all) = (0, self.bytes);
         loop {
-            work.reached(Progress { stage: Stage::Copy, done: done.min(self.bytes), all: self.bytes })?;
-            if self.may_go_on(place)? <= self.log_bytes_max / 2 {
+            work.reached(Progress { stage: Stage::Copy, done, all })?;
+            let log_bytes = self.may_go_on(place)?;
+            if log_bytes <= self.log_bytes_max / 2 {
                 work.rest();
             } else {
                 work.skip_rest();
             }
-            // The system copies, without a buffer of this process.
-            let copied = io::copy(&mut from.take(STEP_BYTES), &mut { to });
-            match copied.map_err(|error| BackupError::file(&place.database(), error))? {
-                0 => return Ok(()),
-                bytes => done += bytes,
+            if backup.step(STEP_PAGES).map_err(failed)? == StepResult::Done {
+                break;
             }
+            let left = u64::try_from(backup.progress().remaining).unwrap_or(0);
+            done = all.saturating_sub(left.saturating_mul(PAGE_BYTES));
         }
-    }
-
-    /// The log, which is only appended to as long as this transaction reads from it. If it does not need the log, the pages
-    /// are all of it and do not change; the log may then begin anew, and what was read of it is nothing.
-    fn copy_log(&self, place: &Place) -> Result<(), BackupError> {
-        let (from, to) = (log_of(&self.file), log_of(&place.database()));
-        let failed = |error| BackupError::file(&to, error);
-        let log = match File::open(&from) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            opened => opened.map_err(failed)?,
-        };
-        let head = || {
-            let mut head = [0; LOG_HEAD_BYTES];
-            log.read_exact_at(&mut head, 0).map(|()| head).ok()
-        };
-        let before = head();
-        let copy = own_file().open(&to).map_err(failed)?;
-        io::copy(&mut &log, &mut { &copy }).map_err(failed)?;
-        if before.is_none() || head() != before {
-            copy.set_len(0).map_err(failed)?;
-        }
-        Ok(())
+        drop(backup);
+        drop(to);
+        let Self { file, connection, transaction, .. } = self;
+        drop(connection);
+        let synced = copy.sync_all().and_then(|()| copy.metadata());
+        let bytes = synced.map_err(|error| BackupError::file(&place.database(), error))?.len();
+        Ok(Copied { file, transaction, bytes })
     }
 
     /// Whether the process that uses the data does well. Gives the size of its log.
@@ -153,15 +121,6 @@ impl Source {
         has_room(place.folder(), 0)?;
         Ok(log_bytes)
     }
-}
-
-/// Puts the log of a copy into its pages. Gives the last transaction.
-fn fold(copy: &Path) -> rusqlite::Result<u64> {
-    let connection = Connection::open(copy)?;
-    // A copy that is not finished is of no use, and a finished one is synced.
-    connection.execute_batch("PRAGMA synchronous = OFF")?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    generation::count(&connection)
 }
 
 /// Whether this much can be written here, and some room be left.

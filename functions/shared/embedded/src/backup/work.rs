@@ -12,12 +12,11 @@ use super::error::BackupError;
 use crate::number_file::Beside;
 use crate::options::NumberFile;
 
-/// Rest for each unit of work, while the log grows. A log that grows costs each transaction more than the copying does, so
-/// it is short.
-const REST: u32 = 1;
-/// The same, once no transaction is held: nothing waits for the rest of the work. A low priority is not enough: disk,
-/// caches and the halves of a processor know none.
-const LONG_REST: u32 = 19;
+/// Rest for each unit of work, while the log grows. A low priority is not enough: disk, caches and the halves of a
+/// processor know none.
+const REST: u32 = 4;
+/// The same, once no transaction is held: nothing waits for the rest of the work.
+const LONG_REST: u32 = 9;
 /// The longest rest: a step that took longer waited for others itself.
 const REST_MAX: Duration = Duration::from_secs(1);
 
