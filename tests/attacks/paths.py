@@ -80,7 +80,8 @@ class Paths:
     def names(self) -> None:
         """They come to the store as they are, or not at all."""
         ways = [f"/workflows/{name}/1" for name in ODD_IDS] + [f"/bulk/{name}" for name in ODD_IDS]
-        ways += [f"/workflows/order/{v}" for v in ("-1", "+1", "01", "1.0", "1e0", "0", "18446744073709551617", "%31")]
+        versions = ["-1", "+1", "01", "1.0", "1e0", "0", "18446744073709551617", *([] if self.target.decodes else ["%31"])]
+        ways += [f"/workflows/order/{version}" for version in versions]
         ways += [f"/{kind}/{up}/orders" for kind in ("workflows", "bulk") for up in ("..", "%2e%2e")]
         self.expect_statuses(ways, 404)
         body = '{"By":"eve","Reason":"x"}'
