@@ -22,7 +22,10 @@ class Paths:
 
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
-        self.id = str(self.target.order(wait=False, Item="mug")["OrderID"])
+        made = report.check("an order", lambda: str(self.target.order(wait=False, Item="mug")["OrderID"]))
+        if made is None:
+            return
+        self.id = made
         report.check("dots, encoded or not, lead out of no folder: console and problems are 404", self.traversal)
         report.check("a path in another spelling is no path", self.spellings)
         report.check("an order's id in another form, with NUL, quotes or a slash, is 404", self.ids)

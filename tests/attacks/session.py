@@ -1,15 +1,16 @@
 """Attacks on the released program: by requests, connections, tokens, texts, folders, services, and servers of others.
 
-    tests/run attacks [--program FILE] [--connections N] [--cpu-ms MS] [--answer-ms MS]
+    tests/run attacks [--program FILE] [--connections N] [--cpu-ms MS] [--answer-ms MS] [--orders-per-s N]
 
-The bounds hold for a debug build on a slow machine. `--cpu-ms 50 --answer-ms 250` are those of a release build:
+The bounds hold for a debug build on a slow machine. Those of a release build are:
 
-    tests/run attacks --program target/release/stepwarden --cpu-ms 50 --answer-ms 250
+    tests/run attacks --program target/release/stepwarden --cpu-ms 50 --answer-ms 250 --orders-per-s 50
 
 --program FILE   uses this `stepwarden` instead of a debug build
 --connections N  hostile connections, 4,096 unless given, and no more than the limit of open files permits
 --cpu-ms MS      what one request may cost, in CPU time of the process; 500 unless given
 --answer-ms MS   the time of 99 of 100 answers beside the hostile connections; 2,000 unless given
+--orders-per-s N the orders that others post beside these connections; 5 a second unless given
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=4_096)
     parser.add_argument("--cpu-ms", type=float, default=500.0)
     parser.add_argument("--answer-ms", type=float, default=2_000.0)
+    parser.add_argument("--orders-per-s", type=int, default=5)
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
     report = Report()
@@ -75,7 +77,7 @@ def main() -> int:
             report.section("Requests that cost much")
             Costs(server, options.cpu_ms).all(report)
             report.section("Hostile connections")
-            Crowd(server, options.connections, options.answer_ms).all(report)
+            Crowd(server, options.connections, options.answer_ms, options.orders_per_s).all(report)
         with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
             report.section("Too many orders")
             report.check(

@@ -79,7 +79,7 @@ def check_stored(folder: Path, database: Path) -> bool:
     name = STORED.relative_to(tools.ROOT)
     if unknown := sorted(locked - set(stored["LookedUp"])):
         raise tools.ToolError(f"look up {', '.join(unknown)} in {DATABASE}, and add what is there to {name}")
-    days = (datetime.date.today() - datetime.date.fromisoformat(stored["LookedUpOn"])).days
+    days = max(0, (datetime.date.today() - datetime.date.fromisoformat(stored["LookedUpOn"])).days)
     if days > STORED_DAYS_MAX:
         raise tools.ToolError(f"{name} is {days} days old: look all dependencies up again in {DATABASE}")
     print(f"advisories: checked by {name}, which is {days} days old")

@@ -48,7 +48,13 @@ class Invoked:
 
     def order(self, wait: bool = True, key: str | None = None, **document: object) -> dict[str, Any]:
         """Posts an order, and waits until it is settled or, without `wait`, only until it is stored."""
-        answer = self.ask(post("/orders", json.dumps(document), *([f"Idempotency-Key: {key}"] if key else [])))
+        request = post("/orders", json.dumps(document), *([f"Idempotency-Key: {key}"] if key else []))
+
+        def answered() -> Raw | None:
+            answer = self.ask(request)
+            return None if answer.status == 503 else answer
+
+        answer = until("POST /orders has another answer than 503", answered)
         expect(answer.status == 202, f"POST /orders: {answer.status} {answer.body}")
         settled = ("Processed", "Compensated", "Error")
         return self.seen(answer.document["OrderID"], lambda task: not wait or task["ProcessState"] in settled)

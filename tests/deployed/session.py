@@ -213,9 +213,9 @@ def everything(report: Report, world: World, folder: Path) -> None:
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
     report.all(bound(BOOKS, world))
-    attackers.are_tried_on_the_function(report, world)
     report.section("The end of an order's life")
     report.all(bound(LAST, world))
+    attackers.are_tried_on_the_function(report, world)
 
 
 def only_attacks(report: Report, world: World, _folder: Path) -> None:
