@@ -102,8 +102,8 @@ BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
 ]
 
-# They leave the books wrong.
-LAST: list[tuple[str, Callable[[World], object]]] = [
+# Only with `--only`: they leave the books wrong, and apply a folder of their own.
+ALONE: list[tuple[str, Callable[[World], object]]] = [
     ("ended orders are deleted by time to live, with all that is of them", retained.ended_orders_are_deleted),
 ]
 
@@ -213,8 +213,6 @@ def everything(report: Report, world: World, folder: Path) -> None:
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
     report.all(bound(BOOKS, world))
-    report.section("The end of an order's life")
-    report.all(bound(LAST, world))
     attackers.are_tried_on_the_function(report, world)
 
 
@@ -246,14 +244,14 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
-    lists = (BY_THEMSELVES, TOGETHER, LAST)
-    by_themselves, together, last = ([one for one in checks if words in one[0]] for checks in lists)
-    expect(bool(by_themselves or together or last), f"a check has {words!r} in its title")
+    lists = (BY_THEMSELVES, TOGETHER, ALONE)
+    by_themselves, together, alone = ([one for one in checks if words in one[0]] for checks in lists)
+    expect(bool(by_themselves or together or alone), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
     world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         report.all_at_once(bound(together, world))
-    report.all(bound(last, world))
+    report.all(bound(alone, world))
 
 
 def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:
