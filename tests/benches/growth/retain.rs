@@ -20,8 +20,8 @@ use crate::fill;
 
 const DAYS: u64 = 10;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Orders a second: far more than a shop with so many orders a day has, and as many as the store takes without a queue
-/// before it. The time of a queue would say nothing of a deletion.
+/// Orders a second. The store takes them without a queue, since a p99 with a queue would measure the queue and not the
+/// deletion.
 const ORDERS_PER_S: f64 = 2_500.0;
 const IN_FLIGHT: usize = 64;
 /// As the supervisor does it.

@@ -20,7 +20,7 @@ from world import World
 DOCUMENTS = 24
 LEVELS = 55
 REPEATS = 4
-# Twice as much as on a quiet machine, if that is three times as fast. There the bound is 50 ms.
+# The bound on a quiet machine is 50 ms. This one also holds on a slow one.
 CPU_MS_MAX = 300.0
 
 
