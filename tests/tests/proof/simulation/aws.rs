@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use tests::simulation::aws::{FAULTS, ORDERS, run, run_through_outage};
 
-/// The worlds in the reduced run: the rare faults occur in two of them. A command runs all worlds.
-const SEEDS: [u64; 11] = [74, 973, 974, 986, 991, 1_005, 1_011, 1_019, 1_031, 1_034, 1_046];
+/// The worlds in the reduced run: in each of them some fault occurs that is in no other. `.ci/run` has more, and a command
+/// all of them.
+const SEEDS: [u64; 5] = [8, 10, 991, 1_011, 1_046];
 
 #[test]
 fn some_worlds_of_aws_lose_no_order_and_write_over_no_version() {

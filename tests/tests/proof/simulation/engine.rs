@@ -1,16 +1,16 @@
 //! Some worlds of the real engine, on a disk that loses power, fails and fills up.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use tests::simulation::ORDERS;
 use tests::simulation::engine::{FAULTS, run};
 
-/// The worlds in the reduced run: some in which each fault occurs. A command runs all worlds.
-const SEEDS: Range<u64> = 160..190;
+/// The worlds in the reduced run: in each of them some fault occurs that is in no other. `.ci/run` has more, and a command
+/// all of them.
+const SEEDS: [u64; 6] = [16, 39, 69, 99, 127, 131];
 
 #[test]
-fn thirty_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_claim() {
+fn some_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_claim() {
     let (mut violations, mut missing) = (Vec::new(), FAULTS.map(|what| (what, 0)).into_iter().collect());
     let missing: &mut BTreeMap<_, u64> = &mut missing;
     for seed in SEEDS {
@@ -25,7 +25,7 @@ fn thirty_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_clai
 
 #[test]
 fn a_world_of_the_engine_run_again_is_the_same() {
-    for seed in 0..5 {
+    for seed in 0..2 {
         let [first, again] = [run(seed, ORDERS, false), run(seed, ORDERS, false)];
         assert_eq!((first.hash, first.lasted_ms, first.counts), (again.hash, again.lasted_ms, again.counts), "{seed}");
     }
