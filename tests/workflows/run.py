@@ -18,6 +18,7 @@ PYTHON = ("stock", "bank", "courier", "press", "saw")
 NODE = ("depot", "label")
 POSTERS = 8
 PHASE = 150
+SHIPPED = "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
 
 SHOP = [("reserve", "stock", []), ("pay", "bank", ["reserve"]), ("ship", "courier", ["pay"])]
 SHOP_2 = [*SHOP, ("label", "label", ["pay"])]
@@ -65,9 +66,10 @@ class Services:
             process.kill()
             process.wait()
 
-    def settings(self, default: str) -> dict[str, str]:
-        """The file `stepwarden.toml`."""
+    def settings(self, default: str, shipped: str = SHIPPED) -> dict[str, str]:
+        """The file `stepwarden.toml`. Its tables of the shipped agents name no URL, so stand-ins play them."""
         tables = "".join(f'\n[agents.{name}]\nurl = "{url}"\nsettles_within = "11s"\n' for name, url in self.urls.items())
+        tables += shipped
         return {"Name": "stepwarden.toml", "Text": f'default = "{default}"\n{tables}'}
 
     def books(self) -> tuple[Counter[str], Counter[str]]:
@@ -115,6 +117,7 @@ class Run:
         """The checks, one after the other."""
         report.check("three workflows are applied to a running system", self.apply_first)
         report.check("orders of all three at once, by name", self.post_at_once)
+        report.check("an order of a workflow without agents is refused", self.refuse_unserved)
         report.check("orders of all three, by name and by default", lambda: self.post(0))
         report.check("a changed version is refused with the difference", self.refuse_changed)
         report.check("a new version for 20 %, another default, and kill -9 under load", self.switch_and_kill)
@@ -131,7 +134,7 @@ class Run:
         """Applies the first version of each."""
         files = [workflow("shop", 1, SHOP), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
         (self._folder / "workflows").mkdir(parents=True)
-        for file in [self.services.settings("shop"), *files]:
+        for file in [self.services.settings("shop", shipped=""), *files]:
             (self._folder / file["Name"]).write_text(file["Text"])
         told = self.command("apply", str(self._folder), "--reason", "a test", "--yes")
         for words in ("workflow shop/1: new", "default workflow: shop (was order)", "agent saw: new", "applied"):
@@ -139,6 +142,14 @@ class Run:
         again = self.command("apply", str(self._folder), "--reason", "a test")
         expect("nothing changes" in again, f"the same folder again: {again}")
         return f"{len(told.splitlines())} lines"
+
+    def refuse_unserved(self) -> str:
+        """The shipped workflow has no agents now, so its orders would only wait."""
+        self.system.has_applied()
+        status, answer = self.system.ask("POST", "/orders", {"Workflow": "order"})
+        expect_equal(f"the answer {answer}", status, 422)
+        expect(all(name in answer["detail"] for name in ("build", "return", "shop")), f"it names the others: {answer}")
+        return str(answer["detail"])
 
     def post_at_once(self) -> str:
         """A process that knows no such workflow or agent looks it up."""

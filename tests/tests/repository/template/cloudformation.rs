@@ -84,6 +84,10 @@ impl Template {
                 let holds = self.holds(self.get(&format!("/Conditions/{}", branches[0].as_str().unwrap())));
                 self.text(&branches[if holds { 1 } else { 2 }])
             }
+            ("Fn::Join", Value::Array(of)) => {
+                let parts = of[1].as_array().unwrap().iter().filter_map(|part| self.text(part));
+                Some(parts.collect::<Vec<_>>().join(of[0].as_str().unwrap()))
+            }
             ("Fn::Select", Value::Array(from)) => {
                 let place = usize::try_from(from[0].as_u64().unwrap()).unwrap();
                 let (whole, separator) = match from[1].get("Fn::Split") {

@@ -174,6 +174,16 @@ fn stand_ins_play_services_only_in_a_deployment_that_asks_for_them_and_agents_an
 }
 
 #[test]
+fn rule_22_the_functions_know_which_agents_have_a_service_by_a_parameter() {
+    let served = |template: &Template| variable(template, "Api", "SERVED_AGENTS").unwrap();
+    let shop =
+        Template::main().with("InventoryUrl", "https://shop.example").with("ShippingUrl", "https://ship.example");
+    assert_eq!(served(&shop), "inventory,,shipping");
+    // The agents do not call them then.
+    assert_eq!(served(&shop.with("StandIns", "true")), ",,");
+}
+
+#[test]
 fn a_deployment_without_stand_ins_says_where_its_services_are() {
     let is_refused = |given: &[(&str, &str)]| {
         let template = given.iter().fold(Template::main(), |template, (name, value)| template.with(name, value));

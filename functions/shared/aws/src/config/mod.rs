@@ -68,6 +68,8 @@ pub struct Config {
     pub settles_within_ms: BTreeMap<Arc<str>, u64>,
     /// The services that the agents call, beside those settings.
     pub services: ServicesConfig,
+    /// The agents that have a service without a table of their own (rule 22). `None`: it is not known.
+    pub served: Option<BTreeSet<Arc<str>>>,
     /// Who may send what (rule 45), for [`Function::Scheduler`]. `None`: senders are not checked.
     pub senders: Option<Senders>,
     /// The names of members whose values the API hides, and by which no order is found.
@@ -164,6 +166,10 @@ impl Config {
             BTreeMap::new()
         });
         let services = ServicesConfig::read(&mut reader);
+        let served = reader.optional("SERVED_AGENTS").map(|names| {
+            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Arc::from);
+            names.chain(queues.agents.keys().cloned()).collect()
+        });
         let dead_letter_queues = match function {
             Function::Supervisor => dead_letter_queues(&mut reader),
             Function::Api | Function::Submission | Function::Scheduler | Function::Agents => BTreeMap::new(),
@@ -187,6 +193,7 @@ impl Config {
             agents,
             settles_within_ms,
             services,
+            served,
             senders,
             redacted,
             role_scopes,
@@ -210,7 +217,8 @@ impl Config {
         // The name is short, because every claim stores it.
         let name = format!("{function}-{:08x}", random >> 32).into();
         let settles_within_ms = self.settles_within_ms.clone();
-        let catalogue = Catalogue::with(Workflows::shipped()?, Some(DOUBT_AFTER_MS), settles_within_ms);
+        let (compiled, served) = (Workflows::shipped()?, self.served.clone());
+        let catalogue = Catalogue::serving(compiled, Some(DOUBT_AFTER_MS), settles_within_ms, served);
         Ok(Instance { name, catalogue, shards: self.shards })
     }
 }

@@ -104,6 +104,18 @@ fn services_have_urls_of_their_own_or_are_played_by_stand_ins() {
 }
 
 #[test]
+fn rule_22_what_serves_an_agent_beside_its_table_is_known_unless_the_variables_are_of_an_earlier_stack() {
+    let mut variables = good();
+    assert_eq!(read(Function::Api, &variables).unwrap().served, None);
+    variables.insert("SERVED_AGENTS", ",,");
+    assert_eq!(read(Function::Api, &variables).unwrap().served, Some(BTreeSet::new()));
+    variables.insert("SERVED_AGENTS", "inventory,,shipping");
+    variables.insert("AGENT_QUEUES", r#"{"tax":{"normal":"https://q/1/a","high":"https://q/1/b"}}"#);
+    let served = ["inventory", "shipping", "tax"].map(Arc::from);
+    assert_eq!(read(Function::Supervisor, &variables).unwrap().served, Some(served.into()));
+}
+
+#[test]
 fn the_scheduler_waits_for_calls_under_way_as_the_settings_of_the_agents_say() {
     let mut variables = good();
     variables.insert("AGENTS", "[agents.payment]\nsettles_within = \"2m\"\ncall_timeout = \"15s\"");

@@ -183,6 +183,10 @@ impl Plan {
             applied_at: now,
             applied_by: application.by.clone(),
         });
+        if let Some(agent) = deployment.as_ref().and_then(|next| catalogue.unserved_of(Some(next), &next.default)) {
+            let default = deployment.as_ref().map_or("", |next| &next.default);
+            notes.push(format!("default workflow: {default}, but agent {agent} has no service, so an order that names no workflow is refused: set `default`"));
+        }
         if deployment.is_some() && changes.is_empty() {
             changes.push("stepwarden.toml: new text".to_owned());
         }

@@ -8,7 +8,7 @@ use crate::id::OrderId;
 use crate::order::Order;
 use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
 use crate::time::Timestamp;
-use crate::workflow::{Workflow, Workflows, agent_names, agents_without_service, settles_within_ms};
+use crate::workflow::{StepRule, Workflow, Workflows, agent_names, agents_without_service, settles_within_ms};
 
 /// How long the deployment is used without another look at its record, in milliseconds. What is applied reaches every
 /// instance within this time.
@@ -246,19 +246,19 @@ impl Catalogue {
         found.ok_or_else(|| PortError::refused("definitions.definition", format!("there is no workflow {pin}")))
     }
 
-    /// The versions that new orders of a workflow begin with; `None` if there is no such workflow.
+    /// The versions that new orders of a workflow begin with, if they are taken; `None` if there is no such workflow.
     #[must_use]
     pub fn choice(&self, deployment: Option<&Deployment>, name: &str) -> Option<Choice> {
         let applied = deployment.and_then(|deployment| deployment.workflows.get(name).copied());
-        applied.or_else(|| {
-            let compiled = self.0.compiled.newest(name).filter(|workflow| self.is_served(deployment, workflow))?;
-            Some(Choice::all(compiled.version))
-        })
+        applied.or_else(|| Some(Choice::all(self.0.compiled.newest(name)?.version)))
     }
 
-    /// Whether each agent of a compiled workflow has a service: without one its orders would only wait.
-    fn is_served(&self, deployment: Option<&Deployment>, workflow: &Workflow) -> bool {
-        self.without_service(deployment, workflow.steps.iter().map(|step| &step.agent)).is_none()
+    /// The first agent without a service of a compiled workflow. Its new orders would only wait, so none is taken.
+    #[must_use]
+    pub fn unserved_of(&self, deployment: Option<&Deployment>, name: &str) -> Option<&Arc<str>> {
+        let compiled = |version| self.0.compiled.get(name, version);
+        let workflow = self.choice(deployment, name)?.versions().find_map(compiled)?;
+        self.without_service(deployment, workflow.steps.iter().filter_map(StepRule::service))
     }
 
     /// The first of these agents that has no service, as far as the host knows.
@@ -302,11 +302,11 @@ impl Catalogue {
     #[must_use]
     pub fn names(&self, deployment: Option<&Deployment>) -> Vec<Arc<str>> {
         let applied = deployment.into_iter().flat_map(|deployment| deployment.workflows.keys().cloned());
-        let compiled = self.0.compiled.all().filter(|workflow| self.is_served(deployment, workflow));
-        let compiled = compiled.map(|workflow| workflow.name.clone());
+        let compiled = self.0.compiled.all().map(|workflow| workflow.name.clone());
         let mut names: Vec<Arc<str>> = applied.chain(compiled).collect();
         names.sort();
         names.dedup();
+        names.retain(|name| self.unserved_of(deployment, name).is_none());
         names
     }
 
@@ -319,7 +319,7 @@ impl Catalogue {
     fn pin_of(&self, deployment: Option<&Deployment>, name: Option<&str>, order_id: OrderId) -> Option<Pin> {
         let name = name.map_or_else(|| self.default_name(deployment), Arc::from);
         let version = self.choice(deployment, &name)?.of(order_id);
-        Some(Pin { name, version })
+        self.unserved_of(deployment, &name).is_none().then_some(Pin { name, version })
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -420,7 +420,9 @@ mod tests {
         assert!(!unserved.has_played() && Catalogue::new(compiled()).has_played());
         assert_eq!(chosen(&host(&["x"]), &ports, Some("w")), Ok(pin("w", 1)), "the host has its service");
         assert_eq!(chosen(&Catalogue::new(compiled()), &ports, Some("w")), Ok(pin("w", 1)), "nobody knows");
-        deploy(&ports, 3, "v", &[("v", Choice::all(1))], "[agents.x]");
+        deploy(&ports, 3, "w", &[("v", Choice::all(1)), ("w", Choice::all(1))], "[agents.y]\nurl = \"http://y\"");
+        assert_eq!(chosen(&host(&[]), &ports, None), Err(vec!["v".to_owned()]), "an operator chose it before");
+        deploy(&ports, 4, "v", &[("v", Choice::all(1))], "[agents.x]");
         let played = host(&[]);
         assert_eq!(chosen(&played, &ports, Some("w")), Ok(pin("w", 1)), "a stand-in plays it");
         assert!(played.has_played());
