@@ -1,9 +1,10 @@
-"""The container image, as a user would run it: without root, on a root file system that is read-only.
+"""The container image, as the Compose file runs it: without root, on a root file system that is read-only.
 
     tests/run image [--program FILE]
 
 Builds the program as the image has it, and the last stage of infra/machine/Dockerfile around it. The first stage needs
-an image from a registry, and is not tried. Starts a Docker engine if there is none, which needs root. Takes about four
+an image from a registry, and is not tried. The container has the command and the limits of infra/machine/compose.yaml.
+Where there is `systemd-analyze`, it reads infra/machine/stepwarden.service. Starts a Docker engine if there is none, which needs root. Takes about four
 minutes, most of it to compile.
 
 --program FILE  uses this static `stepwarden` instead of a debug build
@@ -29,8 +30,16 @@ from harness.serve import ask, successful
 DOCKERFILE = tools.ROOT / "infra" / "machine" / "Dockerfile"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 IMAGE = "stepwarden-test:latest"
-# As infra/machine/compose.yaml has it.
-HARDENED = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+COMPOSE = tools.ROOT / "infra" / "machine" / "compose.yaml"
+# Each line of the Compose file, and what it is for `docker run`.
+LIMITS = {
+    "read_only: true": ["--read-only"],
+    "cap_drop: [ALL]": ["--cap-drop", "ALL"],
+    'security_opt: ["no-new-privileges:true"]': ["--security-opt", "no-new-privileges"],
+}
+UNIT = tools.ROOT / "infra" / "machine" / "stepwarden.service"
+# Of ten, as `systemd-analyze security` counts: "OK" ends at 5, and 2 is good.
+EXPOSURE_MAX = 2.0
 BYTES_MAX = 400 << 20
 
 
@@ -60,13 +69,35 @@ def build(engine: Engine, program: Path, folder: Path) -> None:
     engine.docker("build", "--tag", IMAGE, str(folder), within_s=300)
 
 
+def as_composed() -> tuple[list[str], list[str]]:
+    """The options and the command of the Compose file."""
+    lines = [line.strip() for line in COMPOSE.read_text().splitlines()]
+    options = [option for line, of in LIMITS.items() if line in lines for option in of]
+    expect(len(options) == sum(map(len, LIMITS.values())), f"{COMPOSE.name} lacks one of {list(LIMITS)}")
+    (words,) = [line.removeprefix("command: ") for line in lines if line.startswith("command: ")]
+    return options, json.loads(words)
+
+
+def unit_is_sound(program: Path, folder: Path) -> str:
+    """What systemd says of the unit, with this program in it."""
+    unit = folder / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/usr/local/bin/stepwarden", str(program)))
+    said = tools.run(["systemd-analyze", "verify", "--man=no", str(unit)])
+    expect(said.stderr == "", said.stderr)
+    told = tools.run(["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]).stdout
+    exposure = float(re.findall(r"Overall exposure level for \S+: ([\d.]+)", told)[0])
+    expect(exposure <= EXPOSURE_MAX, told)
+    return f"exposure {exposure}"
+
+
 class Container:
     """A container on a volume."""
 
     def __init__(self, engine: Engine, *options: str) -> None:
-        """`options` are of `docker run`; the image's own command is run."""
+        """`options` are of `docker run`."""
         self.engine = engine
-        self.name = engine.docker("run", "--detach", *HARDENED, "--volume", "orders:/data", *options, IMAGE)
+        limits, words = as_composed()
+        self.name = engine.docker("run", "--detach", *limits, "--volume", "orders:/data", *options, IMAGE, *words)
         address = self._inspected()["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
         self.url = f"http://{address}:3000"
         until("it answers", self._answers)
@@ -146,6 +177,8 @@ def main() -> int:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-image-") as scratch:
         folder = Path(scratch)
+        if shutil.which("systemd-analyze"):
+            report.check("systemd takes the unit", lambda: unit_is_sound(program, folder))
         with Engine(folder / "engine") as engine:
             build(engine, program, folder / "context")
             checks(engine, program, report)

@@ -31,7 +31,10 @@ fn room(directory: &Path) -> Finding {
         Ok(stat) => stat,
         Err(error) => return Finding::skipped("disk", error.to_string()),
     };
-    let free_mb = stat.f_bavail.saturating_mul(stat.f_frsize) / (1024 * 1024);
+    judge_room(stat.f_bavail.saturating_mul(stat.f_frsize) / (1024 * 1024))
+}
+
+fn judge_room(free_mb: u64) -> Finding {
     let found = format!("{free_mb} MB free");
     let to_do = "make room: an order that cannot be written is not accepted";
     match free_mb {
@@ -93,6 +96,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let findings = look(&directory.path().join("gone"), |_| panic!("there is no database"));
         assert_eq!((findings.len(), findings[0].state), (1, State::Wrong));
+    }
+
+    #[test]
+    fn a_disk_with_less_than_1_gib_is_a_warning_and_with_less_than_64_mib_wrong() {
+        let of = [0, 63, 64, 1_023, 1_024].map(|free_mb| judge_room(free_mb).state);
+        assert_eq!(of, [State::Wrong, State::Wrong, State::Warning, State::Warning, State::Ok]);
+        let directory = tempfile::tempdir().unwrap();
+        assert!(found(directory.path(), "disk").found.ends_with(" MB free"));
     }
 
     #[test]
