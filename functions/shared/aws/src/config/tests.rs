@@ -112,7 +112,7 @@ fn rule_22_what_serves_an_agent_beside_its_table_is_known_unless_the_variables_a
     variables.insert("SERVED_AGENTS", "inventory,,shipping");
     variables.insert("AGENT_QUEUES", r#"{"tax":{"normal":"https://q/1/a","high":"https://q/1/b"}}"#);
     let served = ["inventory", "shipping", "tax"].map(Arc::from);
-    assert_eq!(read(Function::Supervisor, &variables).unwrap().served, Some(served.into()));
+    assert_eq!(read(Function::Api, &variables).unwrap().served, Some(served.into()));
 }
 
 #[test]
