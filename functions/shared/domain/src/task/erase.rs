@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{ProcessState, Reason, Task, Transition, What, bulk_mark, bulk_of};
+use super::{ProcessState, Reason, Task, Transition, What, bulk_mark};
 use crate::order::ERASED;
 use crate::time::Timestamp;
 
@@ -37,12 +37,11 @@ impl Task {
     #[must_use]
     pub fn quoted(&self) -> Quoted {
         let (first, last) = (self.history.first(), self.history.last());
-        let job = |line: &Transition| line.bulk().or_else(|| bulk_of(line.why.as_deref()?)).map(Into::into);
-        let jobs = self.history.iter().filter_map(job);
+        let jobs = self.history.iter().filter_map(Transition::job).map(Into::into);
         Quoted {
             from: first.map_or(Timestamp::from_epoch_ms(0), |line| line.at),
             until: last.map_or(Timestamp::from_epoch_ms(i64::MAX), |line| line.at.plus_ms(LATE_MS)),
-            jobs: jobs.collect(),
+            jobs: jobs.chain(self.jobs.iter().cloned()).collect(),
         }
     }
 

@@ -363,6 +363,11 @@ impl Transition {
         // The name of an operator may have a colon.
         by_and_reason.match_indices(": ").find_map(|(at, colon)| bulk_of(&by_and_reason[at + colon.len()..]))
     }
+
+    /// The bulk job that acted on the order.
+    pub(super) fn job(&self) -> Option<&str> {
+        self.bulk().or_else(|| bulk_of(self.why.as_deref()?))
+    }
 }
 
 impl Serialize for Transition {

@@ -6,12 +6,13 @@ mod step;
 mod wait;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
-use crate::limits::HISTORY_MAX;
+use crate::limits::{HISTORY_MAX, JOBS_MAX};
 use crate::order::Order;
 use crate::priority::Priority;
 use crate::time::Timestamp;
@@ -244,6 +245,9 @@ pub struct Task {
     /// Notices that are committed and not known to have been sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsent: Vec<Notice>,
+    /// Bulk jobs that acted on the order and whose lines the history dropped: their reasons may quote it (rule 46).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub jobs: BTreeSet<Arc<str>>,
     /// The last [`HISTORY_MAX`] transitions, with the first one and all notes.
     #[serde(deserialize_with = "history::read_lines")]
     pub history: Vec<Transition>,
@@ -281,6 +285,7 @@ impl Task {
             taken_version: 0,
             notify,
             unsent: Vec::new(),
+            jobs: BTreeSet::new(),
             history: Vec::with_capacity(8),
         };
         for ((step, rule), at) in task.steps.iter_mut().zip(&workflow.steps).zip(not_before) {
@@ -375,7 +380,11 @@ impl Task {
     pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
         while self.history.len() >= HISTORY_MAX {
             let oldest = self.history.iter().position(|line| !line.what.is_kept()).unwrap_or(0);
-            self.history.remove(oldest);
+            // The id of a job begins with its time.
+            self.jobs.extend(self.history.remove(oldest).job().map(Into::into));
+            while self.jobs.len() > JOBS_MAX {
+                self.jobs.pop_first();
+            }
         }
         self.history.push(Transition { at, who: who.clone(), what, why });
     }

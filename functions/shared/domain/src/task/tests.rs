@@ -52,6 +52,25 @@ fn history_keeps_the_last_fifty_and_how_it_began() {
 }
 
 #[test]
+fn rule_46_the_last_hundred_jobs_are_known_though_the_history_dropped_their_lines() {
+    let mut task = Case::chain().task;
+    let job = |n: i64| format!("{n:012x}-0123456789abcdef");
+    let jobs = |from, to| (from..to).map(|n| Arc::from(job(n))).collect::<BTreeSet<Arc<str>>>();
+    for n in 0..60 {
+        let what = What::Resubmitted { bulk: Some(job(n).into()) };
+        task.record(Timestamp::from_epoch_ms(n), &"ann".into(), what, Some(format!("bulk {}: why", job(n)).into()));
+    }
+    assert_eq!((task.jobs.len(), task.quoted().jobs()), (11, &jobs(0, 60)));
+    let read: Task = serde_json::from_str(&serde_json::to_string(&task).unwrap()).unwrap();
+    assert_eq!(read, task);
+    for n in 60..300 {
+        let why = format!("bulk {}: why", job(n));
+        task.record(Timestamp::from_epoch_ms(n), &"ann".into(), What::Cancelled, Some(why.into()));
+    }
+    assert_eq!((&task.jobs, task.quoted().jobs()), (&jobs(151, 251), &jobs(151, 300)));
+}
+
+#[test]
 fn a_task_tells_when_its_order_was_submitted_as_long_as_history_or_id_know_it() {
     let mut task = Case::chain().task;
     let submitted_at = task.history[0].at;

@@ -1,6 +1,7 @@
 //! Reads attributes. It ignores unknown attributes, because a later version may have written them.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::time::Timestamp;
@@ -89,6 +90,14 @@ impl Reader {
             }
             Some(other) => Err(self.unlike(name, "a list", &other)),
         }
+    }
+
+    /// The texts of a list, which may be missing.
+    pub(super) fn texts<T: FromIterator<Arc<str>>>(&mut self, name: &str) -> Result<T, Unreadable> {
+        let text = |(place, value): (String, AttributeValue)| {
+            value.as_s().map(|text| Arc::from(&**text)).map_err(|_| Unreadable::new(place, "expected text"))
+        };
+        self.elements(name)?.into_iter().map(text).collect()
     }
 
     pub(super) fn map_if(&mut self, name: &str) -> Result<Option<Self>, Unreadable> {

@@ -59,20 +59,13 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         wait_to_come: reader.flag("WaitToCome")?,
         may_run_until: reader.time_if("MayRunUntil")?,
         declined: reader.number_if("Declined")?.unwrap_or(0),
-        fallback: agents(&mut reader)?,
+        fallback: reader.texts("Fallback")?,
         output: output.map_err(|error| reader.wrong("Output", error.to_string()))?,
         last_error: reader.map_if("LastError")?.map(error).transpose()?,
         call_ms: reader.number_if("CallMs")?,
         started_at: reader.time_if("StartedAt")?,
         finished_at: reader.time_if("FinishedAt")?,
     })
-}
-
-fn agents(reader: &mut Reader) -> Result<Vec<Arc<str>>, Unreadable> {
-    let name = |(place, value): (String, AttributeValue)| {
-        value.as_s().map(|name| Arc::from(&**name)).map_err(|_| Unreadable::new(place, "expected text"))
-    };
-    reader.elements("Fallback")?.into_iter().map(name).collect()
 }
 
 fn approvers_value(Approvers { role, not_by, since_version }: &Approvers) -> AttributeValue {

@@ -47,6 +47,8 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, "Notify", task.notify.then_some(AttributeValue::Bool(true)));
     let unsent = (!task.unsent.is_empty()).then(|| AttributeValue::L(task.unsent.iter().map(notice_value).collect()));
     put_if(&mut item, "Unsent", unsent);
+    let jobs = (!task.jobs.is_empty()).then(|| AttributeValue::L(task.jobs.iter().map(|job| text(&**job)).collect()));
+    put_if(&mut item, "Jobs", jobs);
     put(&mut item, "History", history_value(&task.history, &task.steps));
     if task.process_state == ProcessState::Error {
         put(&mut item, FAILED.hash.name, text(failed_key(task.order_id.shard(FAILED_SHARDS))));
@@ -91,6 +93,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         taken_version: reader.number_if("TakenVersion")?.unwrap_or(0),
         notify: reader.flag("Notify")?,
         unsent: unsent.collect::<Result<Vec<_>, _>>()?,
+        jobs: reader.texts("Jobs")?,
         history: history(reader.elements("History")?, &steps)?,
         steps,
     })

@@ -250,6 +250,7 @@ fn crowded() -> Task {
         taken_version: 9,
         notify: true,
         unsent: (0..).zip(unsent).map(|(resends, kind)| Notice { kind, version: 9, resends }).collect(),
+        jobs: ["01932b6d0c5f-0123456789abcdef".into(), "01932b6d0c60-0123456789abcdef".into()].into(),
         ..sample_task()
     }
 }
