@@ -1,4 +1,4 @@
-"""Backup, restore and export under load, with kills, on the released program.
+"""Backup, restore, export and erase, under load and with kills, on the released program.
 
     tests/run backup [--program FILE] [--orders N]
 
@@ -7,6 +7,10 @@ like a backup is left. The server is killed under a backup, and starts again. Th
 the middle is restored on another path, and customers post everything again under the same keys. Every order ends once,
 as the services count, and the export has each of them. How much a backup costs is measured by the bench:
 `cargo run --release -p tests --bin bench -- --only backup`.
+
+Then a person is erased (rule 46), whose texts are first found in files and answers: documents, outputs, errors, notes,
+reasons of jobs, dead letters, hashes. After it no byte of any file, backup or answer has them, in several encodings.
+Another person, with the same kinds of orders, loses nothing.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      orders of each of the three parts, 150 unless given
@@ -17,6 +21,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from backup.erased import Erased
+from backup.person import Services
 from backup.run import Run, Service
 from harness import command, tools
 from harness.report import Report
@@ -31,7 +37,11 @@ def main() -> int:
     program = tools.stepwarden(options.program)
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-backup-") as scratch, Service() as service:
+        report.section("Backup and restore under load")
         Run(program, service, Path(scratch), options.orders).all(report)
+        report.section("A person is erased")
+        with Services() as services:
+            Erased(program, services, Path(scratch) / "erased").all(report)
     return report.close()
 
 
