@@ -50,6 +50,7 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         taken_version: _,
         notify: _,
         unsent: _,
+        jobs: _,
         history: _,
     } = task;
     wire::Task {
