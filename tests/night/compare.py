@@ -17,11 +17,12 @@ NOTHING = exactly(0)
 
 @dataclass(frozen=True)
 class Surface:
-    """A place that shows numbers. `names` is the pattern of those that it has to show, if they are not 0."""
+    """A place that shows numbers of a span. `names` is the pattern of those that it has to show, if they are not 0."""
 
     title: str
     read: Callable[[], Shown]
     names: str
+    span: str = "all"
 
 
 @dataclass
@@ -39,9 +40,9 @@ def compare(truth: Truth, surface: Surface, compared: Compared) -> str:
     must lie between the two. It may also have moved forth and back, so the look is repeated before it is called wrong.
     """
     for turn in range(TRIES):
-        number, before = truth.numbers()
+        number, before = truth.numbers(surface.span)
         shown = collected(surface.read())
-        is_still, after = number == (later := truth.numbers())[0], later[1]
+        is_still, after = number == (later := truth.numbers(surface.span))[0], later[1]
         wrong = list(differences(shown, before, after, surface.names))
         if not wrong:
             compared.numbers += len(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -12,17 +13,20 @@ from console.console import Console
 from harness.serve import Server, ask
 from services import SERVICES
 from surfaces import SPANS, Shown, exactly
-from truth import STATES
+from truth import STATES, percentiles
 
 ORDERS = r"orders/[^/]+/(accepted|processed|compensated|closed|failed)"
-PERCENTILES = r"(orders|step|service)/.+/p\d\d"
-ATTEMPTS = r"/.+/(begun|done|expired|rejected)"
+PERCENTILES = r"(orders|step|service)/.+/(call )?p\d\d"
+# A table leaves out the 95th percentile of calls.
+IN_TABLES = r"{}/.+/(p\d\d|call p50|call p99)"
+ATTEMPTS = r"/.+/(begun|done|expired|rejected|deferred|skipped)"
 HEALTH = r"health/.+"
 # The overview has the percentiles of its minutes. The night lasts no longer.
 LAST_MINUTES = r"orders/all/p\d\d"
-MINUTES = r"minute/.+"
-# A table leaves out a minute in which nothing happened, whatever was under way in it.
-MINUTES_OF_TABLES = r"minute/\d+/(accepted|processed|compensated|closed|failed)"
+# A table leaves out a point in which nothing happened, whatever was under way in it.
+POINTS = r"point/.+/(accepted|processed|compensated|closed|failed)"
+# From the first byte of a call at its service to the last one of the answer at the program, on a busy machine.
+OVERHEAD_MS = 1_000
 
 
 def either(*patterns: str) -> str:
@@ -33,13 +37,16 @@ def either(*patterns: str) -> str:
 def of_api(server: Server, services_url: str) -> list[Surface]:
     """The API, the metrics, the command line, and the books of the services."""
     whole = either("(state|oldest)/.+", ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS)
-    printed = either("state/.+", ORDERS, r"(orders|step)/.+/p\d\d", "step" + ATTEMPTS, "step/.+/share")
+    printed = either("state/.+", ORDERS, IN_TABLES.format("(orders|step)"), "step" + ATTEMPTS, "step/.+/share")
     metrics = either(
-        "state/.+", r"orders/(?!all/)[^/]+/(took|\w+ed)", "step" + ATTEMPTS, "step/.+/took", "health/.+/open"
+        "(state|oldest)/.+",
+        r"orders/(?!all/)[^/]+/(took|\w+ed)",
+        "step" + ATTEMPTS,
+        "step/.+/((call )?took|call seconds)",
+        "health/.+/open",
     )
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
     commands = [
-        ("overview", surfaces.command_overview, either("state/.+", "cause/.+", sums, HEALTH, "letters", LAST_MINUTES)),
         ("services", surfaces.command_services, HEALTH),
         ("alerts", surfaces.command_alerts, "alert/.+"),
         ("bulk list", surfaces.command_jobs, "job/(matching|recovered)"),
@@ -47,49 +54,51 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
         ("list --state Error", surfaces.command_list, "waiting"),
     ]
     calls = [
-        (
-            "/overview",
-            surfaces.overview,
-            either("(state|oldest)/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters", LAST_MINUTES),
-        ),
         ("/services", surfaces.services, HEALTH),
         ("/alerts", surfaces.alerts, "alert/.+"),
         ("/bulk", surfaces.jobs, "job/.+"),
         ("/metrics", surfaces.metrics, metrics),
     ]
     return [
+        Surface(
+            "GET /overview",
+            partial(surfaces.overview, server),
+            either("(state|oldest)/.+", "(cause|since|last)/.+", POINTS, HEALTH, "letters", LAST_MINUTES),
+            "30m",
+        ),
         *(Surface(f"GET {path}", partial(read, server), names) for path, read, names in calls),
         *(
-            Surface(
-                f"GET /numbers?last={last}",
-                partial(surfaces.numbers, server, last),
-                either(whole, MINUTES) if last == "30m" else whole,
-            )
-            for last in SPANS
+            Surface(f"GET /numbers of {span}", partial(surfaces.numbers, server, span), either(whole, POINTS), span)
+            for span in SPANS
+        ),
+        Surface(
+            "stepwarden overview",
+            partial(surfaces.command_overview, server),
+            either("state/.+", "cause/.+", sums, HEALTH, "letters", LAST_MINUTES),
+            "30m",
         ),
         *(Surface(f"stepwarden {words}", partial(read, server), names) for words, read, names in commands),
         *(
-            Surface(f"stepwarden numbers --last {last}", partial(surfaces.command_numbers, server, last), printed)
-            for last in SPANS
+            Surface(f"stepwarden numbers of {span}", partial(surfaces.command_numbers, server, span), printed, span)
+            for span in SPANS
         ),
-        Surface("the books of the services", partial(books, services_url), "service/.+/(done|rejected)"),
+        Surface(
+            "the books of the services", partial(books, services_url), r"service/.+/(done|rejected|call (took|p\d\d))"
+        ),
     ]
 
 
 def of_console(console: Console, size: str) -> list[Surface]:
     """The pages of the console at one size."""
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
-    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, MINUTES_OF_TABLES, LAST_MINUTES)
-    tables = either(ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS, "(step|service)/.+/share")
+    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, POINTS, LAST_MINUTES)
+    percentiles = IN_TABLES.format("(orders|step|service)")
+    tables = either(ORDERS, percentiles, "(step|service)" + ATTEMPTS, "(step|service)/.+/share", POINTS)
     return [
-        Surface(f"{size}: overview", partial(pages.overview, console), first),
+        Surface(f"{size}: overview", partial(pages.overview, console), first, "30m"),
         *(
-            Surface(
-                f"{size}: numbers of {last}",
-                partial(pages.numbers, console, last),
-                either(tables, MINUTES_OF_TABLES) if last == "30m" else tables,
-            )
-            for last in SPANS
+            Surface(f"{size}: numbers of {span}", partial(pages.numbers, console, span), tables, span)
+            for span in pages.EACH
         ),
         *(
             Surface(f"{size}: list of {state}", partial(pages.orders, console, state), f"state/{state}")
@@ -107,7 +116,10 @@ def of_console(console: Console, size: str) -> list[Surface]:
 
 
 def books(services_url: str) -> Shown:
-    """What the services say of themselves: steps done, undone and refused, each key once."""
+    """What the services say of themselves: steps done, undone and refused, each key once, and the times of the answers.
+
+    The program sees a call for longer than its service, by up to the overhead. Times are cut to milliseconds.
+    """
     counts: dict[str, dict[str, Any]] = ask("GET", f"{services_url}/books")[1]
     for service, of in counts.items():
         for operation, direction in (("do", "Forward"), ("undo", "Undo")):
@@ -115,3 +127,8 @@ def books(services_url: str) -> Shown:
             yield f"service/{service}/{direction}/rejected", exactly(of.get(f"{operation} refused", 0))
         yield f"{service}: calls with another body", exactly(of.get("other bodies", 0))
         yield f"{service}: calls after their undo", exactly(of.get("do after undo", 0))
+    for call, times in ask("GET", f"{services_url}/times")[1].items():
+        service, operation = call.split("/")
+        name = f"service/{service}/{'Undo' if operation == 'undo' else 'Forward'}"
+        for what, (own, _) in percentiles(Counter((name, ms) for ms in times), "call ").items():
+            yield what, exactly(own) if what.endswith("took") else (own - 1, own + OVERHEAD_MS)

@@ -25,7 +25,7 @@ from console.console import Console
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server, ask
 from surfaces import command
-from truth import FINAL, UNDER_WAY, Truth
+from truth import FINAL, UNDER_WAY, Part, Truth
 
 HERE = Path(__file__).parent
 SETTLES_WITHIN_S = 120.0
@@ -72,25 +72,32 @@ class Night:
         report: Report,
         orders: int,
         outage_s: int,
+        ids: dict[int, str],
+        past: list[Part],
     ) -> None:
-        """`orders` are all of the night; payment that fails for `outage_s` needs an operator."""
+        """Payment that fails for `outage_s` needs an operator. The `orders` are all, with those of the past.
+
+        These have `ids` by their numbers.
+        """
         self.server, self.services, self.consoles, self.report = server, services, consoles, report
         self.total, self.outage_s = orders, outage_s
-        self.truth = Truth(server.data)
+        self.ids, self.past = ids, past
+        self.truth = Truth(server.data, self.past)
         self.compared = Compared()
-        self.ids: dict[int, str] = {}
+        self.day = time.gmtime().tm_yday
         # Orders that are known to wait, and times of what happened.
         self.waiting = 0
         self.at: dict[str, float] = {}
         self.special: dict[str, str] = {}
         self.few, self.many = min(600, orders // 40), min(3_000, orders // 20)
         self.stuck = min(500, orders // 40)
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(len(self.ids))
+        self._of_night = orders - len(self.ids)
 
     def all(self) -> None:
         """The moments, one after the other, and the end."""
         moments: list[tuple[str, Callable[[], object]]] = [
-            ("before the first order", lambda: None),
+            ("before the first order of the night", lambda: None),
             ("a share of the orders", self.share),
             ("two orders are refused by the stock, and wait", lambda: self.share(self.refused_by_stock)),
             ("one order is refused by the carrier, and waits", lambda: self.share(self.refused_by_carrier)),
@@ -114,6 +121,7 @@ class Night:
                 return
             self.look(number)
         self.report.section("the end")
+        self.report.check("the night is of one day of UTC", self.is_of_one_day)
         self.report.check("every task counted again gives the same numbers", self.recounted)
         self.report.check(f"one alert for {self.stuck} orders of one cause, and its end was told", self.one_alert)
         self.report.check("the books agree with the orders: nothing lost, nothing doubled", self.books_agree)
@@ -172,12 +180,12 @@ class Night:
 
     def share(self, then: Callable[[], object] = lambda: None) -> None:
         """Posts a twelfth of the orders, seven of ten with payment."""
-        self.post(self.size_of_share(), mixed)
+        self.post(self.size_of_share(), shop.mixed)
         then()
 
     def size_of_share(self) -> int:
         """The rest of the orders in equal shares."""
-        return (self.total - self.few - self.many - self.stuck - 4) // SHARES
+        return (self._of_night - self.few - self.many - self.stuck - 4) // SHARES
 
     def gifts(self) -> None:
         """Posts a share without payment."""
@@ -185,16 +193,16 @@ class Night:
 
     def refused_by_stock(self) -> None:
         """Two orders come to Error at their first step."""
-        self.special["resubmitted"], self.special["closed"] = self.post(2, only_shop, {"stock/do": "refuse"})
+        self.special["resubmitted"], self.special["closed"] = self.post(2, shop.only_shop, {"stock/do": "refuse"})
 
     def refused_by_carrier(self) -> None:
         """An order comes to Error at its last step."""
-        (self.special["shipped later"],) = self.post(1, only_shop, {"carrier/do": "refuse"})
+        (self.special["shipped later"],) = self.post(1, shop.only_shop, {"carrier/do": "refuse"})
 
     def undo_refused(self) -> None:
         """The card is declined, and the stock will never take its goods back."""
         stub = {"payment/do": "refuse for good", "stock/undo": "refuse for good"}
-        (self.special["by hand"],) = self.post(1, only_shop, stub)
+        (self.special["by hand"],) = self.post(1, shop.only_shop, stub)
 
     def outage(self, count: int) -> str:
         """Payment is down, and orders wait for it."""
@@ -202,7 +210,7 @@ class Night:
             self.services.tell(Service="payment", Mode="down")
             self.at["down"] = time.time()
         # No declined ones, so that the orders of the outage have one cause.
-        ids = self.post(count, only_shop, {})
+        ids = self.post(count, shop.only_shop, {})
         self.waiting += count
         until("the last order has come to payment", lambda: self.has_come_to_payment(ids[-1]))
         return ids[0]
@@ -249,7 +257,7 @@ class Night:
             process.stop()
             bury(self.server.data)
             self.server.start()
-            self.truth = Truth(self.server.data)
+            self.truth = Truth(self.server.data, self.past)
             posting.result()
         until("the dead letters are settled", lambda: self.truth.rows("SELECT count(*) FROM letters")[0][0] == LETTERS)
         until("their alert is told", lambda: self.told("dead-letter/Unreadable"), 30)
@@ -284,7 +292,7 @@ class Night:
 
     def over(self) -> None:
         """The rest of the orders. The alerts end a minute after their causes."""
-        self.post(self.total - len(self.ids), mixed)
+        self.post(self.total - len(self.ids), shop.mixed)
         until("the alerts are over", self.alerts_are_over, ALERT_ENDS_WITHIN_S)
 
     # ---- what is known of it
@@ -314,10 +322,14 @@ class Night:
 
     # ---- the end
 
+    def is_of_one_day(self) -> None:
+        """Otherwise another day is yesterday now."""
+        expect_equal("the day of the year", time.gmtime().tm_yday, self.day)
+
     def recounted(self) -> str:
         """The count by looks, and the plain count of everything, are the same."""
-        looked = self.truth.numbers()[1]
-        again = self.truth.recount()
+        looked = self.truth.numbers("7d")[1]
+        again = self.truth.recount("7d")
         expect_equal("numbers that differ", sorted(set(looked.items()) ^ set(again.items())), [])
         numbers = self.compared
         return f"{numbers.numbers} numbers were compared, {numbers.exact} of them while nothing moved"
@@ -342,11 +354,10 @@ class Night:
         keys = self.services.get("/keys")
         done, undone = set(keys["Done"]), {key.removesuffix("/undo") for key in (*keys["Undone"], *keys["ByHand"])}
         stored, left = set(), done - undone
-        sql = "SELECT order_id, process_state, json_extract(body, '$.Workflow') FROM tasks"
-        for order_id, state, workflow in self.truth.rows(sql):
+        for task in self.truth.tasks("true"):
+            order_id, state = task["OrderID"], task["ProcessState"]
             stored.add(order_id)
-            steps = ("reserve", "charge", "ship") if workflow == "shop" else ("pack", "send")
-            effects = {f"{order_id}/{step}" for step in steps}
+            effects = {f"{order_id}/{step['Name']}" for step in task["Steps"] if step["ProcessState"] != "Skipped"}
             if state == "Processed":
                 expect(effects <= left, f"{order_id} is Processed, and lacks {effects - left}")
             else:
@@ -368,13 +379,3 @@ def bury(data: Path) -> None:
                 "VALUES ('scheduler', ?, '<b>no message</b>', 'received too often', 5, ?)",
                 (1_000_000 + number, int(1_000 * time.time())),
             )
-
-
-def only_shop(_: int) -> str:
-    """The workflow with payment."""
-    return "shop"
-
-
-def mixed(number: int) -> str:
-    """Seven of ten with payment."""
-    return "shop" if number % 10 < 7 else "gift"

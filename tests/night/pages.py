@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from console.console import ZONE, Console
 from harness.report import expect
 from surfaces import Shown, exactly, number_of, of_overview_line, of_row
+from truth import SPANS as SECONDS
 from truth import STATES
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -97,7 +98,7 @@ def overview(console: Console) -> Shown:
     yield from of_services(page)
     letters = re.search(r"([≥\d, ]+) dead letters?", page.text)
     yield "letters", number_of(letters[1]) if letters else exactly(0)
-    yield from of_picture(page, "each minute")
+    yield from of_picture(page, "30m")
     yield from of_overview_line(page.text, is_up=False)
 
 
@@ -113,32 +114,35 @@ def of_services(page: Page) -> Shown:
             yield f"{name}/waiting", number_of(waiting[1])
 
 
+# The words for the length of a point, by span.
+EACH = {"30m": "minute", "24h": "10 minutes", "7d": "hour", "30d": "6 hours", "yesterday": "hour"}
 # The titles that are other words than the names here.
 EVENTS = {"Accepted": "accepted", "came to Error": "failed", "under way at the end": "under way"}
 SUMS = re.compile(r"([\d,]+) (orders? accepted|processed|compensated|closed|came to Error)")
 
 
-def of_picture(page: Page, each: str) -> Shown:
+def of_picture(page: Page, span: str) -> Shown:
     """The bars of what happened: their sums in words, and the table of their numbers."""
-    sums = next((image for image in page.read["images"] if " accepted in the last " in image), "")
+    sums = next((image for image in page.read["images"] if re.search(" accepted (in the last|yesterday)", image)), "")
     for number, words in SUMS.findall(sums):
         event = "accepted" if "accepted" in words else "failed" if words == "came to Error" else words
         yield f"orders/all/{event}", number_of(number)
-    if each != "each minute":
-        return
-    for row in page.rows("What happened in each minute"):
-        minute = f"minute/{epoch_of(row['Minute'])}"
+    for row in page.rows(f"What happened in each {EACH[span]}"):
+        point = f"point/{SECONDS[span]}/{epoch_of(row.pop('Minute' if span == '30m' else 'From'))}"
         for title, text in row.items():
-            if title != "Minute":
-                yield f"{minute}/{EVENTS.get(title, title)}", number_of(text)
+            yield f"{point}/{EVENTS.get(title, title)}", number_of(text)
 
 
 def epoch_of(clock: str) -> int:
-    """The epoch seconds of the last time at which the clock of the browser showed this."""
-    hour, minute = map(int, clock.split(":"))
+    """The epoch seconds of the last time at which the clock of the browser showed this, such as `26 Nov, 21:00:00`."""
+    day, _, of_day = clock.rpartition(", ")
+    hour, minute = map(int, of_day.split(":")[:2])
     now = datetime.now(ZoneInfo(ZONE))
     at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    return int((at if at <= now else at - timedelta(days=1)).timestamp())
+    while at > now or (day and f"{at.day} {at:%b}" != day):
+        at -= timedelta(days=1)
+        expect(now - at < timedelta(days=32), f"{clock} is no time of the last days")
+    return int(at.timestamp())
 
 
 def numbers(console: Console, last: str) -> Shown:
@@ -155,7 +159,7 @@ def numbers(console: Console, last: str) -> Shown:
     for row in page.rows("Attempts by service"):
         service, _, undo = row.pop("Service").partition(", ")
         yield from of_row(f"service/{service}/{'Undo' if undo else 'Forward'}", row, is_up=False)
-    yield from of_picture(page, "each minute" if last == "30m" else "")
+    yield from of_picture(page, last)
 
 
 PAGE = 50

@@ -80,17 +80,16 @@ class Question:
     words: str
     moment: int
     asked: tuple[Callable[[Night], tuple[str, ...]], Callable[[str], Any]]
-    console: Callable[[Hand, Night], Any] | None
+    console: Callable[[Hand, Night], Any]
     true: Callable[[Night], Any]
     agrees: Callable[[Any, Any], bool] = field(default=lambda answer, true: bool(answer == true))
 
     def ways(self, night: Night) -> Iterator[tuple[str, Callable[[], str]]]:
         """The ways to the answer, each as a check."""
         yield f"“{self.words}” by one command", lambda: self._by_command(night)
-        if self.console is not None:
-            for size, console in night.consoles.items():
-                title = f"“{self.words}” in the console, {size}"
-                yield title, lambda console=console: self._in_console(night, console)
+        for size, console in night.consoles.items():
+            title = f"“{self.words}” in the console, {size}"
+            yield title, lambda console=console: self._in_console(night, console)
 
     def _by_command(self, night: Night) -> str:
         words, read = self.asked
@@ -101,7 +100,6 @@ class Question:
         return f"stepwarden {' '.join(line)}: {answer}"
 
     def _in_console(self, night: Night, console: Console) -> str:
-        assert self.console is not None
         hand = Hand(console)
         before = self.true(night)
         answer = self.console(hand, night)
@@ -140,8 +138,13 @@ def waiting(night: Night) -> int:
 
 
 def p99(night: Night) -> Range:
-    """The 99th percentile of all orders."""
-    return night.truth.numbers()[1]["orders/all/p99"]
+    """The 99th percentile of all orders of the last 24 hours."""
+    return night.truth.numbers("24h")[1]["orders/all/p99"]
+
+
+def p99_of_yesterday(night: Night) -> Range:
+    """The same of yesterday."""
+    return night.truth.numbers("yesterday")[1]["orders/all/p99"]
 
 
 def overlaps(answer: Range, true: Range) -> bool:
@@ -151,7 +154,7 @@ def overlaps(answer: Range, true: Range) -> bool:
 
 def slowest(night: Night) -> set[str]:
     """The steps with the longest 99th percentile, also those within an eighth of it."""
-    found = {name.split("/")[2]: value for name, value in night.truth.numbers()[1].items() if is_p99_of_step(name)}
+    found = {name.split("/")[2]: value for name, value in night.truth.numbers("24h")[1].items() if is_p99_of_step(name)}
     longest = max(value[0] for value in found.values())
     return {name for name, value in found.items() if value[1] >= longest}
 
@@ -163,7 +166,7 @@ def is_p99_of_step(name: str) -> bool:
 
 def came_to_error(night: Night) -> tuple[int, dict[str, int]]:
     """How often orders came to Error, and how many wait by cause."""
-    numbers = night.truth.numbers()[1]
+    numbers = night.truth.numbers("30m")[1]
     causes = {name: int(value[0]) for name, value in numbers.items() if name.startswith("cause/")}
     return int(numbers["orders/all/failed"][0]), causes
 
@@ -251,6 +254,15 @@ def p99_on_page(hand: Hand, _: Night) -> Range:
     """The page of numbers, for 24 hours by itself."""
     hand.click("link", re.compile("^Numbers$"))
     hand.console.heading("Numbers")
+    return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
+
+
+def p99_of_yesterday_on_page(hand: Hand, _: Night) -> Range:
+    """The page of numbers, and its link to yesterday."""
+    hand.click("link", re.compile("^Numbers$"))
+    hand.console.heading("Numbers")
+    hand.click("link", "yesterday")
+    hand.console.shown("#/numbers?last=yesterday")
     return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
 
 
@@ -349,15 +361,14 @@ ALL = (
         overlaps,
     ),
     Question(
-        "what was p99 of a day?",
+        "what was p99 yesterday?",
         16,
-        # Not of a night that goes over midnight of UTC: its orders are of two days.
         (
-            lambda _: ("numbers", "--day", "today"),
+            lambda _: ("numbers", "--day", "yesterday"),
             lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
         ),
-        None,
-        p99,
+        p99_of_yesterday_on_page,
+        p99_of_yesterday,
         overlaps,
     ),
     Question(

@@ -8,15 +8,18 @@ POST /SERVICE/do, /SERVICE/undo  the calls of a step, with an Idempotency-Key
 POST /control                    {"Service": NAME, "Mode": "up" or "down"}; {"Mended": true}; {"ByHand": KEY}
 POST /alerts                     takes an alert
 GET  /books, /keys, /alerts      counts by service; every key with what became of it; the alerts
+GET  /times                      how many milliseconds each service took for its answers, by call
 
 The member `Stub` of an order names calls that go wrong, such as {"stock/do": "refuse", "carrier/do": "hang"}: until the
-service is mended, or for good with "refuse for good". A service that is down answers 503.
+service is mended, or for good with "refuse for good". Another one takes its time: {"stock/do": "wait 300"}, in
+milliseconds. A service that is down answers 503. One in twenty calls is slow.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import zlib
 from collections import Counter
 from typing import Any
@@ -24,6 +27,8 @@ from typing import Any
 SERVICES = ("stock", "payment", "carrier")
 # Longer than an attempt of any step.
 HANG_S = 20
+# One in so many keys has slow calls.
+SLOW_EACH, SLOW_MS = 20, 150
 
 
 class Books:
@@ -35,6 +40,8 @@ class Books:
         self.by_hand: set[str] = set()
         self.refused: set[str] = set()
         self.bodies: dict[str, int] = {}
+        # By service and call: the milliseconds by key and status. A call that was repeated counts once.
+        self.times: dict[str, dict[tuple[str, int], int]] = {}
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in SERVICES}
         self.down: set[str] = set()
         self.is_mended = False
@@ -51,8 +58,8 @@ class Books:
             counts["calls while down"] += 1
             return 503, {"detail": "down"}
         step = key.removesuffix("/undo")
-        wrong = json.loads(body)["Order"].get("Stub", {}).get(f"{service}/{operation}", "")
-        if wrong and (wrong == "refuse for good" or not self.is_mended):
+        wrong = wish_of(service, operation, body)
+        if wrong and not wrong.startswith("wait ") and (wrong == "refuse for good" or not self.is_mended):
             if wrong == "hang":
                 return None
             if key not in self.refused:
@@ -89,6 +96,8 @@ class Books:
                 return 200, self.counts
             if path == "/alerts":
                 return 200, self.alerts
+            if path == "/times":
+                return 200, {name: list(times.values()) for name, times in self.times.items()}
             return 200, {"Done": sorted(self.done), "Undone": sorted(self.undone), "ByHand": sorted(self.by_hand)}
         if path == "/control":
             return self.control(json.loads(body))
@@ -97,6 +106,19 @@ class Books:
             return 200, {}
         _, service, operation = path.split("/")
         return self.call(service, operation, key, body)
+
+
+def wish_of(service: str, operation: str, body: bytes) -> str:
+    """What an order wants of a call."""
+    return str(json.loads(body)["Order"].get("Stub", {}).get(f"{service}/{operation}", ""))
+
+
+def wait_ms(service: str, operation: str, key: str, body: bytes) -> int:
+    """How long a call takes."""
+    verb, _, number = wish_of(service, operation, body).partition(" ")
+    if verb == "wait":
+        return int(number)
+    return 0 if zlib.crc32(key.encode()) % SLOW_EACH else SLOW_MS
 
 
 class Connection(asyncio.Protocol):
@@ -122,11 +144,29 @@ class Connection(asyncio.Protocol):
                 return
             body, self._read = self._read[end + 4 : whole], self._read[whole:]
             method, path, _ = line.split(" ")
-            answer = self._books.answer(method, path, named.get("idempotency-key", ""), body)
-            if answer is None:
-                asyncio.get_running_loop().call_later(HANG_S, self._transport.close)
-            else:
-                self._answer(*answer)
+            self._handle(method, path, named.get("idempotency-key", ""), body)
+
+    def _handle(self, method: str, path: str, key: str, body: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answer = self._books.answer(method, path, key, body)
+        if answer is None:
+            loop.call_later(HANG_S, self._transport.close)
+            return
+        status, answered = answer
+        if path.count("/") < 2 or status == 503:
+            self._answer(status, answered)
+            return
+
+        def finish() -> None:
+            times = self._books.times.setdefault(path[1:], {})
+            times[key, status] = math.floor(1_000 * (loop.time() - began))
+            self._answer(status, answered)
+
+        if after_ms := wait_ms(*path[1:].split("/"), key, body):
+            loop.call_later(after_ms / 1_000, finish)
+        else:
+            finish()
 
     def _answer(self, status: int, body: Any) -> None:
         text = json.dumps(body).encode()

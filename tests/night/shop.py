@@ -57,13 +57,21 @@ name = "pack"
 agent = "stock"
 
 [[step]]
+name = "wrap"
+agent = "stock"
+after = ["pack"]
+when = "/Order/Wrap == true"
+
+[[step]]
 name = "send"
 agent = "carrier"
-after = ["pack"]
+after = ["wrap"]
 """
 
 # One in so many cards is declined.
 DECLINED_EACH = 50
+# One in so many gifts is not wrapped.
+PLAIN_EACH = 3
 
 
 def write(folder: Path, url: str, horizon_s: int) -> Path:
@@ -85,6 +93,17 @@ def order(number: int, workflow: str, stub: dict[str, str] | None = None) -> dic
         "Workflow": workflow,
         "CorrelationID": f"night-{number}",
         "Email": f"c{number}@example.org",
+        "Wrap": number % PLAIN_EACH > 0,
         "Items": [{"Article": "mug", "Count": number % 4 + 1}],
     }
     return {**document, **({"Stub": stub} if stub else {})}
+
+
+def only_shop(_: int) -> str:
+    """The workflow with payment."""
+    return "shop"
+
+
+def mixed(number: int) -> str:
+    """Seven of ten with payment."""
+    return "shop" if number % 10 < 7 else "gift"

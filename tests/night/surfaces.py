@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from harness.report import expect_equal
@@ -14,7 +16,8 @@ from harness.serve import Server
 from truth import Numbers, Range, exactly, seconds
 
 ENDLESS = float("inf")
-SPANS = ("30m", "24h", "7d", "30d")
+DAYS = ("yesterday", "today")
+SPANS = ("30m", "24h", "7d", "30d", *DAYS)
 Shown = Iterator[tuple[str, Range]]
 
 
@@ -40,15 +43,16 @@ def of_orders(name: str, orders: dict[str, Any]) -> Shown:
 
 def of_percentiles(name: str, one: dict[str, Any]) -> Shown:
     """The percentiles in an answer of the API."""
-    for percent in (50, 95, 99):
-        if took := one.get("Took"):
-            yield f"{name}/p{percent}", exactly(took[f"P{percent}Ms"])
+    for member, prefix in (("Took", ""), ("Calls", "call ")):
+        for percent in (50, 95, 99):
+            if took := one.get(member):
+                yield f"{name}/{prefix}p{percent}", exactly(took[f"P{percent}Ms"])
 
 
 def of_attempts(name: str, attempts: dict[str, Any]) -> Shown:
     """The numbers of some attempts in an answer of the API."""
-    for what in ("Begun", "Done", "Expired", "Rejected"):
-        yield f"{name}/{what.lower()}", exactly(attempts[what])
+    for what in ("Begun", "Done", "Expired", "Rejected", "Deferred", "Skipped"):
+        yield f"{name}/{what.lower()}", exactly(attempts.get(what, 0))
     yield from of_percentiles(name, attempts)
 
 
@@ -72,7 +76,7 @@ def overview(server: Server) -> Shown:
         yield f"since/{name}", exactly(seconds(one["OldestAt"]))
         yield f"last/{name}", exactly(seconds(one["NewestAt"]))
     for one in answer["Minutes"]:
-        minute = f"minute/{seconds(one['At']):.0f}"
+        minute = f"point/60/{seconds(one['At']):.0f}"
         for event, name in (("Error", "failed"), ("UnderWay", "under way"), *((n, n.lower()) for n in FINALS)):
             yield f"{minute}/{name}", exactly(one[event])
     yield from of_services(answer["Services"])
@@ -86,7 +90,8 @@ FINALS = ("Accepted", "Processed", "Compensated", "Closed")
 
 def numbers(server: Server, last: str) -> Shown:
     """GET /numbers."""
-    answer = server.get(f"/numbers?last={last}")
+    day = datetime.now(timezone.utc) - timedelta(days=last == "yesterday")
+    answer = server.get(f"/numbers?day={day:%Y-%m-%d}" if last in DAYS else f"/numbers?last={last}")
     yield from of_states(answer["Counts"])
     yield from of_orders("all", answer["Orders"])
     for one in answer["Workflows"]:
@@ -96,12 +101,11 @@ def numbers(server: Server, last: str) -> Shown:
         yield from of_attempts(name, one["Attempts"])
     for one in answer["Services"]:
         yield from of_attempts(f"service/{one['Service']}/{one['Direction']}", one["Attempts"])
-    if answer["PointSeconds"] == 60:
-        for one in answer["Points"]:
-            minute = f"minute/{seconds(one['At']):.0f}"
-            yield f"{minute}/under way", exactly(one["UnderWay"])
-            for event in (*FINALS, "Failed"):
-                yield f"{minute}/{event.lower()}", exactly(one["Orders"][event])
+    for one in answer["Points"]:
+        point = f"point/{answer['PointSeconds']}/{seconds(one['At']):.0f}"
+        yield f"{point}/under way", exactly(one["UnderWay"])
+        for event in (*FINALS, "Failed"):
+            yield f"{point}/{event.lower()}", exactly(one["Orders"][event])
 
 
 def services(server: Server) -> Shown:
@@ -121,8 +125,12 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def metrics(server: Server) -> Shown:
-    """GET /metrics."""
-    for metric, of, value in lines(server):
+    """GET /metrics. The buckets of its histograms are not read: the pages show what is in them as percentiles."""
+    asked_at = time.time()
+    found = list(lines(server))
+    answered_at = time.time()
+    held = {of["state"] for metric, of, value in found if metric == "stepwarden_orders" and float(value)}
+    for metric, of, value in found:
         number = exactly(float(value))
         step = "/".join(("step", *(of.get(name, "") for name in ("workflow", "step", "service", "direction"))))
         if metric == "stepwarden_orders":
@@ -131,11 +139,18 @@ def metrics(server: Server) -> Shown:
             yield f"orders/{of['workflow']}/{of['event']}", number
         elif metric == "stepwarden_order_duration_seconds_count":
             yield f"orders/{of['workflow']}/took", number
-        # A history does not keep each line of a deferred attempt.
-        elif metric == "stepwarden_attempts_total" and of["event"] != "deferred":
+        elif metric == "stepwarden_oldest_order_seconds":
+            age_s = float(value)
+            accepted = (asked_at - age_s - 1, answered_at - age_s)
+            yield f"oldest/{of['state']}", accepted if of["state"] in held else number
+        elif metric == "stepwarden_attempts_total":
             yield f"{step}/{of['event']}", number
         elif metric == "stepwarden_step_duration_seconds_count":
             yield f"{step}/took", number
+        elif metric == "stepwarden_call_duration_seconds_count":
+            yield f"{step}/call took", number
+        elif metric == "stepwarden_call_duration_seconds_sum":
+            yield f"{step}/call seconds", number
         elif metric == "stepwarden_service_open":
             yield f"health/{of['service']}/open", number
 
@@ -244,6 +259,8 @@ COLUMNS = {
     "DONE": "done",
     "NO ANSWER": "expired",
     "REJECTED": "rejected",
+    "DEFERRED": "deferred",
+    "SKIPPED": "skipped",
 }
 
 
@@ -253,7 +270,7 @@ def of_row(name: str, row: dict[str, str], is_up: bool) -> Shown:
         upper = title.upper()
         if upper in COLUMNS:
             yield f"{name}/{COLUMNS[upper]}", number_of(text)
-        elif upper in ("P50", "P95", "P99") and text not in ("", "–"):
+        elif upper in ("P50", "P95", "P99", "CALL P50", "CALL P99") and text not in ("", "–"):
             yield f"{name}/{title.lower()}", span_of(text, is_up)
         elif upper == "FAILED" and text not in ("", "–"):
             yield f"{name}/share", share_of(text)
@@ -261,7 +278,7 @@ def of_row(name: str, row: dict[str, str], is_up: bool) -> Shown:
 
 def command_numbers(server: Server, last: str) -> Shown:
     """`stepwarden numbers`."""
-    text = command(server, "numbers", "--last", last)
+    text = command(server, "numbers", "--day" if last in DAYS else "--last", last)
     for rows in tables(text):
         for row in rows:
             if "STEP" in row:

@@ -3,10 +3,18 @@
 Nothing here knows how the product counts. A name stands for one number, and its value is a `Range`: exact numbers have
 equal ends. A percentile may be shown up to an eighth too high (rule 26 of the design). A transition counts in the
 minute in which it is written, which may be the next one if it was decided at the end of a minute.
+
+What the tasks do not tell:
+- How long a call took if a later one of the same step ended: an undo, or an attempt after a resubmit. It took at most
+  the time between its two lines of the history.
+- Each deferral: a line about one takes the place of the one before. They are the attempts that did not end otherwise.
+  That a deferral of an order that turns round is not counted makes no difference here: one step runs at a time.
 """
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import math
 import sqlite3
@@ -22,10 +30,17 @@ FINAL = ("Processed", "Compensated", "Closed")
 UNDER_WAY = ("Pending", "Processing", "Compensating")
 EVENTS = ("accepted", "processed", "compensated", "closed", "failed")
 PERCENTS = (50, 95, 99)
+ATTEMPTS = ("begun", "done", "expired", "rejected")
+# A bucket of durations is an eighth wide.
+EIGHTH_MORE = 1.125
 # A history with so many lines may have lost some.
 HISTORY_MAX = 50
 # A transition is written at most this long after it was decided.
 WRITTEN_WITHIN_S = 3
+# Longer than a call may take.
+CALL_MS_MAX = 2_000
+# The seconds of a point, by span. `all`: since the count began.
+SPANS = {"30m": 60, "24h": 600, "7d": 3_600, "30d": 21_600, "yesterday": 3_600, "today": 3_600, "all": 0}
 
 Range = tuple[float, float]
 Numbers = dict[str, Range]
@@ -46,6 +61,21 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
+@dataclass(frozen=True)
+class Part:
+    """Orders of the past: the number of the last one, how many hours ago they were, and whether that was yesterday."""
+
+    last: int
+    hours: int
+    is_yesterday: bool
+
+    def is_in(self, span: str) -> bool:
+        """Whether they lie in a span. They are older than 30 minutes. 24 hours begin less than 24 hours ago."""
+        if span in ("yesterday", "24h"):
+            return self.is_yesterday if span == "yesterday" else self.hours < 24
+        return span in ("7d", "30d", "all")
+
+
 @dataclass
 class Counted:
     """What a number of tasks add up to."""
@@ -55,23 +85,30 @@ class Counted:
     events: Counter[tuple[str, int]] = field(default_factory=Counter)
     # How often something took so many milliseconds.
     took: Counter[tuple[str, int]] = field(default_factory=Counter)
+    # The same of calls, from what they took at least and from what they took at most.
+    fastest: Counter[tuple[str, int]] = field(default_factory=Counter)
+    slowest: Counter[tuple[str, int]] = field(default_factory=Counter)
 
-    def add(self, other: Counted, sign: int = 1) -> None:
-        """Adds the numbers of another, or takes them away."""
-        for mine, theirs in ((self.numbers, other.numbers), (self.events, other.events), (self.took, other.took)):
-            for name, count in theirs.items():
-                mine[name] += sign * count  # type: ignore[index]
+    def add(self, other: Counted) -> None:
+        """Adds the numbers of another."""
+        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            mine.update(theirs)
 
 
 class Truth:
     """Counts the tasks of a database. Each look reads the tasks that are new or were open at the last look."""
 
-    def __init__(self, data: Path) -> None:
-        """`data` is the directory of the server."""
+    def __init__(self, data: Path, past: list[Part] | None = None) -> None:
+        """`data` is the directory of the server. All orders of the `past` are final."""
         self._database = sqlite3.connect(f"file:{data / 'stepwarden.db'}?mode=ro", uri=True, isolation_level=None)
+        self._past = past or []
+        self._forget()
+
+    def _forget(self) -> None:
+        self._of_past = [Counted() for _ in self._past]
         self._final, self._open, self._seq = Counted(), Counted(), 0
         self._tasks: dict[int, dict[str, Any]] = {}
-        self._number, self._numbers = -1, Numbers()
+        self._number, self._numbers, self._surroundings = -1, dict[str, Numbers](), Numbers()
 
     def close(self) -> None:
         """Lets the database go."""
@@ -96,22 +133,24 @@ class Truth:
         """The number of the last transaction. While it stays, nothing moves."""
         return int(self.rows("SELECT number FROM transactions")[0][0])
 
-    def numbers(self) -> tuple[int, Numbers]:
-        """The number of the last transaction, and all that is true at it."""
+    def numbers(self, span: str) -> tuple[int, Numbers]:
+        """The number of the last transaction, and all that is true of a span at it."""
         self._database.execute("BEGIN")
         try:
             number = self.transaction()
             if number != self._number:
                 self._look()
-                self._number, self._numbers = number, self._named()
-            return number, self._numbers
+                self._number, self._numbers, self._surroundings = number, {}, self._surroundings_now()
+            if span not in self._numbers:
+                self._numbers[span] = self._surroundings | self._named(span)
+            return number, self._numbers[span]
         finally:
             self._database.execute("COMMIT")
 
-    def recount(self) -> Numbers:
-        """All that is true, with every task read again."""
-        self._final, self._open, self._seq, self._tasks, self._number = Counted(), Counted(), 0, {}, -1
-        return self.numbers()[1]
+    def recount(self, span: str) -> Numbers:
+        """All that is true of a span, with every task read again."""
+        self._forget()
+        return self.numbers(span)[1]
 
     def _look(self) -> None:
         known = ",".join(map(str, self._tasks)) or "0"
@@ -123,27 +162,32 @@ class Truth:
         for seq, state, body, submitted_ms in self._database.execute(sql, (self._seq,)):
             task = json.loads(body)
             one = counted(task, submitted_ms / 1_000)
-            (self._final if state in FINAL else self._open).add(one)
+            past = next((of for part, of in zip(self._past, self._of_past, strict=True) if seq <= part.last), None)
+            (past or (self._final if state in FINAL else self._open)).add(one)
             if state not in FINAL:
                 tasks[seq] = task | {"SubmittedAt": submitted_ms / 1_000}
         self._tasks = tasks
         self._seq = self.rows("SELECT coalesce(max(seq), 0) FROM tasks")[0][0]
 
-    def _named(self) -> Numbers:
-        all_of = Counted()
-        all_of.add(self._final)
-        all_of.add(self._open)
+    def _named(self, span: str) -> Numbers:
+        all_of, is_now = Counted(), span != "yesterday"
+        for one in [of for part, of in zip(self._past, self._of_past, strict=True) if part.is_in(span)]:
+            all_of.add(one)
+        for one in (self._final, self._open) if is_now else ():
+            all_of.add(one)
         numbers = {name: exactly(count) for name, count in all_of.numbers.items()}
-        states = self.states()
-        numbers |= {f"state/{state}": exactly(states[state]) for state in STATES}
         numbers |= percentiles(all_of.took)
+        numbers |= calls(all_of)
         numbers |= shares(all_of.numbers)
-        numbers |= minutes(all_of.events, sum(states[state] for state in UNDER_WAY))
-        numbers |= self._surroundings(states)
+        if length_s := SPANS[span]:
+            states = self.states()
+            under_way = sum(states[state] for state in UNDER_WAY) if is_now else None
+            numbers |= points(all_of.events, length_s, under_way)
         return numbers
 
-    def _surroundings(self, states: Counter[str]) -> Numbers:
-        """Causes, services, alerts and dead letters."""
+    def _surroundings_now(self) -> Numbers:
+        """States, causes, services, alerts and dead letters."""
+        states = self.states()
         causes: dict[str, list[float]] = {}
         waiting: Counter[str] = Counter()
         for task in self._tasks.values():
@@ -153,7 +197,7 @@ class Truth:
                 causes.setdefault(f"{task['Reason']['Code']}/{step}", []).append(failed[-1])
             elif task["ProcessState"] != "Pending":
                 waiting.update({step["Agent"] for step in task["Steps"] if waits(step)})
-        numbers: Numbers = {}
+        numbers = {f"state/{state}": exactly(states[state]) for state in STATES}
         # The order of the table is the order in which they were stored.
         for _, task in sorted(self._tasks.items(), reverse=True):
             numbers[f"oldest/{task['ProcessState']}"] = about(task["SubmittedAt"])
@@ -196,8 +240,15 @@ def counted(task: dict[str, Any], submitted_s: float) -> Counted:
         forward = step["Attempt"] if direction == "Forward" else history["forward"][name]
         count(one, flow, step, "Forward", "begun", forward)
         count(one, flow, step, "Undo", "begun", step["Attempt"] - forward)
-        if not history["is whole"] and name not in history["settled"]:
-            count(one, flow, step, direction, "done", int(step["ProcessState"] == "Processed"))
+        if not history["is whole"] and name not in history["settled"] and step["ProcessState"] == "Processed":
+            count(one, flow, step, direction, "done", 1)
+            history["ended"].setdefault(name, []).append((direction, CALL_MS_MAX))
+        add_calls(one, flow, step, history["ended"].get(name, []))
+        count(one, flow, step, direction, "skipped", int(step["ProcessState"] == "Skipped"))
+        for of in ("Forward", "Undo"):
+            is_in_flight = step["ProcessState"] == "Processing" and direction == of
+            begun, *ended = (one.numbers[f"{base_of(flow, step, of)}/{what}"] for what in ATTEMPTS)
+            count(one, flow, step, of, "deferred", begun - sum(ended) - is_in_flight)
         if step["ProcessState"] == "Processed" and name not in history["settled"]:
             took = seconds(step["StartedAt"]), seconds(step["FinishedAt"])
             add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", *took)
@@ -222,6 +273,9 @@ def of_history(
     done: dict[str, tuple[float, float]] = {}
     settled: set[str] = set()
     forward: Counter[str] = Counter()
+    claimed: dict[tuple[str, str], float] = {}
+    # The calls that brought an end, with the longest time that each may have taken.
+    ended: dict[str, list[tuple[str, float]]] = {}
     in_error = False
     for words, at in lines:
         if words in FINAL or words == "Error":
@@ -239,6 +293,11 @@ def of_history(
         what = {"processed": "done", "rejected": "rejected", "re-pended": "expired"}.get(verb)
         if what and (is_whole or what != "done"):
             count(one, flow, {"Name": step, "Agent": agents[step]}, direction, what, 1)
+        if verb == "claimed":
+            claimed[step, attempt] = at
+        if what == "rejected" or (what == "done" and is_whole):
+            took_ms = 1_000 * (at - claimed.get((step, attempt), at - CALL_MS_MAX / 1_000))
+            ended.setdefault(step, []).append((direction, min(CALL_MS_MAX, round(took_ms))))
         if direction == "Forward" and attempt:
             first.setdefault(step, at)
             forward[step] = max(forward[step], int(attempt))
@@ -246,7 +305,7 @@ def of_history(
                 done[step] = (first[step], at)
         if verb == "settled":
             settled.add(step)
-    return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward}
+    return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward, "ended": ended}
 
 
 def event(one: Counted, flow: str, name: str, at: float) -> None:
@@ -260,8 +319,22 @@ def event(one: Counted, flow: str, name: str, at: float) -> None:
 def count(one: Counted, flow: str, step: dict[str, Any], direction: str, what: str, number: int) -> None:
     """Attempts of a step, and those of its service."""
     if number:
-        one.numbers[f"step/{flow}/{step['Name']}/{step['Agent']}/{direction}/{what}"] += number
+        one.numbers[f"{base_of(flow, step, direction)}/{what}"] += number
         one.numbers[f"service/{step['Agent']}/{direction}/{what}"] += number
+
+
+def base_of(flow: str, step: dict[str, Any], direction: str) -> str:
+    """The name of a step's numbers."""
+    return f"step/{flow}/{step['Name']}/{step['Agent']}/{direction}"
+
+
+def add_calls(one: Counted, flow: str, step: dict[str, Any], ended: list[tuple[str, int]]) -> None:
+    """The calls of a step that brought an end. The step tells how long the last one took, unless it was settled."""
+    for number, (direction, longest_ms) in enumerate(ended, 1):
+        told_ms = step.get("CallMs") if number == len(ended) else None
+        for name in (base_of(flow, step, direction), f"service/{step['Agent']}/{direction}"):
+            one.fastest[name, told_ms or 0] += 1
+            one.slowest[name, longest_ms if told_ms is None else told_ms] += 1
 
 
 def add_took(one: Counted, name: str, begun: float, ended: float) -> None:
@@ -273,8 +346,8 @@ def add_took(one: Counted, name: str, begun: float, ended: float) -> None:
     one.took[wider, took_ms] += 1
 
 
-def percentiles(took: Counter[tuple[str, int]]) -> Numbers:
-    """The percentiles of all durations by name, as they may be shown."""
+def percentiles(took: Counter[tuple[str, int]], prefix: str = "") -> Numbers:
+    """The percentiles of all durations by name, as they may be shown, and their number."""
     by_name: dict[str, list[tuple[int, int]]] = {}
     for (name, took_ms), times in took.items():
         if times:
@@ -283,14 +356,27 @@ def percentiles(took: Counter[tuple[str, int]]) -> Numbers:
     for name, found in by_name.items():
         found.sort()
         whole = sum(times for _, times in found)
-        numbers[f"{name}/took"] = exactly(whole)
+        numbers[f"{name}/{prefix}took"] = exactly(whole)
         for percent in PERCENTS:
             rank, seen = max(1, math.ceil(whole * percent / 100)), 0
             for took_ms, times in found:
                 seen += times
                 if seen >= rank:
-                    numbers[f"{name}/p{percent}"] = (took_ms, took_ms * 1.125)
+                    numbers[f"{name}/{prefix}p{percent}"] = (took_ms, took_ms * EIGHTH_MORE)
                     break
+    return numbers
+
+
+def calls(counted: Counted) -> Numbers:
+    """The percentiles of the calls, their number and the seconds of all of them."""
+    slowest = percentiles(counted.slowest, "call ")
+    fastest = percentiles(counted.fastest, "call ")
+    numbers = {name: (at_least, slowest[name][1]) for name, (at_least, _) in fastest.items()}
+    for index, times in enumerate((counted.fastest, counted.slowest)):
+        for (name, ms), count in times.items():
+            sums = list(numbers.get(f"{name}/call seconds", (0.0, 0.0)))
+            sums[index] += count * ms * (1, EIGHTH_MORE)[index] / 1_000
+            numbers[f"{name}/call seconds"] = (sums[0], sums[1])
     return numbers
 
 
@@ -304,26 +390,29 @@ def shares(numbers: Counter[str]) -> Numbers:
     return found
 
 
-def minutes(events: Counter[tuple[str, int]], under_way_now: int) -> Numbers:
-    """What happened in each minute, and what was under way at its end."""
+def points(events: Counter[tuple[str, int]], length_s: int, under_way_now: int | None) -> Numbers:
+    """What happened in each point of this length, and what was under way at its end. `None`: the last one is over."""
     numbers: Numbers = {}
     if not events:
         return numbers
     times = [at for (_, at), times in events.items() if times]
 
     def until(names: tuple[str, ...]) -> Callable[[int], int]:
-        found = [(at, times) for (name, at), times in events.items() if name in names]
-        return lambda end: sum(times for at, times in found if at < end)
+        found = sorted((at, times) for (name, at), times in events.items() if name in names)
+        ends, sums = [at for at, _ in found], [0, *itertools.accumulate(times for _, times in found)]
+        return lambda end: sums[bisect.bisect_left(ends, end)]
 
     came, left = until(("accepted", "mended")), until(EVENTS[1:])
     each = {name: until((name,)) for name in EVENTS}
-    last = max(times) // 60 * 60
-    for minute in range(min(times) // 60 * 60, last + 60, 60):
-        early, late = minute - WRITTEN_WITHIN_S, minute + 60 - WRITTEN_WITHIN_S
+    first, last = (of(times) // length_s * length_s for of in (min, max))
+    # A look may come in a later point than all events.
+    for begin in range(first, last + 3 * length_s, length_s):
+        end = begin + length_s
+        early, late = begin - WRITTEN_WITHIN_S, end - WRITTEN_WITHIN_S
         for name, of in each.items():
             # What was decided at the end of a minute may be written in the next one.
-            numbers[f"minute/{minute}/{name}"] = (max(0, of(late) - of(minute)), of(minute + 60) - of(early))
-        lowest, highest = came(late) - left(minute + 60), came(minute + 60) - left(late)
-        at_end = exactly(under_way_now) if minute == last else (max(0, lowest), max(0, highest))
-        numbers[f"minute/{minute}/under way"] = at_end
+            numbers[f"point/{length_s}/{begin}/{name}"] = (max(0, of(late) - of(begin)), of(end) - of(early))
+        is_last = begin >= last and under_way_now is not None
+        at_end = (max(0, came(late) - left(end)), max(0, came(end) - left(late)))
+        numbers[f"point/{length_s}/{begin}/under way"] = exactly(under_way_now or 0) if is_last else at_end
     return numbers
