@@ -89,7 +89,7 @@ def each_policy_lets_its_calls_through(world: World) -> str:
 
 def are_tried_on_the_function(report: Report, world: World) -> None:
     """Requests in all forms, and dear ones. Their orders are in no books."""
-    function = Invoked(world)
+    function = Invoked(world.deployment)
     report.section("Paths, parameters and headers, given to the function of the API")
     Paths(function).all(report)
     report.section("Bodies, given to the function of the API")
