@@ -13,12 +13,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from attacks.wire import Raw, get, post
-from harness.deployment import USER, client
+from harness.deployment import USER, Deployment, client
 from harness.report import expect, until
-from world import World
 
-# Its roles are all that there are.
-EVERYBODY = f"{USER}everybody"
+# A caller that signs, and whose roles are all that there are.
+EVERYBODY = {"iam": {"userArn": f"{USER}everybody"}}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -28,19 +27,23 @@ class Invoked:
     # A path is matched as it was sent, and handed on decoded.
     decodes = True
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.name = world.deployment.function("api")
-        gateway = client(world.deployment.emulator, "apigatewayv2")
-        pages = gateway.get_paginator("get_routes").paginate(ApiId=world.deployment.api_id)
-        self.routes = [str(route["RouteKey"]) for page in pages for route in page["Items"]]
+    def __init__(self, deployment: Deployment) -> None:
+        self.emulator = deployment.emulator
+        self.lambdas = client(deployment.emulator, "lambda")
+        self.name = deployment.function("api")
+        # What the gateway knows of the caller.
+        self.authorizer: dict[str, Any] | None = EVERYBODY
+        gateway = client(deployment.emulator, "apigatewayv2")
+        pages = gateway.get_paginator("get_routes").paginate(ApiId=deployment.api_id)
+        # By their keys, such as `GET /orders/{id}`.
+        self.routes: dict[str, dict[str, Any]] = {route["RouteKey"]: route for page in pages for route in page["Items"]}
 
     def ask(self, request: bytes) -> Raw:
         """The answer to a request in its bytes."""
         payload = self.event(request)
         if payload is None:
             return Raw(404, "HTTP/1.1 404 \r\n\r\n")
-        answer = self.world.lambdas.invoke(FunctionName=self.name, Payload=json.dumps(payload).encode())
+        answer = self.lambdas.invoke(FunctionName=self.name, Payload=json.dumps(payload).encode())
         said = json.loads(answer["Payload"].read())
         expect("FunctionError" not in answer, f"{request[:200]!r}: {said}")
         headers = "".join(f"{name}: {value}\r\n" for name, value in said.get("headers", {}).items())
@@ -83,7 +86,7 @@ class Invoked:
 
         def look() -> dict[int, int]:
             found = {}
-            for process in self.world.deployment.emulator.function_processes(self.name):
+            for process in self.emulator.function_processes(self.name):
                 with contextlib.suppress(OSError):
                     fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
                     found[process.pid] = int(fields[11]) + int(fields[12])
@@ -127,7 +130,7 @@ class Invoked:
                 "http": {"method": method, "path": raw_path},
                 "routeKey": found[0],
                 "stage": "$default",
-                "authorizer": {"iam": {"userArn": EVERYBODY}},
+                **({"authorizer": self.authorizer} if self.authorizer else {}),
                 "timeEpoch": int(time.time() * 1000),
             },
             "body": text,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from attacks.issuer import AUDIENCE, Issuer
-from harness.api import Answer, ApiClient, caller
+from checks import supervision, tokens
+from checks.tokens import Bearer
+from harness.api import caller
 from harness.deployment import Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.process import Process, free_port
@@ -42,37 +43,24 @@ class Set:
     title: str
     parameters: Callable[[Around], dict[str, str]]
     tries: Callable[[Around, Deployment], object]
+    # What is tried after the order.
+    more: Sequence[tuple[str, Callable[[Around, Deployment], object]]] = ()
 
 
-@dataclass(frozen=True)
-class Bearer:
-    """A caller with a token."""
-
-    deployment: Deployment
-    token: str
-
-    def get(self, path: str) -> Answer:
-        """GET."""
-        return ApiClient(self.deployment.api_url, None).get(path, self._headers())
-
-    def post(self, path: str, body: object) -> Answer:
-        """POST of a JSON document."""
-        return ApiClient(self.deployment.api_url, None).post(path, body, self._headers())
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}", "Idempotency-Key": str(uuid.uuid4())}
-
-
-def are_tried(report: Report, folder: Path, program: Path) -> None:
-    """Each set on an emulator of its own: what one leaves behind says nothing of another."""
+def are_tried(report: Report, folder: Path, program: Path, words: str) -> None:
+    """Each set with these words in its title, on an emulator of its own: one leaves nothing behind for another."""
+    chosen = [one for one in SETS if words in one.title]
+    expect(bool(chosen), f"a set has {words!r} in its title")
     with services(folder, program) as url, Issuer() as issuer:
-        for number, one in enumerate(SETS):
+        for number, one in enumerate(chosen):
             report.section(one.title)
             with Emulator(folder / f"set-{number}") as emulator:
                 around = Around(emulator, issuer, url)
                 deployment = report.check("sam deploy", functools.partial(deploy, emulator, None, one.parameters(around)))
                 if deployment is not None:
                     report.check("an order goes through it", functools.partial(one.tries, around, deployment))
+                    for title, tries in one.more:
+                        report.check(title, functools.partial(tries, around, deployment))
 
 
 @contextmanager
@@ -137,7 +125,7 @@ def by_two_scopes(around: Around, deployment: Deployment) -> None:
     def holder(scope: str) -> Bearer:
         return Bearer(deployment, around.issuer.token(scope=scope, roles=None))
 
-    shop, operator = holder("shop/orders"), holder("shop/operate")
+    shop, operator = (holder(scope) for scope in tokens.TWO_SCOPES)
     ends(shop, shop)
     expect_equal("GET /overview of an application", shop.get("/overview").status, 403)
     expect_equal("GET /overview of an operator", operator.get("/overview").status, 200)
@@ -196,7 +184,7 @@ def compressed(_: Around, deployment: Deployment) -> None:
     expect(size < len(note) / 2, f"the item is small, found {size} bytes")
 
 
-def tokens(around: Around, **more: str) -> dict[str, str]:
+def by_tokens(around: Around, **more: str) -> dict[str, str]:
     """Those of the issuer."""
     return {"Auth": "JWT", "IamRoles": "{}", "JwtIssuer": around.issuer.url, "JwtAudience": AUDIENCE, **more}
 
@@ -213,13 +201,34 @@ def own_services(around: Around) -> dict[str, str]:
     return {"StandIns": "false", **{f"{name}Url": f"{around.services}/{name.lower()}" for name in names}}
 
 
+def of_issuer(check: Callable[[Issuer, Deployment], object]) -> Callable[[Around, Deployment], object]:
+    """A check of tokens."""
+    return lambda around, deployment: check(around.issuer, deployment)
+
+
 SETS = [
     Set("Services of one's own, and no stand-ins", own_services, signed),
-    Set("Tokens whose scopes are roles", lambda around: tokens(around, JwtRoles="true"), by_roles),
+    Set(
+        "Tokens whose scopes are roles",
+        lambda around: by_tokens(around, JwtRoles="true"),
+        by_roles,
+        [
+            ("each route asks for the roles of its calls", of_issuer(tokens.each_route_asks_for_the_roles_of_its_calls)),
+            ("every call as every role: as in the table", of_issuer(tokens.every_call_as_every_role)),
+            ("no call takes a wrong token", of_issuer(tokens.no_call_takes_a_wrong_token)),
+            ("the API by itself keeps to the table", of_issuer(tokens.the_api_keeps_to_the_table_by_itself)),
+            # Last: the schedule fires a minute after the deployment.
+            ("the schedule calls the supervisor by itself", lambda _, of: supervision.the_schedule_fires_by_itself(of)),
+        ],
+    ),
     Set(
         "Tokens with two scopes",
-        lambda around: tokens(around, JwtScope="shop/orders", JwtOperatorScope="shop/operate"),
+        lambda around: by_tokens(around, **dict(zip(("JwtScope", "JwtOperatorScope"), tokens.TWO_SCOPES, strict=True))),
         by_two_scopes,
+        [
+            ("every call with either scope", of_issuer(tokens.every_call_with_either_scope)),
+            ("no call takes a wrong token", of_issuer(tokens.no_call_takes_a_wrong_token)),
+        ],
     ),
     Set("Memos, and a key of one's own", lambda around: {"Memos": "true", "KmsKeyArns": key(around)}, remembered),
     Set("No monitoring, and an address for alerts", lambda _: {"Monitoring": "false", "AlertEmail": "a@b.example"}, unmonitored),

@@ -1,7 +1,7 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--waiting N | --only WORDS | --attacks | --update-from DIR | --parameters]
-                       [--program FILE]
+    tests/run deployed [--checks-only] [--program FILE]
+                       [--waiting N | --only WORDS | --attacks | --update-from DIR | --parameters [WORDS]]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
@@ -12,7 +12,9 @@ registries; no AWS account.
 --attacks       tries only what an attacker does
 --update-from DIR
                 tries only an update from the version in this checkout, and the way back, with orders under way
---parameters    tries only eight sets of other parameters, each in a deployment of its own with an order
+--parameters [WORDS]
+                tries only eight sets of other parameters, or those with these words in their title, each in a
+                deployment of its own with an order. With tokens: every call as every role
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
@@ -121,7 +123,7 @@ def main() -> int:
     only.add_argument("--only")
     only.add_argument("--attacks", action="store_true")
     only.add_argument("--update-from", type=Path)
-    only.add_argument("--parameters", action="store_true")
+    only.add_argument("--parameters", nargs="?", const="")
     parser.add_argument("--program")
     options = parser.parse_args()
     program = tools.stepwarden(options.program)
@@ -132,8 +134,8 @@ def main() -> int:
         before_deployment(report)
     if report.failed == 0:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
-            if options.parameters:
-                parameters.are_tried(report, Path(folder), program)
+            if options.parameters is not None:
+                parameters.are_tried(report, Path(folder), program, options.parameters)
             else:
                 deployed(report, Path(folder), program, chosen(options), options.update_from)
     return report.close()

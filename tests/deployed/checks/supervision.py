@@ -5,20 +5,26 @@ from __future__ import annotations
 import functools
 import json
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from harness.deployment import client
+from harness.deployment import Deployment, client
 from harness.report import expect, expect_equal, until
 from world import World, step
 
 from checks.repeats import reply
+from checks.rights import refused
 
 # What a step of the shipped workflow is given, and how often.
 COMPLETE_WITHIN_S = 30.0
 MAX_FAILURES = 3
 # Messages in a row that the platform lets pass unless it is told otherwise.
 CHAIN_MAX = 16
+# The lease of a run, the time between two runs, and when the emulator makes the first at the latest.
+RUN = "supervisor/run"
+PERIOD_S = 60
+FIRES_WITHIN_S = 100.0
 
 
 class Supervisors:
@@ -82,6 +88,34 @@ def a_schedule_calls_them(world: World) -> None:
     ]
     expect_equal("whom it calls", found["Target"]["Arn"], arn)
     switch_schedule(world, "DISABLED")
+
+
+def the_schedule_fires_by_itself(deployment: Deployment) -> str:
+    """Where nobody else calls a supervisor: a run leaves its lease. The emulator does not ask what the role of a schedule
+    may do, so the role is tried with keys of its own."""
+    dynamo, table = client(deployment.emulator, "dynamodb"), deployment.table("Leases")
+    found = client(deployment.emulator, "scheduler").get_schedule(Name=deployment.function("supervisor"))
+    lease = until(
+        "the lease of a run", lambda: dynamo.get_item(TableName=table, Key={"Name": {"S": RUN}}).get("Item"), FIRES_WITHIN_S
+    )
+    after_s = int(lease["RenewedAt"]["N"]) / 1_000 - found["CreationDate"].timestamp()
+    expect(after_s >= PERIOD_S, f"the run is that of the schedule, found one after {after_s:.0f} s")
+    arn = found["Target"]["RoleArn"]
+    keys = client(deployment.emulator, "sts").assume_role(RoleArn=arn, RoleSessionName="schedule")["Credentials"]
+    names = {"AWS_ACCESS_KEY_ID": "AccessKeyId", "AWS_SECRET_ACCESS_KEY": "SecretAccessKey", "AWS_SESSION_TOKEN": "SessionToken"}
+    lambdas = client(deployment.emulator, "lambda", {name: keys[key] for name, key in names.items()})
+
+    def calls(function: str) -> Callable[[], object]:
+        return lambda: lambdas.invoke(FunctionName=deployment.function(function), Payload=b"{}")
+
+    others = ("api", "submission", "scheduler", "agents")
+    may = {function for function in ("supervisor", *others) if not refused(calls(function))}
+    expect_equal("functions that the schedule may call", may, {"supervisor"})
+    iam, role = client(deployment.emulator, "iam"), arn.rpartition("/")[2]
+    for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+        iam.delete_role_policy(RoleName=role, PolicyName=policy)
+    expect(refused(calls("supervisor")), "without its policy the schedule may not call the supervisor")
+    return f"after {after_s:.0f} s"
 
 
 def switch_schedule(world: World, state: str) -> None:
