@@ -2,12 +2,13 @@
 
     python services.py
 
-Prints its port. One process on one core answers some 10,000 calls a second.
+Prints its port, and that of a mail server. One process on one core answers some 10,000 calls a second.
 
 POST /SERVICE/do, /SERVICE/undo  the calls of a step, with an Idempotency-Key
 POST /control                    {"Service": NAME, "Mode": "up" or "down"}; {"Mended": true}; {"ByHand": KEY}
-POST /alerts                     takes an alert
+POST /alerts, /team              take an alert, and a text for a team as Slack has it
 GET  /books, /keys, /alerts      counts by service; every key with what became of it; the alerts
+GET  /told                       the first lines of the texts, and the subjects of the e-mails
 GET  /times                      how many milliseconds each service took for its answers, by call
 
 The member `Stub` of an order names calls that go wrong, such as {"stock/do": "refuse", "carrier/do": "hang"}: until the
@@ -22,6 +23,7 @@ import json
 import math
 import zlib
 from collections import Counter
+from email import message_from_string, policy
 from typing import Any
 
 SERVICES = ("stock", "payment", "carrier")
@@ -46,6 +48,7 @@ class Books:
         self.down: set[str] = set()
         self.is_mended = False
         self.alerts: list[Any] = []
+        self.told: dict[str, list[str]] = {"team": [], "mail": []}
 
     def call(self, service: str, operation: str, key: str, body: bytes) -> tuple[int, Any] | None:
         """The answer to a call. None: there is none."""
@@ -96,6 +99,8 @@ class Books:
                 return 200, self.counts
             if path == "/alerts":
                 return 200, self.alerts
+            if path == "/told":
+                return 200, self.told
             if path == "/times":
                 return 200, {name: list(times.values()) for name, times in self.times.items()}
             return 200, {"Done": sorted(self.done), "Undone": sorted(self.undone), "ByHand": sorted(self.by_hand)}
@@ -103,6 +108,9 @@ class Books:
             return self.control(json.loads(body))
         if path == "/alerts":
             self.alerts.append(json.loads(body))
+            return 200, {}
+        if path == "/team":
+            self.told["team"].append(json.loads(body)["text"].splitlines()[0])
             return 200, {}
         _, service, operation = path.split("/")
         return self.call(service, operation, key, body)
@@ -174,11 +182,26 @@ class Connection(asyncio.Protocol):
         self._transport.write(head.encode() + text)
 
 
+async def take_mail(books: Books, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A connection of SMTP. Takes every e-mail."""
+    writer.write(b"220 mail\r\n")
+    while line := (await reader.readline()).decode().strip():
+        if line == "DATA":
+            writer.write(b"354 go on\r\n")
+            text = (await reader.readuntil(b"\r\n.\r\n")).decode()
+            books.told["mail"].append(str(message_from_string(text, policy=policy.default)["Subject"]))
+        writer.write(b"250 mail\r\n")
+        if line == "QUIT":
+            break
+    writer.close()
+
+
 async def serve() -> None:
     """Serves until the process ends."""
     books = Books()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(books), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    mail = await asyncio.start_server(lambda reader, writer: take_mail(books, reader, writer), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], mail.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 

@@ -57,7 +57,7 @@ def main() -> int:
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-night-")))
         services = stack.enter_context(Services())
-        folder = shop.write(scratch / "folder", services.url, options.outage)
+        folder = shop.write(scratch / "folder", services.url, services.mail, options.outage)
         server = Server(program, scratch / "data", "--config", str(folder))
         stack.callback(server.stop)
         ids, parts = past.make(server)

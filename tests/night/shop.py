@@ -11,6 +11,14 @@ default = "shop"
 {agents}
 [alerts.pager]
 webhook = "{url}/alerts"
+
+[alerts.team]
+slack = "{url}/team"
+
+[alerts.duty]
+email = ["ops@example.org"]
+from = "stepwarden@example.org"
+smtp = "{mail}"
 """
 
 AGENT = """\
@@ -74,11 +82,14 @@ DECLINED_EACH = 50
 PLAIN_EACH = 3
 
 
-def write(folder: Path, url: str, horizon_s: int) -> Path:
-    """Writes the folder for services at this URL. Payment that fails for longer than the horizon needs an operator."""
+def write(folder: Path, url: str, mail: str, horizon_s: int) -> Path:
+    """Writes the folder for services at this URL, and a mail server at the other one.
+
+    Payment that fails for longer than the horizon needs an operator.
+    """
     agents = "\n".join(AGENT.format(name=name, url=url) for name in ("stock", "payment", "carrier"))
     (folder / "workflows").mkdir(parents=True)
-    (folder / "stepwarden.toml").write_text(SETTINGS.format(agents=agents, url=url))
+    (folder / "stepwarden.toml").write_text(SETTINGS.format(agents=agents, url=url, mail=mail))
     (folder / "workflows" / "shop-1.toml").write_text(SHOP.format(horizon_s=horizon_s))
     (folder / "workflows" / "gift-1.toml").write_text(GIFT)
     return folder
