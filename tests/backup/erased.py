@@ -150,6 +150,7 @@ class Erased:
     def dropped(self) -> None:
         """A history keeps its last lines only. The job still has the reason, which names the person."""
         self.eve.long()
+        expect(self.eve.traces(b"".join(files(self.server).values())), "the files have the person before")
         self.ask_to_erase(self.eve)
         self.gone(self.server, self.eve)
 
@@ -181,7 +182,9 @@ class Erased:
         """The backup, and what is restored of it."""
         self.command("backup", str(self.backup), "--data", str(self.server.data))
         self.command("restore", str(self.backup), "--data", str(self.copy.data))
-        none_of(self.zoe, {file.name: file.read_bytes() for file in self.backup.iterdir()})
+        stored = {file.name: file.read_bytes() for file in self.backup.iterdir()}
+        none_of(self.zoe, stored)
+        expect(any(self.ada.core.encode() in text for text in stored.values()), "the backup has the other person")
         self.gone(self.copy)
 
 

@@ -4,8 +4,8 @@
 
 Builds the program as the image has it, and the last stage of infra/machine/Dockerfile around it. The first stage needs
 an image from a registry, and is not tried. The container has the command and the limits of infra/machine/compose.yaml.
-Where there is `systemd-analyze`, it reads infra/machine/stepwarden.service. Starts a Docker engine if there is none, which needs root. Takes about four
-minutes, most of it to compile.
+Where there is `systemd-analyze`, it reads infra/machine/stepwarden.service. Starts a Docker engine if there is
+none, which needs root. Takes about four minutes, most of it to compile.
 
 --program FILE  uses this static `stepwarden` instead of a debug build
 """

@@ -134,7 +134,7 @@ pub(crate) async fn choose(
     }
     let deployment = deployment(ports).await?;
     agents_have_settings(catalogue, &definition, deployment.as_ref(), &pin)?;
-    let before = catalogue.choice(deployment.as_ref(), name);
+    let before = catalogue.taken(deployment.as_ref(), name);
     let choice = match (before, share_percent) {
         (Some(before), Some(percent)) if before.version != version => {
             Choice { share: Some(Share { version, percent }), ..before }

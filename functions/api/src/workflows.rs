@@ -116,8 +116,7 @@ fn shown<'a>(
 ) -> wire::Workflow<'a> {
     let Workflow { name, version, priority, steps, deadline, supervision: _, refuse: _, index: _, retain: _ } =
         &**workflow;
-    let taken = catalogue.choice(deployment, name).filter(|_| catalogue.unserved_of(deployment, name).is_none());
-    let Choice { version: current, share } = taken.unwrap_or(Choice::all(0));
+    let Choice { version: current, share } = catalogue.taken(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
     wire::Workflow {
         name: text(name),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,10 +135,11 @@ def every_call_as_every_role(issuer: Issuer, deployment: Deployment) -> str:
 def every_call_with_either_scope(issuer: Issuer, deployment: Deployment) -> str:
     """Without roles the gateway decides alone: one scope is for the calls of applications, and the other for the rest."""
     allowed = table()
+    applications, operators = TWO_SCOPES
     for scope in TWO_SCOPES:
         known = Bearer(deployment, issuer.token(scope=scope, roles=None))
         for method, path, way in ways(allowed):
-            is_theirs = scope == TWO_SCOPES[not allowed[method, path]["application"]]
+            is_theirs = scope == (applications if allowed[method, path]["application"] else operators)
             expected = ANSWERED if is_theirs else BY_GATEWAY
             expect_equal(f"{method} {path} with {scope}", known.outcome(method, way), expected)
     return f"{len(allowed) * len(TWO_SCOPES)} calls"
@@ -147,24 +149,26 @@ def no_call_takes_a_wrong_token(issuer: Issuer, deployment: Deployment) -> str:
     """The gateway refuses every call with it. What is open to all stays so."""
     allowed, good = table(), {"scope": f"{ALL} {' '.join(TWO_SCOPES)}", "roles": None}
     then = int(time.time()) - 3_600
-    tokens = {
-        NO_TOKEN: None,
-        "what is no token": "administrator",
-        "an expired token": issuer.token(**good, iat=then, exp=then + 600),
-        "a token of later": issuer.token(**good, nbf=then + 7_200),
-        "a token of another issuer": issuer.token(**good, iss="https://login.example.com"),
-        "a token of an issuer with a longer name": issuer.token(**good, iss=f"{issuer.url}/"),
-        "a token for another audience": issuer.token(**good, aud=f"{AUDIENCE}-too"),
-        "a token for nobody": issuer.token(**good, aud=None),
-        "a token by another key": Issuer().token(**good, iss=issuer.url),
-        "a token without a signature": f"{issuer.token(**good).rpartition('.')[0]}.",
-        NEAR: issuer.token(scope=NO_ROLES, roles=None),
-        NO_SCOPE: issuer.token(roles=None),
+    # Each is made right before its calls, so that none is too old.
+    tokens: dict[str, Callable[[], str | None]] = {
+        NO_TOKEN: lambda: None,
+        "what is no token": lambda: "administrator",
+        "an expired token": lambda: issuer.token(**good, iat=then, exp=then + 600),
+        "a token of later": lambda: issuer.token(**good, nbf=then + 7_200),
+        "a token of another issuer": lambda: issuer.token(**good, iss="https://login.example.com"),
+        "a token of an issuer with a longer name": lambda: issuer.token(**good, iss=f"{issuer.url}/"),
+        "a token for another audience": lambda: issuer.token(**good, aud=f"{AUDIENCE}-too"),
+        "a token for nobody": lambda: issuer.token(**good, aud=None),
+        "a token by another key": lambda: other.token(**good, iss=issuer.url),
+        "a token without a signature": lambda: f"{issuer.token(**good).rpartition('.')[0]}.",
+        NEAR: lambda: issuer.token(scope=NO_ROLES, roles=None),
+        NO_SCOPE: lambda: issuer.token(roles=None),
     }
-    for name, token in tokens.items():
-        expected = BY_GATEWAY if name in (NEAR, NO_SCOPE) else UNKNOWN
-        for method, path, way in ways(allowed):
-            expect_equal(f"{method} {path} with {name}", Bearer(deployment, token).outcome(method, way), expected)
+    with Issuer() as other:
+        for name, make in tokens.items():
+            known, expected = Bearer(deployment, make()), BY_GATEWAY if name in (NEAR, NO_SCOPE) else UNKNOWN
+            for method, path, way in ways(allowed):
+                expect_equal(f"{method} {path} with {name}", known.outcome(method, way), expected)
     for method, path, way in ways(open_reads()):
         expect_equal(f"{method} {path} without a token", Bearer(deployment, None).outcome(method, way), ANSWERED)
     return f"{len(allowed) * len(tokens)} calls"

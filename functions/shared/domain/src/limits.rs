@@ -48,7 +48,7 @@ pub const ALERT_RESEND_DOUBLINGS_MAX: u32 = 3;
 pub const STEPS_MAX: usize = 50;
 /// Transitions kept in a task's history.
 pub const HISTORY_MAX: usize = 50;
-/// Bulk jobs that a task knows besides those of its history, the newest.
+/// The newest bulk jobs that a task knows besides those of its history.
 pub const JOBS_MAX: usize = 100;
 /// Notes of operators on an order. Its history keeps all of them.
 pub const NOTES_MAX: usize = 20;

@@ -52,7 +52,7 @@ async fn kill_9_at_any_moment_loses_no_order_and_does_no_step_twice() {
     let directory = tempfile::tempdir().unwrap();
     let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
     let processed = std::env::var("STEPWARDEN_ORDERS").map_or(PROCESSED, |orders| orders.parse().expect("a number"));
-    let planned: Arc<[Planned]> = orders::plan(processed, processed / 10, &mut rng).into();
+    let planned: Arc<[Planned]> = orders::plan(processed, (processed / 10).max(1), &mut rng).into();
     let trap = Arc::new(Trap::around(Victim::start(directory.path(), |service| stand_ins.url_of(service), &mut rng)));
     let ends_at = started + Duration::from_secs(PATIENCE_S);
     let run = Run { url: trap.url().into(), trap: trap.clone(), seed, ends_at };

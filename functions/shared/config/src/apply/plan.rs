@@ -119,7 +119,7 @@ impl Plan {
         let mut highest = before.map(|before| before.highest.clone()).unwrap_or_default();
         let (mut notes, mut is_shared) = (Vec::new(), false);
         for (name, newest) in newest(checked) {
-            let (was, version) = (catalogue.choice(before, name), newest.workflow.version);
+            let (was, version) = (catalogue.taken(before, name), newest.workflow.version);
             let known = before.and_then(|before| before.highest(name)).max(was.and_then(|was| was.versions().max()));
             let is_new = known.is_none_or(|known| known < version);
             let choice = match was {
@@ -183,9 +183,11 @@ impl Plan {
             applied_at: now,
             applied_by: application.by.clone(),
         });
-        if let Some(agent) = deployment.as_ref().and_then(|next| catalogue.unserved_of(Some(next), &next.default)) {
-            let default = deployment.as_ref().map_or("", |next| &next.default);
-            notes.push(format!("default workflow: {default}, but agent {agent} has no service, so an order that names no workflow is refused: set `default`"));
+        if let Some(next) = &deployment
+            && let Some(Choice { version, share: None }) = catalogue.choice(Some(next), &next.default)
+            && let Some(agent) = catalogue.unserved(Some(next), &next.default, version)
+        {
+            notes.push(format!("default workflow: {}, but agent {agent} has no service, so an order that names no workflow is refused: set `default`", next.default));
         }
         if deployment.is_some() && changes.is_empty() {
             changes.push("stepwarden.toml: new text".to_owned());

@@ -91,6 +91,18 @@ fn a_folder_is_applied_once_and_the_same_again_changes_nothing() {
 }
 
 #[test]
+fn rule_22_a_default_without_services_is_told_and_its_workflow_is_shared_with_none() {
+    let mut world = World::new();
+    world.catalogue = Catalogue::serving(Workflows::shipped().unwrap(), None, BTreeMap::new(), Some(BTreeSet::new()));
+    let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
+    let expected = "default workflow: order, but agent inventory has no service, so an order that names no workflow is refused: set `default`";
+    assert_eq!(world.plan(&checked).notes.last().unwrap(), expected);
+    world.apply(&checked, None).unwrap();
+    world.apply(&folder(AGENTS, &[workflow("order", 2, "charge")]), Some(10)).unwrap();
+    assert_eq!(world.choice("order"), Choice::all(2), "version 1 takes no orders");
+}
+
+#[test]
 fn a_later_version_is_for_all_new_orders_or_for_a_share() {
     let world = World::new();
     world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).unwrap();

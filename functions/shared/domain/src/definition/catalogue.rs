@@ -41,8 +41,8 @@ struct Cache {
     definitions: BTreeMap<Pin, Arc<Workflow>>,
     /// The same with the settings of the deployment.
     workflows: BTreeMap<Pin, Arc<Workflow>>,
-    /// The agents that the settings of a deployment name, by its version: each new order asks for them.
-    named: Option<(u64, Arc<[Arc<str>]>)>,
+    /// The agents that settings name: each new order asks for them. A plan asks for those of settings that may never apply.
+    named: Option<(Arc<str>, Arc<[Arc<str>]>)>,
 }
 
 /// An order names a workflow that there is not.
@@ -246,19 +246,26 @@ impl Catalogue {
         found.ok_or_else(|| PortError::refused("definitions.definition", format!("there is no workflow {pin}")))
     }
 
-    /// The versions that new orders of a workflow begin with, if they are taken; `None` if there is no such workflow.
+    /// The versions that were chosen for new orders of a workflow; `None` if there is no such workflow. A compiled version
+    /// need not be chosen.
     #[must_use]
     pub fn choice(&self, deployment: Option<&Deployment>, name: &str) -> Option<Choice> {
         let applied = deployment.and_then(|deployment| deployment.workflows.get(name).copied());
         applied.or_else(|| Some(Choice::all(self.0.compiled.newest(name)?.version)))
     }
 
-    /// The first agent without a service of a compiled workflow. Its new orders would only wait, so none is taken.
+    /// The same, if any of these versions takes new orders.
     #[must_use]
-    pub fn unserved_of(&self, deployment: Option<&Deployment>, name: &str) -> Option<&Arc<str>> {
-        let compiled = |version| self.0.compiled.get(name, version);
-        let workflow = self.choice(deployment, name)?.versions().find_map(compiled)?;
-        self.without_service(deployment, workflow.steps.iter().filter_map(StepRule::service))
+    pub fn taken(&self, deployment: Option<&Deployment>, name: &str) -> Option<Choice> {
+        let choice = self.choice(deployment, name)?;
+        choice.versions().any(|version| self.unserved(deployment, name, version).is_none()).then_some(choice)
+    }
+
+    /// The first agent without a service of a compiled version. Its new orders would only wait, so it takes none.
+    #[must_use]
+    pub fn unserved(&self, deployment: Option<&Deployment>, name: &str, version: u32) -> Option<&Arc<str>> {
+        let compiled = self.0.compiled.get(name, version)?;
+        self.without_service(deployment, compiled.steps.iter().filter_map(StepRule::service))
     }
 
     /// The first of these agents that has no service, as far as the host knows.
@@ -274,13 +281,13 @@ impl Catalogue {
     /// The agents that its settings name.
     fn named(&self, deployment: &Deployment) -> Arc<[Arc<str>]> {
         let mut cache = self.cache();
-        if let Some((version, named)) = &cache.named
-            && *version == deployment.version
+        if let Some((settings, named)) = &cache.named
+            && (Arc::ptr_eq(settings, &deployment.settings) || *settings == deployment.settings)
         {
             return named.clone();
         }
         let named: Arc<[Arc<str>]> = agent_names(&deployment.settings).into();
-        cache.named = Some((deployment.version, named.clone()));
+        cache.named = Some((deployment.settings.clone(), named.clone()));
         named
     }
 
@@ -306,7 +313,7 @@ impl Catalogue {
         let mut names: Vec<Arc<str>> = applied.chain(compiled).collect();
         names.sort();
         names.dedup();
-        names.retain(|name| self.unserved_of(deployment, name).is_none());
+        names.retain(|name| self.taken(deployment, name).is_some());
         names
     }
 
@@ -319,7 +326,7 @@ impl Catalogue {
     fn pin_of(&self, deployment: Option<&Deployment>, name: Option<&str>, order_id: OrderId) -> Option<Pin> {
         let name = name.map_or_else(|| self.default_name(deployment), Arc::from);
         let version = self.choice(deployment, &name)?.of(order_id);
-        self.unserved_of(deployment, &name).is_none().then_some(Pin { name, version })
+        self.unserved(deployment, &name, version).is_none().then_some(Pin { name, version })
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -422,10 +429,18 @@ mod tests {
         assert_eq!(chosen(&Catalogue::new(compiled()), &ports, Some("w")), Ok(pin("w", 1)), "nobody knows");
         deploy(&ports, 3, "w", &[("v", Choice::all(1)), ("w", Choice::all(1))], "[agents.y]\nurl = \"http://y\"");
         assert_eq!(chosen(&host(&[]), &ports, None), Err(vec!["v".to_owned()]), "an operator chose it before");
-        deploy(&ports, 4, "v", &[("v", Choice::all(1))], "[agents.x]");
+        let (shared, all) = (Choice { version: 1, share: Some(Share { version: 2, percent: 100 }) }, Choice::all(1));
+        apply(&ports, "w", 2, &text("w", 2, ""));
+        deploy(&ports, 4, "w", &[("v", all), ("w", shared)], "[agents.y]\nurl = \"http://y\"");
+        assert_eq!(chosen(&host(&[]), &ports, None), Ok(pin("w", 2)), "of a share, the applied version takes orders");
+        deploy(&ports, 5, "v", &[("v", Choice::all(1))], "[agents.x]");
         let played = host(&[]);
         assert_eq!(chosen(&played, &ports, Some("w")), Ok(pin("w", 1)), "a stand-in plays it");
         assert!(played.has_played());
+        let mut planned = Deployment::clone(&now(played.deployment(&ports)).unwrap().unwrap());
+        planned.settings = "[agents.y]".into();
+        assert!(played.unserved(Some(&planned), "w", 1).is_some());
+        assert_eq!(chosen(&played, &ports, Some("w")), Ok(pin("w", 1)), "a plan of the next version changes nothing");
     }
 
     #[test]

@@ -348,7 +348,7 @@ pub fn bulk_of(reason: &str) -> Option<&str> {
     let (id, _) = reason.strip_prefix("bulk ")?.split_once(": ")?;
     let (time, random) = id.split_once('-')?;
     let is_hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    (time.len() >= 12 && random.len() == 16 && is_hex(time) && is_hex(random)).then_some(id)
+    (time.len() == 12 && random.len() == 16 && is_hex(time) && is_hex(random)).then_some(id)
 }
 
 impl Transition {

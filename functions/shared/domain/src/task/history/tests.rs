@@ -162,6 +162,7 @@ fn only_what_has_the_form_of_a_job_id_is_a_job() {
         "bulk 0193494e5c8f-00ab54a98ceb1f0a",
         "bulk 0193494e5c8-00ab54a98ceb1f0a: a digit is missing",
         "bulk 0193494e5c8f-00ab54a98ceb1f0: a digit is missing",
+        "bulk 00193494e5c8f-00ab54a98ceb1f0a: a digit too many",
         "bulk 0193494e5c8g-00ab54a98ceb1f0a: no digit",
         "bulk 0193494e5c8f-00ab54a98ceb1f0A: no digit",
         "Bulk 0193494e5c8f-00ab54a98ceb1f0a: another word",
