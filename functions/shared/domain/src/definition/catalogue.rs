@@ -41,8 +41,14 @@ struct Cache {
     definitions: BTreeMap<Pin, Arc<Workflow>>,
     /// The same with the settings of the deployment.
     workflows: BTreeMap<Pin, Arc<Workflow>>,
-    /// The agents that settings name: each new order asks for them. A plan asks for those of settings that may never apply.
-    named: Option<(Arc<str>, Arc<[Arc<str>]>)>,
+    named: Option<Named>,
+}
+
+/// The agents that settings name: each new order asks for them. A plan asks for those of settings that may never apply.
+#[derive(Debug)]
+struct Named {
+    settings: Arc<str>,
+    agents: Arc<[Arc<str>]>,
 }
 
 /// An order names a workflow that there is not.
@@ -281,14 +287,14 @@ impl Catalogue {
     /// The agents that its settings name.
     fn named(&self, deployment: &Deployment) -> Arc<[Arc<str>]> {
         let mut cache = self.cache();
-        if let Some((settings, named)) = &cache.named
+        if let Some(Named { settings, agents }) = &cache.named
             && (Arc::ptr_eq(settings, &deployment.settings) || *settings == deployment.settings)
         {
-            return named.clone();
+            return agents.clone();
         }
-        let named: Arc<[Arc<str>]> = agent_names(&deployment.settings).into();
-        cache.named = Some((deployment.settings.clone(), named.clone()));
-        named
+        let agents: Arc<[Arc<str>]> = agent_names(&deployment.settings).into();
+        cache.named = Some(Named { settings: deployment.settings.clone(), agents: agents.clone() });
+        agents
     }
 
     /// Whether stand-ins play an agent, if there are any, as far as the host knows and by the deployment that was read
