@@ -1,5 +1,7 @@
 //! Tests of applying folders to records in memory.
 
+use std::collections::BTreeSet;
+
 use domain::definition::{Choice, Share};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
