@@ -248,7 +248,7 @@ def counted(task: dict[str, Any], submitted_s: float) -> Counted:
         for of in ("Forward", "Undo"):
             is_in_flight = step["ProcessState"] == "Processing" and direction == of
             begun, *ended = (one.numbers[f"{base_of(flow, step, of)}/{what}"] for what in ATTEMPTS)
-            count(one, flow, step, of, "deferred", begun - sum(ended) - is_in_flight)
+            count(one, flow, step, of, "deferred", begun - sum(ended) - is_in_flight + history["late"][name, of])
         if step["ProcessState"] == "Processed" and name not in history["settled"]:
             took = seconds(step["StartedAt"]), seconds(step["FinishedAt"])
             add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", *took)
@@ -274,6 +274,11 @@ def of_history(
     settled: set[str] = set()
     forward: Counter[str] = Counter()
     claimed: dict[tuple[str, str], float] = {}
+    # A late success counts also of an attempt that was over, which then has two ends, and while another one is in flight,
+    # which then has none. A line about an attempt that was put off replaces those of the attempts before.
+    last: dict[tuple[str, str], int] = {}
+    over: dict[tuple[str, str], int] = {}
+    late: Counter[tuple[str, str]] = Counter()
     # The calls that brought an end, with the longest time that each may have taken.
     ended: dict[str, list[tuple[str, float]]] = {}
     in_error = False
@@ -293,6 +298,13 @@ def of_history(
         what = {"processed": "done", "rejected": "rejected", "re-pended": "expired"}.get(verb)
         if what and (is_whole or what != "done"):
             count(one, flow, {"Name": step, "Agent": agents[step]}, direction, what, 1)
+        way = step, direction
+        if verb == "claimed":
+            last[way] = int(attempt)
+        if what == "done":
+            late[way] += int(int(attempt) <= over.get(way, 0)) - int(max(int(attempt), over.get(way, 0)) < last.get(way, 0))
+        if what or verb == "put off":
+            over[way] = max(over.get(way, 0), int(attempt))
         if verb == "claimed":
             claimed[step, attempt] = at
         if what == "rejected" or (what == "done" and is_whole):
@@ -305,7 +317,7 @@ def of_history(
                 done[step] = (first[step], at)
         if verb == "settled":
             settled.add(step)
-    return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward, "ended": ended}
+    return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward, "ended": ended, "late": late}
 
 
 def event(one: Counted, flow: str, name: str, at: float) -> None:
