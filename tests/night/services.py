@@ -29,7 +29,7 @@ from typing import Any
 SERVICES = ("stock", "payment", "carrier")
 # Longer than an attempt of any step.
 HANG_S = 20
-# One in so many keys has slow calls.
+# The calls of one key in twenty are slow.
 SLOW_EACH, SLOW_MS = 20, 150
 
 
