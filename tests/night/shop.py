@@ -78,7 +78,7 @@ after = ["wrap"]
 
 # One in so many cards is declined.
 DECLINED_EACH = 50
-# Every gift with a number that this divides is not wrapped.
+# One gift in three is not wrapped.
 PLAIN_EACH = 3
 
 

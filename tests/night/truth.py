@@ -274,8 +274,8 @@ def of_history(
     settled: set[str] = set()
     forward: Counter[str] = Counter()
     claimed: dict[tuple[str, str], float] = {}
-    # A late success counts also of an attempt that was over, which then has two ends, and while another one is in flight,
-    # which then has none. A line about an attempt that was put off replaces those of the attempts before.
+    # A late success counts, too. An attempt that was over then has two ends, and one that is in flight then has none.
+    # Of attempts that were put off one after the other, the history has the last line only.
     last: dict[tuple[str, str], int] = {}
     over: dict[tuple[str, str], int] = {}
     late: Counter[tuple[str, str]] = Counter()

@@ -1,8 +1,12 @@
 use super::*;
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::machine::testing::Case;
-use crate::ports::{Outage, Rejections, surplus};
-use crate::task::{Approvers, StepState};
+use crate::ports::{
+    Breaker, DeadLetterOutcome, DeadLetterRecord, Outage, OutageReason, Rejections, ServiceHealth, surplus,
+};
+use crate::situation::explain;
+use crate::tally::Numbers;
+use crate::task::{Approvers, StepState, Task};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 
