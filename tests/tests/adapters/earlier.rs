@@ -27,6 +27,7 @@ use futures_util::future::{join, join_all};
 use local::serve::RemoteSettings;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
+use standins::{Effects, Service};
 use tests::machine::Machine;
 
 use crate::dynamodb::local::Local;
@@ -161,18 +162,43 @@ async fn the_first_applied_workflows_are_used_on_and_orders_keep_their_versions(
 /// The time between the death of the earlier program and the start of this one: what was under way has expired.
 const DOWN_MS: u64 = 60_000;
 
-/// A clock that starts some time after the last line of an order's history, and runs on.
-fn clock_of(database: &Path) -> embedded::Now {
+/// The tasks as the earlier program left them.
+fn tasks_of(database: &Path) -> Vec<Value> {
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let mut tasks = connection.prepare("SELECT body FROM tasks").unwrap();
-    let tasks = tasks.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
-    let last_of = |task: String| {
-        let task: Value = serde_json::from_str(&task).unwrap();
+    let tasks = tasks.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    tasks.map(|task| serde_json::from_str(&task.unwrap()).unwrap()).collect()
+}
+
+/// A clock that starts some time after the last line of an order's history, and runs on.
+fn clock_after(tasks: &[Value]) -> embedded::Now {
+    let last_of = |task: &Value| {
         let last = task["History"].as_array().unwrap().last().unwrap();
         serde_json::from_value::<Timestamp>(last["At"].clone()).unwrap()
     };
-    let (first, began) = (tasks.map(last_of).max().unwrap().plus_ms(DOWN_MS), Instant::now());
+    let (first, began) = (tasks.iter().map(last_of).max().unwrap().plus_ms(DOWN_MS), Instant::now());
     Arc::new(move || first.plus_ms(u64::try_from(began.elapsed().as_millis()).unwrap()))
+}
+
+/// What the services saw of an order since the upgrade: what was finished is not called again, and what was under way has
+/// its effect once. Of a declined order nothing is left.
+fn was_called_rightly(before: &Value, end: &str, effects: &Effects) {
+    let (order_id, state) = (before["OrderID"].as_str().unwrap(), before["ProcessState"].as_str().unwrap());
+    let steps = before["Steps"].as_array().unwrap();
+    assert_eq!(steps.len(), Service::ALL.len(), "{before:#}");
+    for (service, step) in Service::ALL.iter().zip(steps) {
+        let key = format!("{order_id}/{}", step["Name"].as_str().unwrap());
+        let [forward, undo] = ["", "/undo"].map(|undo| effects[service].of(&format!("{key}{undo}")));
+        let is_settled = ["Processed", "Compensated"].contains(&state);
+        let is_right = match (step["Direction"].as_str().unwrap(), step["ProcessState"].as_str().unwrap(), end) {
+            _ if is_settled => forward.calls + undo.calls == 0,
+            ("Undo", "Processed", _) | ("Forward", "Processed", "Processed") => forward.calls + undo.calls == 0,
+            ("Undo", _, _) | ("Forward", "Processed", _) => forward.calls == 0 && undo.calls >= 1,
+            (_, _, "Processed") => forward.effects == 1 && undo.calls == 0,
+            (_, _, _) => forward.effects == undo.effects,
+        };
+        assert!(is_right, "{key}, which ended {end}: {forward:?} {undo:?} {before:#}");
+    }
 }
 
 /// The end of an order, by what its stand-ins were told to do.
@@ -187,7 +213,8 @@ async fn ends_under_load(schema: usize) -> usize {
     let directory = tempfile::tempdir().unwrap();
     let database = directory.path().join("stepwarden.db");
     fs::copy(fixtures().join(format!("under-way/schema-{schema}.db")), &database).unwrap();
-    let options = Options { now: clock_of(&database), ..Options::default() };
+    let left = tasks_of(&database);
+    let options = Options { now: clock_after(&left), ..Options::default() };
     let machine = Machine::start_as(directory, &RemoteSettings::default(), options).await;
     let listed = machine.get("/orders?limit=100").await.json()["Orders"].clone();
     let before = listed.as_array().unwrap();
@@ -202,8 +229,14 @@ async fn ends_under_load(schema: usize) -> usize {
         let end = end_of(&document);
         machine.until(id, |order| order["ProcessState"] == end).await
     }));
-    let (load, _ends) = join(load, ends).await;
+    let (load, ends) = join(load, ends).await;
     assert!(load.iter().all(|(_, answer)| answer.json()["ProcessState"] == "Processed"));
+    let effects = machine.effects();
+    for task in &left {
+        let end = ends.iter().find(|order| order["OrderID"] == task["OrderID"]).unwrap();
+        was_called_rightly(task, end["ProcessState"].as_str().unwrap(), &effects);
+    }
+    assert!(effects.values().flat_map(|service| service.keys.values()).all(|key| key.effects <= 1), "{effects:?}");
     let newest = machine.database().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     machine.stop().await;
     newest
