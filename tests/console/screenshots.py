@@ -3,6 +3,7 @@ something to see."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from console import Console
 from harness.report import until
 from harness.serve import Server
+from harness.tools import ROOT
 from inventory import Inventory
 from journey import Bookings, asked
 from journey import folder as journey_folder
@@ -24,6 +26,7 @@ from world import declined, stuck
 
 # How long orders come in, and how many in a second: the bars of the throughput are minutes.
 HAPPENING_S = 240
+PAGES = ROOT / "functions" / "api" / "src" / "console"
 PER_SECOND = (3, 5, 4, 6, 2, 5)
 BYTES_MAX = 150_000
 COLOURS = 256
@@ -66,7 +69,17 @@ def main() -> int:
             browser.close()
             server.stop()
             inventory.close()
+    (folder / "pages.sha256").write_text(f"{digest_of_pages()}\n")
     return 0
+
+
+def digest_of_pages() -> str:
+    """Of all files of the console, in the order of their names. A test of the repository compares it."""
+    digest = hashlib.sha256()
+    for file in sorted(PAGES.iterdir()):
+        if file.suffix in (".js", ".css", ".html"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def approval(browser: Browser, data: Path, folder: Path) -> None:

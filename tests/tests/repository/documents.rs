@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use sha2::{Digest, Sha256};
 use tests::documents::Kind::{Fault, Invariant, Rule};
 use tests::documents::{Number, anchors, cited, dead_links, defined, files, links, text_of};
 
@@ -114,6 +115,15 @@ fn the_agent_of_the_readme_is_part_of_the_one_that_compiles() {
         block.split_once("```").unwrap_or((block, "")).0.to_owned()
     };
     assert!(block_of("functions/shared/agent/README.md").contains(&block_of("README.md")));
+}
+
+#[test]
+fn the_pictures_of_the_console_are_as_new_as_its_pages() {
+    const PAGES: &str = "functions/api/src/console/";
+    let pages = files(&["js", "css", "html"]);
+    let text: String = pages.iter().filter(|(path, _)| path.starts_with(PAGES)).map(|(_, text)| &**text).collect();
+    let (now, taken) = (hex::encode(Sha256::digest(text)), text_of("infra/console/pages.sha256"));
+    assert_eq!(taken.trim(), now, "the pages have changed. Take the pictures again: tests/run console --screenshots");
 }
 
 #[test]
