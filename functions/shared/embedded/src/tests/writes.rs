@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::ports::{HasStore, Store};
+use domain::ports::{HasStore, Source, Store};
 use rusqlite::params;
 
-use super::{count, open, order, other_program, task};
+use super::{count, open, order, other_program, submit, task};
 
 #[tokio::test]
 async fn a_task_that_another_program_changed_is_not_overwritten() {
@@ -26,6 +26,23 @@ async fn a_task_that_another_program_changed_is_not_overwritten() {
         engine.store().commit(&before, Arc::new(after)).await.unwrap_err();
         assert_eq!(count(&other, "SELECT version FROM tasks"), i64::try_from(before.version).unwrap() + 5);
     }
+}
+
+#[tokio::test]
+async fn a_submission_is_not_deleted_before_what_was_queued_earlier_is_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    submit(&engine, 0..1).await;
+    let delivery = engine.submissions().receive(1).await.remove(0);
+    let other = other_program(directory.path());
+    let refused = "CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END";
+    other.execute_batch(refused).unwrap();
+    let (order, submissions) = (order(0), engine.submissions());
+    let inserted = engine.store().insert(order.clone().into(), task(&order, 16).into());
+    let (inserted, deleted) = tokio::join!(inserted, submissions.delete(vec![delivery.receipt]));
+    inserted.unwrap_err();
+    deleted.unwrap();
+    assert_eq!(count(&other, "SELECT count(*) FROM messages"), 1);
 }
 
 #[tokio::test]
