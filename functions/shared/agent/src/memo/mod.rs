@@ -40,7 +40,8 @@
 //! (rule 27).
 //!
 //! Claims and their ends go by the clocks of the instances. If clocks differ by more than the time of a call, two
-//! instances may call at once. Nothing here can prevent that, and platforms keep clocks within milliseconds.
+//! instances may call at once. Nothing here can prevent that, and platforms keep clocks within milliseconds. The same
+//! holds where a clock is set back while its instance is stopped between its claim and its call.
 //!
 //! A claim that was given back is over by every clock (rule 23).
 //!
