@@ -41,7 +41,8 @@ class Authority:
     def pair(self, days: int = 30, host: str | None = None) -> Pair:
         """A certificate for this machine, or another host, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in ("127.0.0.1", "0.0.0.0")]
+        names: list[x509.GeneralName] = [*addresses, x509.DNSName("localhost")]
         subject = x509.SubjectAlternativeName([x509.DNSName(host)] if host else names)
         certificate = self._signed(x509.Name([]), key, days, subject)
         private = key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

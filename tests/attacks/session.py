@@ -37,6 +37,7 @@ from attacks.impostors import Impostors
 from attacks.jwts import Jwts
 from attacks.leaks import Leaks
 from attacks.lines import Lines
+from attacks.mails import Mails
 from attacks.paths import Paths
 from attacks.proxies import Proxies
 from attacks.roles import Roles
@@ -91,7 +92,7 @@ def main() -> int:
             report.section("Bodies")
             Bodies(Served(server)).all(report)
         callers(program, Path(scratch) / "callers", report)
-        report.section("Commands, folders, services and TLS, side by side")
+        report.section("Commands, folders, services, TLS and e-mail, side by side")
         side_by_side(program, Path(scratch), report)
     return report.close()
 
@@ -116,7 +117,7 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:
     """Each has servers of its own, and waits most of its time."""
-    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups)
+    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups, Mails)
 
     def all_of(number: int) -> None:
         folder = scratch / f"side-{number}"
