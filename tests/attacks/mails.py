@@ -11,6 +11,7 @@ from typing import Any
 
 from attacks.authority import Authority, Pair, write
 from attacks.hostile import Hostile, answer
+from attacks.lines import FORGED
 from attacks.mail_server import PASSWORD, SECRETS, USER, MailServer
 from attacks.services import STEP, WORKFLOW
 from attacks.wire import get, raw
@@ -108,16 +109,21 @@ class Mails:
         bad = {
             "smtps-plain": self.smtps(has_tls=False, offers=login),
             "left-out": self.starttls(offers=login),
-            "refused": self.starttls(offers=both, starttls=b"454 not now\r\n"),
+            "refused": self.starttls(offers=both, starttls=f"454 not now\r{FORGED}\u2028{FORGED}\r\n".encode()),
             "faked": self.starttls(offers=both, has_tls=False),
             "put-in": self.starttls(starttls=b"220 go on\r\n250 mail\r\n"),
+            # All answers that a client waits for, before a server that takes nothing.
+            "all-put-in": self.starttls(
+                starttls=b"220 go on\r\n250-mail\r\n250 AUTH PLAIN\r\n235 hi\r\n" + 4 * b"250 mail\r\n",
+                login=b"535 no\r\n",
+            ),
         }
         why = {"left-out": "STARTTLS is not supported", "refused": "454"}
         self.alerted({"good": self.starttls()}, bad, dict.fromkeys(bad, "mail: ") | why)
 
     def logins(self) -> None:
         """Some servers would take an alert without one."""
-        refused, none = b"535 5.7.8 unknown\r\n", b"250 mail\r\n"
+        refused, none = f"535 5.7.8 unknown: {SECRETS[1]}\r\n".encode(), b"250 mail\r\n"
         bad = {
             "smtps": self.smtps(login=refused),
             "starttls": self.starttls(login=refused),
@@ -155,6 +161,7 @@ class Mails:
         for name in bad:
             line = next((line for line in log if f"sink=alerts:{name}/" in line), "no line")
             expect("did not take AlertBegan" in line and why[name] in line, f"{name}: {line}")
+        expect_equal("forged", [line for line in log if line.startswith(FORGED)], [])
         # In the words of `stepwarden alerts`.
         expect(all(sink in shown[0] for sink in not_told), shown[0])
         repeated = [line for line in (*log, *shown) if any(secret in line for secret in SECRETS)]
