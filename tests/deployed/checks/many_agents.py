@@ -12,7 +12,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Services(Stub):
 
         super().__init__(Handler)
 
-    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
+    def answer(self, path: str, headers: Message, body: bytes) -> tuple[int, dict[str, Any]]:
         """Status and body of the answer to a call."""
         name, operation = path.split("/")[1:]
         if operation == "token":
@@ -121,7 +122,7 @@ def basic(name: str) -> str:
     return f"Basic {base64.b64encode(f'{name}:{secret(name)}'.encode()).decode()}"
 
 
-def is_authorised(name: str, headers: Mapping[str, str], body: bytes) -> bool:
+def is_authorised(name: str, headers: Message, body: bytes) -> bool:
     """Whether a call says what the settings of this agent ask for, and nothing of another agent's."""
     signed = f"{headers['Idempotency-Key']}.{headers.get('webhook-timestamp')}.".encode() + body
     digest = hmac.digest(base64.b64decode(secret(name).removeprefix("whsec_")), signed, "sha256")
@@ -156,7 +157,7 @@ def folder_of(url: str, secrets: Path) -> dict[str, str]:
         steps = [(step(name), name, [step(one) for one in after[at]]) for at, row in enumerate(rows) for name in row]
         file = workflow(title, 1, steps)
         files[file["Name"]] = file["Text"]
-    files[file["Name"]] += comment(FOLDER_BYTES_MAX - sent_bytes(files))
+    files[list(files)[-1]] += comment(FOLDER_BYTES_MAX - sent_bytes(files))
     return files
 
 
@@ -185,7 +186,7 @@ def write(folder: Path, files: dict[str, str]) -> str:
 
 def all_are_served(world: World) -> str:
     """Each is called once for each order and direction, in its own way. While one is down, its orders alone wait."""
-    functions, orders = Functions(world), {}
+    functions = Functions(world)
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-forty-")))
         services = stack.enter_context(Services())
@@ -275,24 +276,24 @@ def a_larger_folder_is_refused(world: World) -> None:
         fits = folder_of("http://127.0.0.1:9", scratch)
         checked = functions.command("check", write(scratch / "fits", fits))
         expect_equal(f"check: {checked.stdout}{checked.stderr}", checked.returncode, 0)
-        for number, (limit, files) in enumerate(beyond(fits)):
+        for number, (words, files) in enumerate(beyond(fits)):
             told = functions.command("apply", write(scratch / str(number), files), "--reason", "growth", "--yes")
             expect_equal(f"apply: {told.stderr}", told.returncode, 1)
-            expect(str(limit) in told.stdout, f"it names the limit {limit}: {told.stdout}")
+            expect(words in told.stdout, f"{words!r} in {told.stdout}")
             body = {**BY, "Files": [{"Name": file, "Text": text} for file, text in files.items()]}
             refused = world.operator.post("/configuration", body)
             expect_equal(f"POST /configuration {refused.body}", refused.status, 422)
-            expect(str(limit) in str(refused.body["faults"]), f"it names the limit {limit}: {refused.body}")
+            expect(words in str(refused.body["faults"]), f"{words!r} in {refused.body}")
     after = [world.operator.get(path).body for path in ("/configuration", "/workflows")]
     expect_equal("what is applied", after, applied)
 
 
-def beyond(fits: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Folders that are a little too large, each with the limit."""
-    settings, rest = fits["stepwarden.toml"], dict(list(fits.items())[:-1])
-    last = list(fits)[-1]
-    yield FOLDER_BYTES_MAX, {**fits, last: f"{fits[last]}#"}
-    yield FILE_BYTES_MAX, {**rest, "stepwarden.toml": f"{settings}#"}
-    small = {"stepwarden.toml": settings.rstrip("#")}
-    named = (workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX))
-    yield FILES_MAX, {**small, **{file["Name"]: file["Text"] for file in named}}
+def beyond(fits: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Folders that are a little too large, each with the words that name the limit."""
+    settings, last = fits["stepwarden.toml"], list(fits)[-1]
+    yield f"the limit is {FOLDER_BYTES_MAX}", {**fits, last: f"{fits[last]}#"}
+    without = {name: text for name, text in fits.items() if name != last}
+    yield f"more than {FILE_BYTES_MAX} bytes", {**without, "stepwarden.toml": f"{settings}#"}
+    named = [workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX)]
+    small = {file["Name"]: file["Text"] for file in named}
+    yield f"the limit is {FILES_MAX}", {**small, "stepwarden.toml": settings.rstrip("#")}
