@@ -31,8 +31,8 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows
-from checks import repeats, retained, rights, supervision, under_way, ways
+from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, many_agents, own_callbacks
+from checks import own_workflows, repeats, retained, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -88,6 +88,12 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
         "no answer with two supervisors at once: each attempt counted once, held, resubmitted",
         supervision.exhausted_orders_are_held_and_resubmitted,
     ),
+]
+
+# One after the other: they apply a folder.
+MANY: list[tuple[str, Callable[[World], object]]] = [
+    ("forty agents of one folder: all are served, and no other waits for one that is down", many_agents.all_are_served),
+    ("a folder beyond a limit is refused, and nothing changes", many_agents.a_larger_folder_is_refused),
 ]
 
 BOOKS: list[tuple[str, Callable[[World], object]]] = [
@@ -211,6 +217,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     report.check("no supervisor failed", supervisors.went_well)
     report.section("Results that come later, at the address of the call")
     own_callbacks.are_tried(report, world)
+    report.section("Forty agents of one folder, with no deployment between")
+    report.all(bound(MANY, world))
     report.section("Workflows and services of one's own, with no deployment between")
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
@@ -246,7 +254,7 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
-    lists = (BY_THEMSELVES, TOGETHER, ALONE)
+    lists = (BY_THEMSELVES, TOGETHER, MANY + ALONE)
     by_themselves, together, alone = ([one for one in checks if words in one[0]] for checks in lists)
     expect(bool(by_themselves or together or alone), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
