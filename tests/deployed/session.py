@@ -31,8 +31,8 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, many_agents, own_callbacks
-from checks import own_workflows, repeats, retained, rights, supervision, under_way, ways
+from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, earlier, erased, letters, logs, many_agents
+from checks import own_callbacks, own_workflows, repeats, retained, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -84,6 +84,9 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
     ("a command of an agent, a reply of a stranger: refused, alert", repeats.what_a_sender_may_not_send_is_refused),
     ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
+    ("alarms are judged by the rules of CloudWatch", alarms.the_rules_are_those_of_cloudwatch),
+    ("each of the 25 alarms tells the topic when it begins and when it is over", alarms.the_topic_is_told),
+    ("alarms on metrics of AWS ring once and are quiet again", alarms.they_ring_for_metrics_of_aws),
     (
         "no answer with two supervisors at once: each attempt counted once, held, resubmitted",
         supervision.exhausted_orders_are_held_and_resubmitted,
@@ -110,9 +113,10 @@ BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
 ]
 
-# Only with `--only`: they leave the books wrong, and apply a folder of their own.
+# Only with `--only`: they leave the books wrong, apply a folder of their own, or set times back.
 ALONE: list[tuple[str, Callable[[World], object]]] = [
     ("ended orders are deleted by time to live, with all that is of them", retained.ended_orders_are_deleted),
+    ("alarms on our own metrics ring once and are quiet again", alarm_scenes.they_ring_for_what_the_functions_write),
 ]
 
 BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]

@@ -139,9 +139,9 @@ class World:
         return {word: int(attributes[name]) for word, name in names.items()}
 
     @contextmanager
-    def visibility(self, queue: str, seconds: int) -> Iterator[None]:
-        """Within, a message of this queue's normal lane that was not dealt with comes again so soon."""
-        url = self.deployment.queue(queue)
+    def visibility(self, queue: str, seconds: int, lane: str = "normal") -> Iterator[None]:
+        """Within, a message of this lane of a queue that was not dealt with comes again so soon."""
+        url = self.deployment.queue(queue, lane)
         before = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
         self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": str(seconds)})
         try:

@@ -108,18 +108,19 @@ def messages_name_their_sender() -> None:
 
 
 def alarms_may_have_several_metrics() -> None:
-    """There an alarm has one metric, and one with an expression over several fails the deployment. It gets the first."""
+    """There an alarm has one metric, and one with an expression over several fails the deployment."""
     from ministack.services.cloudformation import provisioners
 
     as_it_was = provisioners._cw_metric_alarm_record
+    single = ("MetricName", "Namespace", "Statistic", "Period", "Dimensions")
 
     def record(name: str, props: dict) -> dict:
         several = props.get("Metrics")
-        if several:
-            stat = next(one["MetricStat"] for one in several if "MetricStat" in one)
-            single = {**stat["Metric"], "Statistic": stat["Stat"], "Period": stat["Period"]}
-            props = {**{key: value for key, value in props.items() if key != "Metrics"}, **single}
-        return as_it_was(name, props)
+        if not several:
+            return as_it_was(name, props)
+        props = {**{key: value for key, value in props.items() if key != "Metrics"}, "MetricName": "-", "Namespace": "-"}
+        found = as_it_was(name, props)
+        return {**{key: value for key, value in found.items() if key not in single}, "Metrics": several}
 
     provisioners._cw_metric_alarm_record = record
 

@@ -64,12 +64,17 @@ def cloud_event(body: dict[str, Any]) -> dict[str, Any]:
 
 def subscribe_to_alerts(deployment: Deployment) -> Inbox:
     """An inbox for what the alert topic says."""
-    url, arn = make_queue(deployment.emulator, "operator-alerts")
+    return Inbox(deployment, subscribe(deployment, "operator-alerts", "detail-type"))
+
+
+def subscribe(deployment: Deployment, name: str, member: str) -> str:
+    """A queue for the messages of the alert topic that have this member; its URL."""
+    url, arn = make_queue(deployment.emulator, name)
     sqs = client(deployment.emulator, "sqs")
-    topic = deployment.outputs["AlertTopicArn"]
     statement = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage"}
     policy = {"Version": "2012-10-17", "Statement": [{**statement, "Resource": arn}]}
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(policy)})
-    sns = client(deployment.emulator, "sns")
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-    return Inbox(deployment, url)
+    filters = {"FilterPolicyScope": "MessageBody", "FilterPolicy": json.dumps({member: [{"exists": True}]})}
+    topic, sns = deployment.outputs["AlertTopicArn"], client(deployment.emulator, "sns")
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=filters)
+    return url

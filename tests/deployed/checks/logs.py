@@ -36,11 +36,11 @@ def tails(world: World, count: int) -> str:
     return "\n".join(lines)
 
 
-def own_lines(world: World, function: str) -> list[str]:
-    """What a function wrote, without the platform's own lines."""
+def own_lines(world: World, function: str, since_ms: int = 0) -> list[str]:
+    """What a function wrote since a time, without the platform's own lines."""
     logs = client(world.deployment.emulator, "logs")
     group = f"/aws/lambda/{world.deployment.function(function)}"
-    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
+    pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group, startTime=since_ms)
     texts = [event["message"] for page in pages for event in page["events"]]
     lines = [line for text in texts for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith(("START ", "END ", "REPORT ", "INIT_START "))]
