@@ -8,7 +8,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 from harness.engine import Engine
-from harness.deployment import Deployment, client, deploy
+from harness.deployment import ALIAS, Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.inbox import subscribe_to_alerts
 from harness.report import expect
