@@ -1,7 +1,8 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
     tests/run deployed [--checks-only] [--program FILE]
-                       [--waiting N | --only WORDS | --attacks | --update | --update-from DIR | --parameters [WORDS]]
+                       [--waiting N | --only WORDS | --attacks | --update | --update-from DIR |
+                        --parameters [WORDS]]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
@@ -10,8 +11,8 @@ registries; no AWS account.
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
 --attacks       tries only what an attacker does
---update        tries only updates of the stack, with orders under way: from a copy of the last build with other programs and
-                variables to the last build, of a parameter, of a share of the calls, and the way back
+--update        tries only updates of the stack, with orders under way: from a copy of the last build with other programs
+                and variables to the last build, of a parameter, of half of the calls, and the way back
 --update-from DIR
                 the same from the version in this checkout
 --parameters [WORDS]
@@ -169,6 +170,7 @@ def before_deployment(report: Report) -> None:
             Check("cfn-lint", template.cfn_lint),
             Check("checkov", template.checkov),
             Check("RecursiveLoop: Allow, exactly", template.loops_are_allowed),
+            Check("CodeDeploy only where a gradual shift is asked for", template.codedeploy_is_asked_for),
             Check("sam build", build),
             Check("every program is small", template.sizes),
         ]

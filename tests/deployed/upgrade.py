@@ -53,8 +53,8 @@ def copy_of_last_build(folder: Path) -> Path:
         with program.open("ab") as file:
             file.write(b"earlier")
     template = copy / built_template().name
-    variable = re.sub(r"^( +)(?=ORDERS_TABLE:)", r"\1EARLIER: 'true'\n\1", template.read_text(), count=1, flags=re.MULTILINE)
-    template.write_text(variable)
+    text, of_all = template.read_text(), re.compile(r"^( +)(?=ORDERS_TABLE:)", re.MULTILINE)
+    template.write_text(of_all.sub(r"\1EARLIER: 'true'\n\1", text, count=1))
     return template
 
 
@@ -103,19 +103,20 @@ def share(world: World) -> None:
         shared = world.lambdas.update_alias(**alias, RoutingConfig={"AdditionalVersionWeights": {first: 0.5}})
         versions[name] = {first, shared["FunctionVersion"]}
     for name, both in versions.items():
-        until(f"{both} of {name} are called", lambda n=name, b=both: versions_called(world, n, since_ms) >= b, ENDED_S_MAX)
+        are_called = functools.partial(all_are_called, world, name, both, since_ms)
+        until(f"versions {sorted(both)} of {name} are called", are_called, ENDED_S_MAX)
     for name in FUNCTIONS:
         alias = {"FunctionName": world.deployment.function(name), "Name": ALIAS}
         world.lambdas.update_alias(**alias, RoutingConfig={"AdditionalVersionWeights": {}})
 
 
-def versions_called(world: World, name: str, since_ms: int) -> set[str]:
-    """The versions of a function that were called since."""
+def all_are_called(world: World, name: str, versions: set[str], since_ms: int) -> bool:
+    """Whether each of these versions of a function was called since."""
     logs = client(world.deployment.emulator, "logs")
     group = f"/aws/lambda/{world.deployment.function(name)}"
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group, startTime=since_ms)
     texts = "\n".join(event["message"] for page in pages for event in page["events"])
-    return set(re.findall(r"^START RequestId: \S+ Version: (\S+)", texts, re.MULTILINE))
+    return versions.issubset(re.findall(r"^START RequestId: \S+ Version: (\S+)", texts, re.MULTILINE))
 
 
 class Orders:

@@ -155,7 +155,8 @@ class World:
         """Within, nobody takes messages from a function's high lane; gives the queue's URL."""
         url = self.deployment.queue(queue, "high")
         arn = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        listed = self.lambdas.list_event_source_mappings(FunctionName=self.deployment.live(function), EventSourceArn=arn)
+        live = self.deployment.live(function)
+        listed = self.lambdas.list_event_source_mappings(FunctionName=live, EventSourceArn=arn)
         mapping = listed["EventSourceMappings"][0]["UUID"]
         self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=False)
         try:

@@ -165,8 +165,8 @@ def sources_follow_their_alias() -> None:
 
 
 def aliases_share_calls() -> None:
-    """On AWS an alias may send a share of the calls to another version. There it does not. A client that invokes an alias,
-    as opposed to an event source, the gateway and the schedule, still gets its main version."""
+    """On AWS an alias may send a share of its calls to another version. There it does not. A client that invokes an
+    alias gets its main version still, and event sources, the gateway and the schedule get either."""
     from ministack.services import lambda_svc
 
     as_it_was = lambda_svc._effective_func_record_for_qualifier
@@ -182,8 +182,8 @@ def aliases_share_calls() -> None:
 
 
 def invocations_outlive_updates() -> None:
-    """On AWS an invocation goes on when its function gets another program or other variables, and its process takes no
-    more of them. There the process is killed at once."""
+    """On AWS an invocation goes on when its function gets another program or other variables, and its process takes
+    no more of them. There the process is killed at once."""
     from ministack.core import lambda_runtime
     from ministack.services import lambda_svc
 
