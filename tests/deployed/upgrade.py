@@ -102,6 +102,7 @@ def share(world: World) -> None:
         alias = {"FunctionName": function, "Name": ALIAS}
         shared = world.lambdas.update_alias(**alias, RoutingConfig={"AdditionalVersionWeights": {first: 0.5}})
         versions[name] = {first, shared["FunctionVersion"]}
+        expect(len(versions[name]) == 2, f"{name} has another version than {first}")
     for name, both in versions.items():
         are_called = functools.partial(all_are_called, world, name, both, since_ms)
         until(f"versions {sorted(both)} of {name} are called", are_called, ENDED_S_MAX)
