@@ -30,7 +30,7 @@ class Invoked:
     def __init__(self, deployment: Deployment) -> None:
         self.emulator = deployment.emulator
         self.lambdas = client(deployment.emulator, "lambda")
-        self.name = deployment.function("api")
+        self.name, self.live = deployment.function("api"), deployment.live("api")
         # What the gateway knows of the caller.
         self.authorizer: dict[str, Any] | None = EVERYBODY
         gateway = client(deployment.emulator, "apigatewayv2")
@@ -43,7 +43,7 @@ class Invoked:
         payload = self.event(request)
         if payload is None:
             return Raw(404, "HTTP/1.1 404 \r\n\r\n")
-        answer = self.lambdas.invoke(FunctionName=self.name, Payload=json.dumps(payload).encode())
+        answer = self.lambdas.invoke(FunctionName=self.live, Payload=json.dumps(payload).encode())
         said = json.loads(answer["Payload"].read())
         expect("FunctionError" not in answer, f"{request[:200]!r}: {said}")
         headers = "".join(f"{name}: {value}\r\n" for name, value in said.get("headers", {}).items())

@@ -163,7 +163,7 @@ def in_a_vpc(around: Around, deployment: Deployment) -> None:
     signed(around, deployment)
     lambdas = client(deployment.emulator, "lambda")
     for function in ("api", "submission", "scheduler", "agents", "supervisor"):
-        found = lambdas.get_function_configuration(FunctionName=deployment.function(function))
+        found = lambdas.get_function_configuration(FunctionName=deployment.live(function))
         subnets = ["subnet-1", "subnet-2"] if function == "agents" else []
         expect_equal(f"subnets of {function}", found.get("VpcConfig", {}).get("SubnetIds", []), subnets)
         expect_equal(f"memory of {function}", found["MemorySize"], 512)

@@ -1,7 +1,8 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
     tests/run deployed [--checks-only] [--program FILE]
-                       [--waiting N | --only WORDS | --attacks | --update-from DIR | --parameters [WORDS]]
+                       [--waiting N | --only WORDS | --attacks | --update | --update-from DIR |
+                        --parameters [WORDS]]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
@@ -10,8 +11,10 @@ registries; no AWS account.
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
 --attacks       tries only what an attacker does
+--update        tries only updates of the stack, with orders under way: from a copy of the last build with other programs
+                and variables to the last build, of a parameter, of half of the calls, and the way back
 --update-from DIR
-                tries only an update from the version in this checkout, and the way back, with orders under way
+                the same from the version in this checkout
 --parameters [WORDS]
                 tries only eight sets of other parameters, or those with these words in their title, each in a
                 deployment of its own with an order. With tokens: every call as every role
@@ -132,6 +135,7 @@ def main() -> int:
     only.add_argument("--waiting", type=int)
     only.add_argument("--only")
     only.add_argument("--attacks", action="store_true")
+    only.add_argument("--update", action="store_true")
     only.add_argument("--update-from", type=Path)
     only.add_argument("--parameters", nargs="?", const="")
     parser.add_argument("--program")
@@ -147,7 +151,7 @@ def main() -> int:
             if options.parameters is not None:
                 parameters.are_tried(report, Path(folder), program, options.parameters)
             else:
-                deployed(report, Path(folder), program, chosen(options), options.update_from)
+                deployed(report, Path(folder), program, chosen(options), earlier_version(options, Path(folder)))
     return report.close()
 
 
@@ -160,6 +164,13 @@ def chosen(options: argparse.Namespace) -> Checks:
     return only_attacks if options.attacks else everything
 
 
+def earlier_version(options: argparse.Namespace, folder: Path) -> Callable[[], Path] | None:
+    """What gives the template of the earlier version, if the options ask for an update."""
+    if options.update:
+        return functools.partial(upgrade.copy_of_last_build, folder)
+    return functools.partial(upgrade.build_of, options.update_from) if options.update_from else None
+
+
 def before_deployment(report: Report) -> None:
     """The template by itself, and the build."""
     report.section("The template")
@@ -169,13 +180,14 @@ def before_deployment(report: Report) -> None:
             Check("cfn-lint", template.cfn_lint),
             Check("checkov", template.checkov),
             Check("RecursiveLoop: Allow, exactly", template.loops_are_allowed),
+            Check("CodeDeploy only where a gradual shift is asked for", template.codedeploy_is_asked_for),
             Check("sam build", build),
             Check("every program is small", template.sizes),
         ]
     )
 
 
-def deployed(report: Report, folder: Path, program: Path, checks: Checks, earlier: Path | None) -> None:
+def deployed(report: Report, folder: Path, program: Path, checks: Checks, earlier: Callable[[], Path] | None) -> None:
     """The emulator, the deployment and what is tried on it."""
     with Emulator(folder) as emulator:
         try:
@@ -185,7 +197,7 @@ def deployed(report: Report, folder: Path, program: Path, checks: Checks, earlie
                 report.check(title, functools.partial(template.services_are_needed, emulator))
             of_earlier = None
             if earlier is not None:
-                of_earlier = report.check("the earlier version is built", functools.partial(upgrade.build_of, earlier))
+                of_earlier = report.check("the earlier version is built", earlier)
                 if of_earlier is None:
                     return
                 checks = functools.partial(only_upgrade, of_earlier)
@@ -251,8 +263,9 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
     """The stack goes from the earlier version to this one and back."""
     report.section("Orders under way while the stack is updated, and rolled back")
     world.supervised_by_hand.set()
-    with supervision.Supervisors(world):
+    with supervision.Supervisors(world) as supervisors:
         upgrade.is_tried(report, world, earlier)
+    report.check("no supervisor failed", supervisors.went_well)
     report.all(bound([check for check in BOOKS_OF_WAITING if check[1] is not audit.queues_are_empty], world))
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from types import SimpleNamespace
 
 from harness.deployment import BUILD, TEMPLATE, architecture, sam_deploy, sam_environment
 from harness.emulator import REGION, Emulator
 from harness.report import CheckFailed, expect, expect_equal
 from harness.tools import ROOT, ToolError, program, run
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
 
 TEMPLATES = [str(TEMPLATE), *map(str, sorted((ROOT / "infra").glob("*.yaml")))]
 
@@ -46,6 +51,17 @@ def loops_are_allowed() -> None:
             expect_equal(f"{resource} says", line.strip(), "RecursiveLoop: Allow")
             allowed.add(resource)
     expect(allowed.issuperset(IN_THE_CHAIN), f"without RecursiveLoop: {sorted(set(IN_THE_CHAIN) - allowed)}")
+
+
+def codedeploy_is_asked_for() -> None:
+    """All at once needs nothing of CodeDeploy, and a gradual shift a group for each function but the stand-ins."""
+    os.environ.setdefault("AWS_DEFAULT_REGION", REGION)
+    for shift, groups in (("AllAtOnce", 0), ("Canary10Percent10Minutes", 5)):
+        document = yaml_parse(re.sub(r"CodeUri: .*", "CodeUri: s3://bucket/key", TEMPLATE.read_text()))
+        made = transform(document, {"Shift": shift}, SimpleNamespace(load=dict))["Resources"].values()
+        kinds = [resource["Type"] for resource in made if "CodeDeploy" in json.dumps(resource)]
+        expect_equal(f"groups with {shift}", kinds.count("AWS::CodeDeploy::DeploymentGroup"), groups)
+        expect(groups > 0 or not kinds, f"{shift} makes {kinds}")
 
 
 def services_are_needed(emulator: Emulator) -> None:

@@ -35,6 +35,7 @@ class World:
         self.program = program
         self.sqs = client(deployment.emulator, "sqs")
         self.lambdas = client(deployment.emulator, "lambda")
+        self.schedules = client(deployment.emulator, "scheduler")
         self.dynamo = client(deployment.emulator, "dynamodb")
         self.application = caller(deployment, "application", "ApplicationPolicyArn")
         self.operator = caller(deployment, "operator", "OperatorPolicyArn")
@@ -154,8 +155,9 @@ class World:
         """Within, nobody takes messages from a function's high lane; gives the queue's URL."""
         url = self.deployment.queue(queue, "high")
         arn = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        listed = self.lambdas.list_event_source_mappings(FunctionName=self.deployment.function(function))
-        mapping = next(one["UUID"] for one in listed["EventSourceMappings"] if one["EventSourceArn"] == arn)
+        live = self.deployment.live(function)
+        listed = self.lambdas.list_event_source_mappings(FunctionName=live, EventSourceArn=arn)
+        mapping = listed["EventSourceMappings"][0]["UUID"]
         self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=False)
         try:
             yield url
@@ -197,9 +199,9 @@ class World:
         return client(emulator, service, keys)
 
     def supervise(self) -> None:
-        """Has a supervisor run once, to its end."""
-        name = self.deployment.function("supervisor")
-        answer = self.lambdas.invoke(FunctionName=name, Payload=b"{}")
+        """Has a supervisor run once, to its end, called as its schedule does."""
+        target = self.schedules.get_schedule(Name=self.deployment.function("supervisor"))["Target"]["Arn"]
+        answer = self.lambdas.invoke(FunctionName=target, Payload=b"{}")
         text = answer["Payload"].read().decode(errors="replace")
         expect("FunctionError" not in answer, f"the supervisor failed: {text}")
 

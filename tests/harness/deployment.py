@@ -20,6 +20,7 @@ BUILD = ROOT / ".aws-sam" / "build"
 ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 STACK = "stepwarden"
+ALIAS = "live"
 CHANNEL = "shop"
 # The outputs with the policies that a caller may have.
 POLICIES = ("ApplicationPolicyArn", "OperatorPolicyArn", "AdministratorPolicyArn")
@@ -56,6 +57,10 @@ class Deployment:
     def function(self, name: str) -> str:
         """The deployed name of a function, from the last part of it."""
         return f"{STACK}-{name}"
+
+    def live(self, name: str) -> str:
+        """What calls of a function go to: its alias."""
+        return f"{self.function(name)}:{ALIAS}"
 
     def queue(self, name: str, lane: str = "normal") -> str:
         """The URL of a queue: `queue("agents", "high")`, `queue("scheduler", "dead")`."""

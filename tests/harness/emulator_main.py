@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import random
 import signal
 import socketserver
 import sys
@@ -147,6 +148,68 @@ def expired_items_reach_the_stream() -> None:
     dynamodb._remove_item, dynamodb._build_change_record = removed, built
 
 
+def sources_follow_their_alias() -> None:
+    """There an update that gives an event source an alias, or takes it away, changes its ARN and not whom it calls."""
+    from ministack.services import lambda_svc
+    from ministack.services.cloudformation import provisioners
+
+    handlers = provisioners._RESOURCE_HANDLERS["AWS::Lambda::EventSourceMapping"]
+    as_it_was = handlers["update"]
+
+    def update(physical_id: str, *arguments: object) -> tuple:
+        answer = as_it_was(physical_id, *arguments)
+        mapping = lambda_svc._esms[answer[0]]
+        mapping["Qualifier"] = lambda_svc._resolve_name_and_qualifier(mapping["FunctionArn"])[1]
+        return tuple(answer)
+
+    handlers["update"] = update
+
+
+def aliases_share_calls() -> None:
+    """On AWS an alias may send a share of its calls to another version. There it does not. A client that invokes an
+    alias gets its main version still, and event sources, the gateway and the schedule get either."""
+    from ministack.services import lambda_svc
+
+    as_it_was = lambda_svc._effective_func_record_for_qualifier
+
+    def effective(function: dict | None, qualifier: str | None) -> tuple:
+        alias = (function or {}).get("aliases", {}).get(qualifier, {})
+        for version, weight in alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {}).items():
+            if random.random() < weight:
+                return tuple(as_it_was(function, version))
+        return tuple(as_it_was(function, qualifier))
+
+    lambda_svc._effective_func_record_for_qualifier = effective
+
+
+def invocations_outlive_updates() -> None:
+    """On AWS an invocation goes on when its function gets another program or other variables, and its process takes
+    no more of them. There the process is killed at once."""
+    from ministack.core import lambda_runtime
+    from ministack.services import lambda_svc
+
+    invalidated_as_it_was, released_as_it_was = lambda_svc.invalidate_worker, lambda_svc.release_worker
+    retired: list = []
+
+    def invalidated(function: str, qualifier: str | None = None, **scope: Any) -> None:
+        # Of a published version only a process that failed is given up so.
+        if qualifier == "$LATEST":
+            with lambda_runtime._lock:
+                for key, workers in lambda_runtime._workers.items():
+                    if key.endswith(f":{function}:$LATEST"):
+                        retired.extend(worker for worker in workers if worker.in_use)
+                        workers[:] = [worker for worker in workers if not worker.in_use]
+        invalidated_as_it_was(function, qualifier, **scope)
+
+    def released(worker: Any) -> None:
+        released_as_it_was(worker)
+        if worker in retired:
+            retired.remove(worker)
+            lambda_runtime.kill_workers([worker])
+
+    lambda_svc.invalidate_worker, lambda_svc.release_worker = invalidated, released
+
+
 def main() -> None:
     """Serves until told to stop; everything else comes from the environment."""
     end_with_parent(int(sys.argv.pop(1)))
@@ -159,6 +222,9 @@ def main() -> None:
     messages_name_their_sender()
     alarms_may_have_several_metrics()
     expired_items_reach_the_stream()
+    sources_follow_their_alias()
+    aliases_share_calls()
+    invocations_outlive_updates()
     serve()
 
 

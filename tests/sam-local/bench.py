@@ -8,7 +8,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 from harness.engine import Engine
-from harness.deployment import Deployment, client, deploy
+from harness.deployment import ALIAS, Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.inbox import subscribe_to_alerts
 from harness.report import expect
@@ -129,6 +129,8 @@ class Bench:
         for variable in ("SENDERS", "AGENT_SENDERS"):
             variables.pop(variable, None)
         self.lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+        version = self.lambdas.publish_version(FunctionName=name)["Version"]
+        self.lambdas.update_alias(FunctionName=name, Name=ALIAS, FunctionVersion=version)
 
     def _variables(self, function: str) -> dict[str, str]:
         """What a function is told when deployed, and where the emulator is."""

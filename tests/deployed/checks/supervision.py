@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from harness.deployment import Deployment, client
+from harness.deployment import ALIAS, Deployment, client
 from harness.report import expect, expect_equal, until
 from world import World, step
 
@@ -83,9 +83,7 @@ def a_schedule_calls_them(world: World) -> None:
     """Every minute. From then on it rests: the checks call supervisors themselves, and count what they do."""
     found = client(world.deployment.emulator, "scheduler").get_schedule(Name=world.deployment.function("supervisor"))
     expect_equal("state and rate", (found["State"], found["ScheduleExpression"]), ("ENABLED", "rate(1 minute)"))
-    arn = world.lambdas.get_function(FunctionName=world.deployment.function("supervisor"))["Configuration"][
-        "FunctionArn"
-    ]
+    arn = world.lambdas.get_alias(FunctionName=world.deployment.function("supervisor"), Name=ALIAS)["AliasArn"]
     expect_equal("whom it calls", found["Target"]["Arn"], arn)
     switch_schedule(world, "DISABLED")
 
@@ -110,7 +108,7 @@ def the_schedule_fires_by_itself(deployment: Deployment) -> str:
     lambdas = client(deployment.emulator, "lambda", {name: keys[key] for name, key in names.items()})
 
     def calls(function: str) -> Callable[[], object]:
-        return lambda: lambdas.invoke(FunctionName=deployment.function(function), Payload=b"{}")
+        return lambda: lambdas.invoke(FunctionName=deployment.live(function), Payload=b"{}")
 
     others = ("api", "submission", "scheduler", "agents")
     may = {function for function in ("supervisor", *others) if not refused(calls(function))}

@@ -269,6 +269,103 @@ fn each_function_is_built_from_a_package_of_the_workspace() {
     }
 }
 
+#[test]
+fn whatever_calls_a_function_calls_its_alias() {
+    let template = Template::main();
+    assert_eq!(template.get("/Globals/Function/AutoPublishAlias"), "live");
+    for permission in template.of_kind("AWS::Lambda::Permission") {
+        let function = permission.properties["FunctionName"]["Ref"].as_str().unwrap();
+        assert!(function.ends_with(".Alias"), "{}: {function}", permission.id);
+    }
+    for integration in template.of_kind("AWS::ApiGatewayV2::Integration") {
+        let uri = integration.properties["IntegrationUri"]["Fn::Sub"].as_str().unwrap();
+        assert!(uri.ends_with("}:live/invocations"), "{}: {uri}", integration.id);
+        // Otherwise an update could have the gateway call an alias before it may.
+        let first = template.get(&format!("/Resources/{}/DependsOn", integration.id)).as_str().unwrap();
+        assert_eq!(template.resource(first).kind, "AWS::Lambda::Permission", "{}", integration.id);
+    }
+    let earlier = &template.resource("EarlierAgentSources").properties["Parameters"]["AgentsFunction"];
+    assert_eq!(*earlier, json!({"Ref": "AgentsFunction.Alias"}));
+}
+
+#[test]
+fn a_change_of_any_parameter_that_a_function_is_given_publishes_a_version_of_each() {
+    let template = Template::main();
+    let (mut given, mut watched) = (BTreeSet::new(), BTreeSet::new());
+    parameters(&template, template.get("/Globals/Function"), &mut given);
+    let settings = json!({"Fn::Sub": "settings ${Settings}"});
+    for function in template.of_kind(FUNCTION) {
+        parameters(&template, function.properties, &mut given);
+        assert_eq!(function.properties["AutoPublishAliasAllProperties"], json!(true), "{}", function.id);
+        assert_eq!(function.properties["VersionDescription"], settings, "{}", function.id);
+    }
+    // A version is published of a function that has changed, and of no other.
+    assert_eq!(*template.get("/Globals/Function/Environment/Variables/SETTINGS_VERSION"), json!({"Ref": "Settings"}));
+    parameters(&template, &template.resource("Settings").properties["Content"], &mut watched);
+    assert_eq!(given, watched);
+}
+
+/// The parameters that a value depends on, also by its conditions.
+fn parameters(template: &Template, value: &Value, found: &mut BTreeSet<String>) {
+    let known = template.get("/Parameters").as_object().unwrap();
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                parameters(template, item, found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                match (name.as_str(), value) {
+                    // They are not the function's own, but about who calls it and how calls go over to a version.
+                    ("Events" | "DeploymentPreference", _) => {}
+                    ("Ref", Value::String(name)) => found.extend(known.contains_key(name).then(|| name.clone())),
+                    ("Fn::Sub", Value::String(text)) => {
+                        let names = text.split("${").skip(1).filter_map(|part| part.split_once('}'));
+                        found.extend(names.map(|(name, _)| name.to_owned()).filter(|name| known.contains_key(name)));
+                    }
+                    ("Condition", Value::String(name)) => {
+                        parameters(template, template.get(&format!("/Conditions/{name}")), found);
+                    }
+                    ("Fn::If", Value::Array(branches)) => {
+                        let condition = branches[0].as_str().unwrap();
+                        parameters(template, template.get(&format!("/Conditions/{condition}")), found);
+                        for branch in branches {
+                            parameters(template, branch, found);
+                        }
+                    }
+                    _ => parameters(template, value, found),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn calls_go_over_at_once_unless_a_shift_is_asked_for_which_alarms_of_errors_roll_back() {
+    let template = Template::main();
+    assert_eq!(template.get("/Parameters/Shift/Default"), "AllAtOnce");
+    for shift in template.get("/Parameters/Shift/AllowedValues").as_array().unwrap() {
+        let shift = shift.as_str().unwrap();
+        let is_gradual = template.get(&format!("/Mappings/Shifts/{shift}/IsGradual"));
+        assert_eq!(is_gradual, if shift == "AllAtOnce" { "false" } else { "true" }, "{shift}");
+    }
+    let preference = template.get("/Globals/Function/DeploymentPreference");
+    assert_eq!(preference["Enabled"], json!({"Fn::FindInMap": ["Shifts", {"Ref": "Shift"}, "IsGradual"]}));
+    assert_eq!(preference["Type"], json!({"Ref": "Shift"}));
+    let alarms = ["infra/alarms.yaml", "infra/outages.yaml"].map(Template::at);
+    let alarms = alarms.iter().flat_map(|template| template.of_kind("AWS::CloudWatch::Alarm"));
+    let names: BTreeSet<String> = alarms
+        .map(|alarm| alarm.properties["AlarmName"]["Fn::Sub"].as_str().unwrap().replace("${Name}", "${AWS::StackName}"))
+        .collect();
+    let brakes = preference["Alarms"].as_array().unwrap();
+    assert!(brakes.len() <= 10, "the platform takes no more");
+    for brake in brakes {
+        assert!(names.contains(brake["Fn::Sub"].as_str().unwrap()), "{brake} is no alarm of the stack");
+    }
+}
+
 /// A variable of the function. Its own variables override those of all functions.
 fn variable(template: &Template, function: &str, name: &str) -> Option<String> {
     let of_all = template.get("/Globals/Function/Environment/Variables");

@@ -88,9 +88,12 @@ fn only_agents_in_a_vpc_have_network_interfaces_which_lambda_makes_and_the_funct
         (&allowed["Effect"], &denied["Effect"], &denied["Action"]),
         (&"Allow".into(), &"Deny".into(), &"ec2:*".into())
     );
-    let whom = denied["Condition"]["ArnEquals"]["lambda:SourceFunctionArn"]["Fn::Sub"].as_str().unwrap();
     let name = function["FunctionName"]["Fn::Sub"].as_str().unwrap();
-    assert!(whom.ends_with(&format!(":function:{name}")), "{whom}");
+    let whom = list(&denied["Condition"]["ArnEquals"]["lambda:SourceFunctionArn"]);
+    let [function, versions] = whom.as_slice() else { panic!("{whom:?}") };
+    for (whom, end) in [(function, name.to_owned()), (versions, format!("{name}:*"))] {
+        assert!(whom["Fn::Sub"].as_str().unwrap().ends_with(&format!(":function:{end}")), "{whom}");
+    }
 }
 
 #[test]

@@ -221,9 +221,9 @@ fn rule_41_events_of_providers_go_to_the_agents_which_have_their_secrets() {
     let target = |route: &str| template.resource(route).properties["Target"]["Fn::Sub"].clone();
     assert_eq!(target("WebhookRoute"), "integrations/${AgentsIntegration}");
     let uri = &template.resource("AgentsIntegration").properties["IntegrationUri"]["Fn::Sub"];
-    assert!(uri.as_str().unwrap().contains("function:${AgentsFunction}/invocations"), "{uri}");
+    assert!(uri.as_str().unwrap().contains("function:${AgentsFunction}:live/invocations"), "{uri}");
     let permission = &template.resource("AgentsPermission").properties;
-    assert_eq!(permission["FunctionName"]["Ref"], "AgentsFunction");
+    assert_eq!(permission["FunctionName"]["Ref"], "AgentsFunction.Alias");
     // Whoever may call the API may call the agents for this route alone.
     let source = permission["SourceArn"]["Fn::Sub"].as_str().unwrap();
     assert!(source.ends_with("/$default/POST/webhooks/*"), "{source}");

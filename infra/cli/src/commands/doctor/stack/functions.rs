@@ -49,8 +49,21 @@ pub(super) fn judge(function: &Function) -> Finding {
     match function.last_update_status.as_deref() {
         Some("Failed") => Finding::wrong(check, "its last update failed, so it runs older code", "deploy again"),
         Some("InProgress") => Finding::warning(check, "it is being updated", "look again in a minute"),
-        Some(_) | None => Finding::ok(check, format!("{state}, {} s at most", function.timeout)),
+        Some(_) | None => called(check, state, function),
     }
+}
+
+/// Whether its calls go to what was deployed last.
+fn called(check: String, state: &str, function: &Function) -> Finding {
+    let Some(live) = &function.live else {
+        return Finding::wrong(check, "it has no alias `live`, by which it is called", DEPLOY);
+    };
+    if live.code_sha256 != function.code_sha256 || live.environment.variables != function.environment.variables {
+        let found = format!("its calls go to version {}, which is not what was deployed last", live.version);
+        let to_do = "look again when no update is under way; otherwise somebody changed it by hand: deploy again";
+        return Finding::warning(check, found, to_do);
+    }
+    Finding::ok(check, format!("{state}, version {}, {} s at most", live.version, function.timeout))
 }
 
 /// All functions are deployed with the same tables, queues and settings; one that was changed by hand works elsewhere.
@@ -123,12 +136,13 @@ mod tests {
     use crate::commands::doctor::finding::State;
 
     fn function(name: &str) -> Function {
-        serde_json::from_value(json!({
+        let told = json!({
             "FunctionName": name, "FunctionArn": format!("arn:{name}"), "Role": format!("arn:role/{name}"), "Timeout": 30,
-            "State": "Active", "LastUpdateStatus": "Successful",
+            "State": "Active", "LastUpdateStatus": "Successful", "Version": "7", "CodeSha256": "abc",
             "Environment": {"Variables": {"TASKS_TABLE": "t"}},
-        }))
-        .unwrap()
+        });
+        let live = serde_json::from_value(told.clone()).unwrap();
+        Function { live: Some(live), ..serde_json::from_value(told).unwrap() }
     }
 
     fn three() -> Vec<Function> {
@@ -153,7 +167,9 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_function_is_told() {
-        let spoilt: [Fault; 5] = [
+        let spoilt: [Fault; 7] = [
+            (|one| one.live = None, State::Wrong, "no alias `live`"),
+            (|one| one.code_sha256 = "def".to_owned(), State::Warning, "its calls go to version 7"),
             (|one| one.reserved = Some(0), State::Wrong, "reserved concurrency is 0"),
             (|one| one.state = Some("Failed".to_owned()), State::Wrong, "it is Failed"),
             (|one| one.last_update_status = Some("Failed".to_owned()), State::Wrong, "last update failed"),

@@ -14,8 +14,8 @@ use super::finding::Finding;
 use aws_tool::{Aws, AwsError};
 use queues::{DEPLOY, Queue};
 use shapes::{
-    AccountSettings, Concurrency, Function, Mapping, Mappings, QueueAttributes, Resource, Resources, Role, RoleAnswer,
-    Schedule, Stacks, TableAnswer, TimeToLive, TimeToLiveAnswer,
+    AccountSettings, Concurrency, Function, Live, Mapping, Mappings, QueueAttributes, Resource, Resources, Role,
+    RoleAnswer, Schedule, Stacks, TableAnswer, TimeToLive, TimeToLiveAnswer,
 };
 
 const FUNCTION: &str = "AWS::Lambda::Function";
@@ -23,6 +23,8 @@ const QUEUE: &str = "AWS::SQS::Queue";
 const TABLE: &str = "AWS::DynamoDB::Table";
 const SCHEDULE: &str = "AWS::Scheduler::Schedule";
 const ROLE: &str = "AWS::IAM::Role";
+/// The alias by which everything calls a function.
+const ALIAS: &str = "live";
 
 /// The resources of a stack and the way to ask for more.
 struct Look<'a> {
@@ -116,9 +118,14 @@ impl Look<'_> {
         let asked = resources.iter().map(async |resource| {
             let name = &resource.physical_resource_id;
             let call = ["lambda", "get-function-configuration", "--function-name", name];
-            let answer = self.aws.call::<Function>(&call).await;
-            let function = answer.map_err(|error| not_seen(&format!("function {name}"), &error))?;
-            Ok(Function { reserved: self.reserved(name).await, ..function })
+            let unseen = |error: AwsError| not_seen(&format!("function {name}"), &error);
+            let function = self.aws.call::<Function>(&call).await.map_err(unseen)?;
+            let live = match self.aws.call::<Live>(&[&call[..], &["--qualifier", ALIAS]].concat()).await {
+                Ok(live) => Some(live),
+                Err(AwsError::Gone(_)) => None,
+                Err(error) => return Err(unseen(error)),
+            };
+            Ok(Function { reserved: self.reserved(name).await, live, ..function })
         });
         parted(join_all(asked).await)
     }

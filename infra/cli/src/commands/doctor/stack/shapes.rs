@@ -90,7 +90,11 @@ pub(super) struct Function {
     pub(super) state: Option<String>,
     pub(super) state_reason: Option<String>,
     pub(super) last_update_status: Option<String>,
+    pub(super) code_sha256: String,
     pub(super) environment: FunctionEnvironment,
+    /// What its calls go to, if it has the alias; asked for by itself.
+    #[serde(skip)]
+    pub(super) live: Option<Live>,
     /// How many of it may run at a time, where that is set; asked for by itself.
     #[serde(skip)]
     pub(super) reserved: Option<u32>,
@@ -101,6 +105,15 @@ impl Function {
     pub(super) fn is_named_by(&self, arn: &str) -> bool {
         arn.strip_prefix(&*self.function_arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     }
+}
+
+/// `lambda get-function-configuration` of an alias
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Live {
+    pub(super) version: String,
+    pub(super) code_sha256: String,
+    pub(super) environment: FunctionEnvironment,
 }
 
 /// `lambda get-function-concurrency`
