@@ -38,7 +38,7 @@ RINGS_AFTER_MIN: dict[str, float] = {
     "supervisor-errors": 5,
     "supervisor-failing": 15,
     "supervisor-late": 10,
-    "supervisor-missing": 15,
+    "supervisor-missing": 5,
     "throttles": 10,
     "unsettled-letters": 15,
 }

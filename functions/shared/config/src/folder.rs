@@ -239,18 +239,20 @@ fn is_workflow(name: &str) -> bool {
 
 /// What is wrong with the files as files.
 fn faults_of_files(files: &[(String, String)], is_deployment_unread: bool) -> Vec<Fault> {
+    const KEPT: &str = "leave out versions that are applied already, they stay";
     let mut faults = Vec::new();
     if !is_deployment_unread && !files.iter().any(|(name, _)| name == DEPLOYMENT_FILE) {
         let advice = "every configuration folder has it beside its folder workflows. It may be empty";
         faults.push(Fault::of_file(DEPLOYMENT_FILE, format!("is missing: {advice}")));
     }
     if files.len() > FILES_MAX {
-        let fault = format!("the folder has {} files, the limit is {FILES_MAX}", files.len());
+        let fault = format!("the folder has {} files, the limit is {FILES_MAX}: {KEPT}", files.len());
         faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
     }
     let bytes: usize = files.iter().map(|(name, text)| sent_bytes(name, text)).sum();
     if bytes > FOLDER_BYTES_MAX {
-        let fault = format!("the files of the folder have {bytes} bytes as JSON, the limit is {FOLDER_BYTES_MAX}");
+        let fault =
+            format!("the files of the folder have {bytes} bytes as JSON, the limit is {FOLDER_BYTES_MAX}: {KEPT}");
         faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
     }
     let mut seen = BTreeSet::new();
@@ -259,7 +261,10 @@ fn faults_of_files(files: &[(String, String)], is_deployment_unread: bool) -> Ve
             faults.push(Fault::of_file(name, "is given twice"));
         }
         if text.len() > FILE_BYTES_MAX {
-            faults.push(Fault::of_file(name, format!("has more than {FILE_BYTES_MAX} bytes")));
+            faults.push(Fault::of_file(
+                name,
+                format!("has {} bytes, the limit is {FILE_BYTES_MAX}: shorten it", text.len()),
+            ));
         }
         if name != DEPLOYMENT_FILE && !is_workflow(name) {
             let advice = format!("its files are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");

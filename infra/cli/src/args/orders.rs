@@ -323,7 +323,7 @@ pub struct AgainArgs {
 /// The operator and the reason. The order history keeps both; of a command without an order, the log does.
 #[derive(Debug, Clone, Args)]
 pub struct CommandArgs {
-    /// The reason: for the order history or, if the command is about no order, for the log
+    /// Why: for the history of the order, or for the log if the command is about no order
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
     /// The operator's name; default: the login name

@@ -17,7 +17,9 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
         Ok(files) => files,
         Err(FolderError::Faults(_)) => {
             let folder = args.folder.clone();
-            return check::run(&CheckArgs { folder }, context.format, context.paint);
+            let found = check::run(&CheckArgs { folder }, context.format, context.paint);
+            context.note("nothing was applied");
+            return found;
         }
         Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
     };

@@ -289,6 +289,7 @@ fn a_key_of_ones_own_encrypts_every_table_and_queue_with_orders_and_every_role_m
         let specification = json!({"Fn::If": ["HasKey", with_key, {"SSEEnabled": true}]});
         assert_eq!(table.properties["SSESpecification"], specification, "{}", table.id);
     }
+    assert_eq!(*template.get("/Globals/Function/KmsKeyArn"), own);
     for queue in template.of_kind("AWS::SQS::Queue") {
         if queue.id == "UndeliveredAlerts" {
             // They have no documents, and EventBridge may use no key of others.

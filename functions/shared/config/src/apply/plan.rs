@@ -53,7 +53,7 @@ pub enum Refusal {
     },
     /// An agent is left out that applied workflows name.
     #[error(
-        "stepwarden.toml has no table [agents.{agent}], which {pin} names: keep it until the last order of this version is finished, and retire the version first"
+        "stepwarden.toml has no table [agents.{agent}], which {pin} names: keep it. Once the last order of this version is finished, retire the version (`stepwarden workflows retire`), then leave the table out"
     )]
     AgentInUse {
         /// The agent.
@@ -63,7 +63,7 @@ pub enum Refusal {
     },
     /// An agent has no service any more, so a stand-in would undo what its service did.
     #[error(
-        "agents.{agent} has no url any more, and {pin} uses it: a stand-in would undo what its service did. Keep the url until the last order of this version is finished, and retire the version first"
+        "agents.{agent} has no url any more, and {pin} uses it: its undo would reach nobody, or a stand-in. Keep the url. Once the last order of this version is finished, retire the version (`stepwarden workflows retire`), then take it away"
     )]
     ServiceGone {
         /// The agent.
