@@ -265,7 +265,7 @@ SETS = [
         lambda around, deployment: TAKEOVER.begins(deployment, around.program, around.services),
         [
             ("orders of every kind", lambda *_: TAKEOVER.orders_of_every_kind()),
-            ("the stack is deleted, and its tables and its audit stream stay", lambda *_: TAKEOVER.stack_is_deleted()),
+            ("the stack is deleted, its tables and audit stream stay", lambda *_: TAKEOVER.stack_is_deleted()),
             ("a list that lacks a table is refused", lambda *_: TAKEOVER.wrong_list_is_refused()),
             ("a new stack takes them, and shows what there was", lambda *_: TAKEOVER.new_stack_takes_them()),
             ("orders that waited or were under way end", lambda *_: TAKEOVER.old_orders_end()),

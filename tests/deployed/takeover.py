@@ -79,8 +79,8 @@ class Takeover:
         return self._orders[kind]
 
     def orders_of_every_kind(self) -> None:
-        """One has ended compensated, one waits for people, one is held in Error, and two are under way. A dead letter is
-        written down."""
+        """One has ended compensated, one waits for people, one is held in Error, and two are under way. A dead letter
+        is written down."""
         world = self._world
         compensated = self._post("compensated", "Compensated", {"courier": {"Decline": "no_such_street"}})
         held = self._post("held", "Compensated", {"bank": {"Decline": "card_declined"}})
@@ -190,7 +190,8 @@ class Takeover:
                 keys = [f"{order_id}/{name}{suffix}" for suffix in ("", "/undo")]
                 done, undone = (books[agent]["Keys"].get(key, {}).get("Effects", 0) for key in keys)
                 kept = 1 if end == "Processed" else 0
-                expect(done <= 1 and done - undone == kept, f"{name} of {order_id}, {end}: done {done}, undone {undone}")
+                words = f"{name} of {order_id}, {end}: done {done}, undone {undone}"
+                expect(done <= 1 and done - undone == kept, words)
 
     def books_are_right(self) -> str:
         """The indexes, the numbers and the audit stream, as if there had been one stack."""
