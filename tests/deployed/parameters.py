@@ -1,4 +1,4 @@
-"""Eight deployments with other parameters than the default ones, and an order through each."""
+"""Nine deployments with other parameters than the default ones, and an order through each."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from harness.deployment import Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.process import Process, free_port
 from harness.report import Report, expect, expect_equal, until
+from takeover import Takeover
 from world import SECRET, document, patiently
 
 ORDER_S_MAX = 60.0
@@ -32,6 +33,7 @@ class Around:
     issuer: Issuer
     # The base URL of services of one's own.
     services: str
+    program: Path
     # The ARNs of keys.
     keys: list[str] = field(default_factory=list)
 
@@ -55,7 +57,7 @@ def are_tried(report: Report, folder: Path, program: Path, words: str) -> None:
         for number, one in enumerate(chosen):
             report.section(one.title)
             with Emulator(folder / f"set-{number}") as emulator:
-                around = Around(emulator, issuer, url)
+                around = Around(emulator, issuer, url, program)
                 deployment = report.check("sam deploy", functools.partial(deploy, emulator, None, one.parameters(around)))
                 if deployment is not None:
                     report.check("an order goes through it", functools.partial(one.tries, around, deployment))
@@ -206,6 +208,7 @@ def of_issuer(check: Callable[[Issuer, Deployment], object]) -> Callable[[Around
     return lambda around, deployment: check(around.issuer, deployment)
 
 
+TAKEOVER = Takeover()
 SETS = [
     Set("Services of one's own, and no stand-ins", own_services, signed),
     Set(
@@ -255,5 +258,19 @@ SETS = [
             "LogLevel": "debug",
         },
         in_a_vpc,
+    ),
+    Set(
+        "A stack is deleted, and a new one takes its tables",
+        lambda _: {},
+        lambda around, deployment: TAKEOVER.begins(deployment, around.program, around.services),
+        [
+            ("orders of every kind", lambda *_: TAKEOVER.orders_of_every_kind()),
+            ("the stack is deleted, its tables and audit stream stay", lambda *_: TAKEOVER.stack_is_deleted()),
+            ("a list that lacks a table is refused", lambda *_: TAKEOVER.wrong_list_is_refused()),
+            ("a new stack takes them, and shows what there was", lambda *_: TAKEOVER.new_stack_takes_them()),
+            ("orders that waited or were under way end", lambda *_: TAKEOVER.old_orders_end()),
+            ("new orders go through, and each effect is made once", lambda *_: TAKEOVER.new_orders_go_through()),
+            ("the numbers and the audit stream have both", lambda *_: TAKEOVER.books_are_right()),
+        ],
     ),
 ]

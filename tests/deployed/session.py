@@ -16,8 +16,9 @@ registries; no AWS account.
 --update-from DIR
                 the same from the version in this checkout
 --parameters [WORDS]
-                tries only eight sets of other parameters, or those with these words in their title, each in a
-                deployment of its own with an order. With tokens: every call as every role
+                tries only nine sets of other parameters, or those with these words in their title, each in a
+                deployment of its own with an order. With tokens: every call as every role. One stack is deleted with
+                orders under way, and a new one takes its tables
 --program FILE  uses this `stepwarden` as client instead of a debug build
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
@@ -71,9 +72,10 @@ def answer(status: int, body: bytes, headers: Any) -> Answer:
 
 
 def caller(deployment: Deployment, name: str, *policy_outputs: str) -> ApiClient:
-    """A new user of the account with the rights of these deployed policies, and no others."""
+    """A user of the account, new unless there is one, who gets the rights of these deployed policies."""
     iam = client(deployment.emulator, "iam")
-    iam.create_user(UserName=name)
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_user(UserName=name)
     for output in policy_outputs:
         iam.attach_user_policy(UserName=name, PolicyArn=deployment.outputs[output])
     key = iam.create_access_key(UserName=name)["AccessKey"]

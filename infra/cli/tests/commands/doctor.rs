@@ -147,7 +147,7 @@ fn told_of_stack(resources: &[(&str, &str, &str)], answers: &[(&str, Value)]) ->
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("aws");
     let mut script = "#!/bin/sh\ncase \"$*\" in\n".to_owned();
-    for (words, answer) in stack.iter().chain(answers) {
+    for (words, answer) in answers.iter().chain(&stack) {
         script.push_str(&format!("'{words}'*) printf '%s' '{answer}';;\n"));
     }
     script.push_str("*) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n");
@@ -166,6 +166,24 @@ fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
     for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build"] {
         assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
     }
+}
+
+#[test]
+fn a_table_of_an_earlier_stack_is_looked_at_under_the_name_in_the_outputs() {
+    let outputs = json!([{"OutputKey": "JobsTableName", "OutputValue": "s-jobs"}]);
+    let stack = json!({"Stacks": [{"StackStatus": "CREATE_COMPLETE", "Outputs": outputs}]});
+    let report = told_of_stack(
+        &[],
+        &[
+            ("cloudformation describe-stacks --stack-name shop", stack),
+            (
+                "dynamodb describe-table --table-name s-jobs",
+                json!({"Table": {"TableName": "s-jobs", "TableStatus": "ACTIVE"}}),
+            ),
+        ],
+    );
+    assert_eq!(finding(&report, "table s-jobs"), ("ok".to_owned(), "active".to_owned()));
+    assert!(!finding(&report, "resources").1.contains("JobsTable"), "{report}");
 }
 
 #[test]

@@ -149,6 +149,7 @@ impl Template {
 fn attribute(name: &str) -> String {
     match name.split_once('.') {
         Some((resource, "Arn")) => format!("arn:aws:service:eu-west-1:1:{resource}"),
+        Some((resource, "StreamArn")) => format!("arn:aws:dynamodb:eu-west-1:1:table/{resource}/stream/1"),
         Some((resource, "RoleId")) => format!("AROA{resource}"),
         Some((resource, "ApiEndpoint")) => format!("https://{resource}.example"),
         _ => panic!("the test knows no {name}"),

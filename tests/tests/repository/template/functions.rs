@@ -251,8 +251,10 @@ fn the_supervisor_is_given_every_change_of_a_task_with_its_shard_and_until_it_is
     let template = Template::main();
     let source = &template.resource("Supervisor").properties["Events"]["Changes"];
     // Neither a number of retries nor an age ends them. One batch of a shard at a time is the default.
+    let given = json!({"Fn::Select": [2, {"Fn::Split": [",", {"Fn::Sub": "${Tables},,,,,,,,,"}]}]});
     let expected = json!({
-        "Stream": {"Fn::GetAtt": "TasksTable.StreamArn"}, "StartingPosition": "TRIM_HORIZON", "BatchSize": 10_000,
+        "Stream": {"Fn::If": ["MakesTables", {"Fn::GetAtt": "TasksTable.StreamArn"}, given]},
+        "StartingPosition": "TRIM_HORIZON", "BatchSize": 10_000,
         "MaximumBatchingWindowInSeconds": 30, "TumblingWindowInSeconds": 900,
     });
     assert_eq!((&source["Type"], &source["Properties"]), (&json!("DynamoDB"), &expected));

@@ -43,10 +43,28 @@ fn attributes(table: &Table) -> Vec<Value> {
         .collect()
 }
 
-/// The table whose name is in a variable.
+/// What outlives the stack, in the order of the parameter `Tables`. There the stream of the tasks is the third.
+const KEPT: [&str; 9] = [
+    "OrdersTable",
+    "TasksTable",
+    "MemosTable",
+    "JobsTable",
+    "DefinitionsTable",
+    "DeadLettersTable",
+    "IndexTable",
+    "NumbersTable",
+    "SupervisorLog",
+];
+
+/// A variable with the name of a table.
+fn variable<'a>(template: &'a Template, table: &Table) -> &'a Value {
+    template.get(&format!("/Globals/Function/Environment/Variables/{}", table.variable))
+}
+
+/// The table whose name is in a variable, where the stack makes it.
 fn deployed<'a>(template: &'a Template, table: &Table) -> Resource<'a> {
-    let value = template.get(&format!("/Globals/Function/Environment/Variables/{}", table.variable));
-    template.resource(value["Ref"].as_str().unwrap())
+    let value = variable(template, table);
+    template.resource(value.get("Fn::If").map_or(value, |branches| &branches[1])["Ref"].as_str().unwrap())
 }
 
 #[test]
@@ -108,10 +126,31 @@ fn nobody_deletes_orders_and_tasks_by_mistake_unless_a_deployment_allows_it() {
 }
 
 #[test]
-fn orders_and_tasks_and_their_definitions_outlive_the_stack() {
+fn what_another_stack_may_take_over_outlives_the_stack_and_nothing_else_does() {
     let template = Template::main();
-    for id in ["OrdersTable", "TasksTable", "DefinitionsTable"] {
-        assert_eq!(template.get(&format!("/Resources/{id}/DeletionPolicy")), "RetainExceptOnCreate");
-        assert_eq!(template.get(&format!("/Resources/{id}/UpdateReplacePolicy")), "Retain");
+    for Resource { id, .. } in template.resources() {
+        let resource = template.get(&format!("/Resources/{id}"));
+        let policies = ["DeletionPolicy", "UpdateReplacePolicy"].map(|name| resource.get(name).and_then(Value::as_str));
+        let is_kept = KEPT.contains(&id);
+        let expected = if is_kept { [Some("RetainExceptOnCreate"), Some("Retain")] } else { [None, None] };
+        assert_eq!((policies, resource["Condition"] == "MakesTables"), (expected, is_kept), "{id}");
     }
+}
+
+#[test]
+fn a_stack_uses_the_tables_that_it_is_given_and_names_them_for_the_next_one() {
+    let output = |template: &Template| template.text(template.get("/Outputs/Tables/Value")).unwrap();
+    let own = output(&Template::main());
+    let (stream, own): (Vec<&str>, Vec<&str>) = own.split(',').partition(|name| name.contains("/stream/"));
+    assert_eq!((own.as_slice(), stream.len()), (&KEPT[..], 1));
+    let given = "o,t,arn:aws:dynamodb:eu-west-1:1:table/t/stream/1,m,j,d,l,i,n,/aws/lambda/s-supervisor";
+    let template = Template::main().with("Tables", given);
+    assert_eq!(output(&template), given);
+    let names: Vec<String> = TABLES.iter().map(|table| template.text(variable(&template, table)).unwrap()).collect();
+    let kept: Vec<&str> = names.iter().map(|name| &**name).filter(|name| !name.ends_with("Table")).collect();
+    assert_eq!(kept.len(), KEPT.len() - 1, "{names:?}");
+    let stream = &template.resource("Supervisor").properties["Events"]["Changes"]["Properties"]["Stream"];
+    assert_eq!(template.text(stream), given.split(',').nth(2).map(str::to_owned));
+    let log = &template.resource("Supervisor").properties["LoggingConfig"]["LogGroup"];
+    assert_eq!(template.text(log), given.split(',').next_back().map(str::to_owned));
 }

@@ -15,7 +15,7 @@ use aws_tool::{Aws, AwsError};
 use queues::{DEPLOY, Queue};
 use shapes::{
     AccountSettings, Concurrency, Function, Live, Mapping, Mappings, QueueAttributes, Resource, Resources, Role,
-    RoleAnswer, Schedule, Stacks, TableAnswer, TimeToLive, TimeToLiveAnswer,
+    RoleAnswer, Schedule, Stack, Stacks, TableAnswer, TimeToLive, TimeToLiveAnswer,
 };
 
 const FUNCTION: &str = "AWS::Lambda::Function";
@@ -90,7 +90,9 @@ async fn resources(aws: &Aws, stack: &str) -> Result<(Vec<Finding>, Vec<Resource
         .await
         .map_err(|error| Finding::wrong(&check, error.to_string(), to_do(&error, stack)))?;
     let mut findings = vec![finding];
-    let resources = listed.stack_resource_summaries;
+    let mut resources = listed.stack_resource_summaries;
+    let taken_over = taken_over(told.stacks.first(), &resources);
+    resources.extend(taken_over);
     let failed: Vec<&str> = resources
         .iter()
         .filter(|resource| resource.resource_status.ends_with("_FAILED"))
@@ -106,6 +108,22 @@ async fn resources(aws: &Aws, stack: &str) -> Result<(Vec<Finding>, Vec<Resource
         findings.push(Finding::wrong("resources", format!("not there: {}", missing.join(", ")), to_do));
     }
     Ok((findings, resources))
+}
+
+/// The tables of an earlier stack. They are no resources of this one, but its outputs name them.
+fn taken_over(stack: Option<&Stack>, resources: &[Resource]) -> Vec<Resource> {
+    tables::needed()
+        .filter(|id| !resources.iter().any(|one| one.logical_resource_id == **id))
+        .filter_map(|id| {
+            let output = stack?.outputs.iter().find(|output| output.output_key.strip_suffix("Name") == Some(id))?;
+            Some(Resource {
+                logical_resource_id: id.to_owned(),
+                physical_resource_id: output.output_value.clone(),
+                resource_type: TABLE.to_owned(),
+                resource_status: String::new(),
+            })
+        })
+        .collect()
 }
 
 impl Look<'_> {

@@ -15,6 +15,15 @@ pub(super) struct Stacks {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Stack {
     pub(super) stack_status: String,
+    #[serde(default)]
+    pub(super) outputs: Vec<Output>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Output {
+    pub(super) output_key: String,
+    pub(super) output_value: String,
 }
 
 /// `cloudformation list-stack-resources`
