@@ -88,7 +88,7 @@ mod tests {
         let long = format!("# {}", "x".repeat(FILE_BYTES_MAX));
         assert_eq!(
             DeploymentFile::parse(&long).unwrap_err().to_string(),
-            "1:1: has 65537 bytes, the limit is 65536: shorten it"
+            "1:1: has 65538 bytes, the limit is 65536: shorten it"
         );
     }
 }
