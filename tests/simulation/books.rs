@@ -276,9 +276,11 @@ impl State {
         let is_unwritten = |key: &Arc<str>| self.remotes.unwritten.contains(key);
         let is_written = !is_unwritten(&key) && (of.way == Way::Forward || !is_unwritten(&forward));
         // By a clock that is set back, a claim that is over holds again: its agent, paused until then, calls once more.
-        let are_clocks_right = self.now_ms >= self.jumped_until_ms;
-        let is_over = is_written && are_clocks_right && self.is_quiet(&key) && self.is_quiet(&forward);
-        let may_forget = self.setup.has_memo(agent) && is_over;
+        let may_forget = self.setup.has_memo(agent)
+            && !self.setup.clocks_jump()
+            && is_written
+            && self.is_quiet(&key)
+            && self.is_quiet(&forward);
         let known_key = (agent, key);
         if !may_forget || !self.remotes.books.keys.contains(&known_key) || !self.strikes(Fault::ServiceForgot) {
             return;
