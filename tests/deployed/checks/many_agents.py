@@ -289,11 +289,11 @@ def a_larger_folder_is_refused(world: World) -> None:
 
 
 def beyond(fits: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Folders that are a little too large, each with the words that name the limit."""
+    """Folders that are a little too large, each with the words that name the limit and what to do."""
     settings, last = fits["stepwarden.toml"], list(fits)[-1]
-    yield f"the limit is {FOLDER_BYTES_MAX}", {**fits, last: f"{fits[last]}#"}
+    yield f"the limit is {FOLDER_BYTES_MAX}: leave out", {**fits, last: f"{fits[last]}#"}
     without = {name: text for name, text in fits.items() if name != last}
-    yield f"more than {FILE_BYTES_MAX} bytes", {**without, "stepwarden.toml": f"{settings}#"}
+    yield f"the limit is {FILE_BYTES_MAX}: shorten it", {**without, "stepwarden.toml": f"{settings}#"}
     named = [workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX)]
     small = {file["Name"]: file["Text"] for file in named}
-    yield f"the limit is {FILES_MAX}", {**small, "stepwarden.toml": settings.rstrip("#")}
+    yield f"the limit is {FILES_MAX}: leave out", {**small, "stepwarden.toml": settings.rstrip("#")}
