@@ -31,8 +31,8 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import attackers, callers, crashes, doctor, earlier, erased, letters, logs, own_callbacks, own_workflows
-from checks import repeats, retained, rights, supervision, under_way, ways
+from checks import attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs, own_callbacks, own_workflows
+from checks import passing, repeats, retained, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -90,6 +90,18 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ),
 ]
 
+# Side by side, each invocation with one message.
+KILLED: list[tuple[str, Callable[[World], None]]] = [
+    (f"{name} is killed at three moments: each order ends, with each effect once", functools.partial(kills.a_function_is_killed, name))
+    for name in ("api", "submission", "scheduler", "agents")
+]
+
+# One after the other: nobody else may call a supervisor.
+DISTURBED: list[tuple[str, Callable[[World], object]]] = [
+    ("supervisor is killed at three moments: each attempt is counted once", kills.a_supervisor_is_killed),
+    ("each call of AWS fails once, in each way: 5 s at the median", passing.a_passing_fault_costs_little),
+]
+
 BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("all queues and dead-letter queues are empty", audit.queues_are_empty),
     ("every order ended as it should", audit.every_order_ended),
@@ -112,6 +124,7 @@ ALONE: list[tuple[str, Callable[[World], object]]] = [
 BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]
 
 Checks = Callable[[Report, World, Path], None]
+Titled = Sequence[tuple[str, Callable[[World], object]]]
 
 
 def main() -> int:
@@ -209,6 +222,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     with supervision.Supervisors(world) as supervisors:
         report.all_at_once(bound(TOGETHER, world))
     report.check("no supervisor failed", supervisors.went_well)
+    report.section("Functions that are killed, and calls of AWS that fail once")
+    disturbed(report, world, KILLED, DISTURBED)
     report.section("Results that come later, at the address of the call")
     own_callbacks.are_tried(report, world)
     report.section("Workflows and services of one's own, with no deployment between")
@@ -246,17 +261,25 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
-    lists = (BY_THEMSELVES, TOGETHER, ALONE)
-    by_themselves, together, alone = ([one for one in checks if words in one[0]] for checks in lists)
-    expect(bool(by_themselves or together or alone), f"a check has {words!r} in its title")
+    lists = (BY_THEMSELVES, TOGETHER, KILLED, DISTURBED, ALONE)
+    by_themselves, together, killed, by_calls, alone = ([one for one in checks if words in one[0]] for checks in lists)
+    expect(bool(by_themselves or together or killed or by_calls or alone), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
     world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         report.all_at_once(bound(together, world))
+    disturbed(report, world, killed, by_calls)
     report.all(bound(alone, world))
 
 
-def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:
+def disturbed(report: Report, world: World, killed: Titled, others: Titled) -> None:
+    """Functions that carry orders on are killed, beside supervisors; and then these others."""
+    with supervision.Supervisors(world), world.one_at_a_time():
+        report.all_at_once(bound(killed, world))
+    report.all(bound(others, world))
+
+
+def bound(checks: Titled, world: World) -> list[Check]:
     """The checks, on this world."""
     return [Check(title, functools.partial(check, world)) for title, check in checks]
 

@@ -13,7 +13,13 @@ import signal
 import socketserver
 import sys
 import threading
+from pathlib import Path
 from typing import Any
+
+# The emulator's process gets no PYTHONPATH.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import interception  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 
@@ -158,6 +164,7 @@ def main() -> None:
     messages_name_their_sender()
     alarms_may_have_several_metrics()
     expired_items_reach_the_stream()
+    interception.install()
     serve()
 
 
