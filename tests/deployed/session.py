@@ -31,8 +31,8 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs, own_callbacks, own_workflows
-from checks import passing, repeats, retained, rights, supervision, under_way, ways
+from checks import attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs, own_callbacks
+from checks import own_workflows, passing, repeats, retained, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -92,7 +92,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
 
 # Side by side, each invocation with one message.
 KILLED: list[tuple[str, Callable[[World], None]]] = [
-    (f"{name} is killed at three moments: each order ends, with each effect once", functools.partial(kills.a_function_is_killed, name))
+    (f"{name} is killed at three moments: one effect each", functools.partial(kills.a_function_is_killed, name))
     for name in ("api", "submission", "scheduler", "agents")
 ]
 
@@ -100,6 +100,7 @@ KILLED: list[tuple[str, Callable[[World], None]]] = [
 DISTURBED: list[tuple[str, Callable[[World], object]]] = [
     ("supervisor is killed at three moments: each attempt is counted once", kills.a_supervisor_is_killed),
     ("each call of AWS fails once, in each way: 5 s at the median", passing.a_passing_fault_costs_little),
+    ("each call of a supervisor fails once, in each way: the same", passing.a_fault_of_a_supervisor_costs_little),
 ]
 
 BOOKS: list[tuple[str, Callable[[World], object]]] = [

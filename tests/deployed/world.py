@@ -212,10 +212,10 @@ class World:
         keys = until(f"{function} runs", lambda: emulator.function_processes(name), ORDER_S_MAX)[0].environment
         return client(emulator, service, keys)
 
-    def supervise(self) -> None:
+    def supervise(self, **event: object) -> None:
         """Has a supervisor run once, to its end."""
         name = self.deployment.function("supervisor")
-        answer = self.lambdas.invoke(FunctionName=name, Payload=b"{}")
+        answer = self.lambdas.invoke(FunctionName=name, Payload=json.dumps(event).encode())
         text = answer["Payload"].read().decode(errors="replace")
         expect("FunctionError" not in answer, f"the supervisor failed: {text}")
 

@@ -112,9 +112,8 @@ def install() -> None:
             await served_as_it_was(scope, again, send)
         elif rule.act == "answer":
             await respond(send, rule.status, rule.answer)
-        elif rule.act == "refuse entries":
-            entries = [{"Id": one["Id"], "Code": "InternalError", "SenderFault": False} for one in json.loads(body)["Entries"]]
-            await respond(send, 200, {"Successful": [], "Failed": entries})
+        elif rule.act.endswith("entries"):
+            await respond(send, 200, entries(body, are_taken=rule.act == "lose entries"))
         else:
             if rule.act.endswith("after"):
                 await served_as_it_was(scope, again, nowhere)
@@ -145,6 +144,14 @@ def resource(body: bytes) -> str:
     return str(asked.get("TableName") or asked.get("QueueUrl", "").rpartition("/")[2])
 
 
+def entries(body: bytes, *, are_taken: bool) -> dict[str, list[dict[str, object]]]:
+    """What SQS answers to a batch."""
+    ids = [entry["Id"] for entry in json.loads(body)["Entries"]]
+    taken = [{"Id": one, "MessageId": one, "MD5OfMessageBody": ""} for one in ids]
+    refused: list[dict[str, object]] = [{"Id": one, "Code": "InternalError", "SenderFault": False} for one in ids]
+    return {"Successful": taken, "Failed": []} if are_taken else {"Successful": [], "Failed": refused}
+
+
 async def whole(receive: Receive) -> bytes:
     """The body of a request."""
     parts = []
@@ -167,7 +174,7 @@ async def nowhere(_: dict[str, Any]) -> None:
 
 
 def hang_up(send: Any) -> None:
-    """Closes the connection of a request: `send` is a method of its stream, which has its protocol, which has its server."""
+    """Closes the connection of a request. `send` is a method of its stream, which leads to its server."""
     stream = send.__self__
     protocol = stream.send.__self__
     protocol.send.__self__.writer.transport.abort()

@@ -16,9 +16,11 @@ PATH = "/_interception"
 # The name of what a function says at the end of its invocation. All other calls have names such as `PutItem TABLE`.
 ANSWER = "Answer"
 
-# Before or after a call is carried out, its process is killed or its connection is closed; or it is not carried out and
-# answered so, or each entry of its batch is refused for now.
-Act = Literal["", "kill before", "kill after", "close before", "close after", "answer", "refuse entries"]
+# Before or after a call is carried out, its process is killed or its connection is closed. Or it is not carried out: it
+# is answered so, or the answer says of each entry of its batch that it was not taken, or that it was.
+Act = Literal[
+    "", "kill before", "kill after", "close before", "close after", "answer", "refuse entries", "lose entries"
+]
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ def intercepted(
     of_invocation: bool = False,
     **answer: object,
 ) -> Iterator[Interceptor]:
-    """Sees the calls of a function whose names fit the expression `calls` and that have the text `mark` in them: or, with
-    `of_invocation`, in what their invocation was given or has sent. Acts once, on the nth of them. The act `answer` needs
-    `status` and `answer`."""
+    """Sees the calls of a function whose names fit the expression `calls`, and which have the text `mark` in them. With
+    `of_invocation` it may be in what their invocation was given or has sent. Acts once, on the nth of them. The act
+    `answer` needs `status` and `answer`."""
     name = deployment.function(function)
     rule = {"function": name, "mark": mark, "of_invocation": of_invocation, "calls": calls, "nth": nth, "act": act}
     url = f"{deployment.emulator.url}{PATH}"
