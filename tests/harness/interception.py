@@ -33,10 +33,11 @@ class Rule:
     calls: str
     nth: int
     act: Act
+    times: int
     status: int = 0
     answer: dict[str, Any] | None = None
     seen: list[str] = field(default_factory=list)
-    struck: bool = False
+    struck: int = 0
 
     def is_of(self, worker: Any, name: str, body: str) -> bool:
         """Whether a call is meant."""
@@ -57,8 +58,8 @@ def struck(worker: Any, name: str, body: str) -> Rule | None:
         for rule in RULES.values():
             if rule.is_of(worker, name, body):
                 rule.seen.append(name)
-                if rule.act and not rule.struck and acting is None and len(rule.seen) >= rule.nth:
-                    rule.struck, acting = True, rule
+                if rule.act and acting is None and rule.struck < rule.times and len(rule.seen) >= rule.nth:
+                    rule.struck, acting = rule.struck + 1, rule
         return acting
 
 

@@ -48,15 +48,17 @@ def intercepted(
     calls: str = ".*",
     act: Act = "",
     nth: int = 1,
+    times: int = 1,
     *,
     of_invocation: bool = False,
     **answer: object,
 ) -> Iterator[Interceptor]:
     """Sees the calls of a function whose names fit the expression `calls`, and which have the text `mark` in them. With
-    `of_invocation` it may be in what their invocation was given or has sent. Acts once, on the nth of them. The act
-    `answer` needs `status` and `answer`."""
+    `of_invocation` it may be in what their invocation was given or has sent. Acts on the nth of them, and on as many
+    as `times` says. The act `answer` needs `status` and `answer`."""
     name = deployment.function(function)
-    rule = {"function": name, "mark": mark, "of_invocation": of_invocation, "calls": calls, "nth": nth, "act": act}
+    rule = {"function": name, "mark": mark, "of_invocation": of_invocation, "calls": calls}
+    rule |= {"act": act, "nth": nth, "times": times}
     url = f"{deployment.emulator.url}{PATH}"
     interceptor = Interceptor(f"{url}/{ask('POST', url, {**rule, **answer})['id']}")
     try:
