@@ -153,7 +153,10 @@ def with_fault_s(world: World, case: Case, *, fresh: bool = False) -> float:
             end_processes(world, *FUNCTIONS)
         order = planned_order(case.shape)
         with calls_for(world, case.function, order, re.escape(case.call), nth=case.nth, **case.rule) as interceptor:
-            took_s = elapsed_s(world, case.shape, order)
+            try:
+                took_s = elapsed_s(world, case.shape, order)
+            except CheckFailed as error:
+                raise CheckFailed(f"{case.kind} of {case.function} {case.call}: {error}") from error
             if interceptor.struck:
                 return took_s
     raise CheckFailed(f"{case.function} made no {case.call} ({case.nth}) for {TRIES_MAX} orders")
