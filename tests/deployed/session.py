@@ -35,8 +35,9 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, earlier, erased, letters, logs, many_agents
-from checks import own_callbacks, own_workflows, repeats, retained, rights, supervision, under_way, ways
+from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs
+from checks import many_agents, own_callbacks, own_workflows, passing, repeats, retained, rights, supervision, under_way
+from checks import ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -97,6 +98,23 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ),
 ]
 
+# Side by side, each invocation with one message.
+KILLED: list[tuple[str, Callable[[World], None]]] = [
+    (f"{name} is killed at three moments: one effect each", functools.partial(kills.a_function_is_killed, name))
+    for name in ("api", "submission", "scheduler", "agents")
+]
+
+# One after the other: nobody else may call a supervisor.
+DISTURBED: list[tuple[str, Callable[[World], object]]] = [
+    ("supervisor is killed at three moments: each attempt is counted once", kills.a_supervisor_is_killed),
+]
+
+# Only with `--only`: they take minutes.
+PASSING: list[tuple[str, Callable[[World], object]]] = [
+    ("each call of AWS fails once, in each way: 5 s at the median", passing.a_passing_fault_costs_little),
+    ("each call of a supervisor fails once, in each way: the same", passing.a_fault_of_a_supervisor_costs_little),
+]
+
 # One after the other: they apply a folder.
 MANY: list[tuple[str, Callable[[World], object]]] = [
     ("forty agents of one folder: all are served, and no other waits for one that is down", many_agents.all_are_served),
@@ -126,6 +144,7 @@ ALONE: list[tuple[str, Callable[[World], object]]] = [
 BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]
 
 Checks = Callable[[Report, World, Path], None]
+Titled = Sequence[tuple[str, Callable[[World], object]]]
 
 
 def main() -> int:
@@ -232,6 +251,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     with supervision.Supervisors(world) as supervisors:
         report.all_at_once(bound(TOGETHER, world))
     report.check("no supervisor failed", supervisors.went_well)
+    report.section("Functions that are killed")
+    disturbed(report, world, KILLED, DISTURBED)
     report.section("Results that come later, at the address of the call")
     own_callbacks.are_tried(report, world)
     report.section("Forty agents of one folder, with no deployment between")
@@ -272,17 +293,25 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
-    lists = (BY_THEMSELVES, TOGETHER, MANY + ALONE)
-    by_themselves, together, alone = ([one for one in checks if words in one[0]] for checks in lists)
-    expect(bool(by_themselves or together or alone), f"a check has {words!r} in its title")
+    lists = (BY_THEMSELVES, TOGETHER, KILLED, DISTURBED + PASSING, MANY + ALONE)
+    by_themselves, together, killed, by_calls, alone = ([one for one in checks if words in one[0]] for checks in lists)
+    expect(bool(by_themselves or together or killed or by_calls or alone), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
     world.supervised_by_hand.set()
     with supervision.Supervisors(world):
         report.all_at_once(bound(together, world))
+    disturbed(report, world, killed, by_calls)
     report.all(bound(alone, world))
 
 
-def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:
+def disturbed(report: Report, world: World, killed: Titled, others: Titled) -> None:
+    """Functions that carry orders on are killed, beside supervisors; and then these others."""
+    with supervision.Supervisors(world), world.one_at_a_time():
+        report.all_at_once(bound(killed, world))
+    report.all(bound(others, world))
+
+
+def bound(checks: Titled, world: World) -> list[Check]:
     """The checks, on this world."""
     return [Check(title, functools.partial(check, world)) for title, check in checks]
 

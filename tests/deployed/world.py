@@ -151,13 +151,28 @@ class World:
             self.sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
     @contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        """Within, each invocation gets one message of a normal lane, so that what it does is done for one order."""
+        mappings = [self._source(name, self.deployment.queue(name)) for name in ("submission", "scheduler", "agents")]
+        for mapping in mappings:
+            self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], BatchSize=1)
+        try:
+            yield
+        finally:
+            for mapping in mappings:
+                self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], BatchSize=mapping["BatchSize"])
+
+    def _source(self, function: str, url: str) -> dict[str, Any]:
+        # How a function takes messages from a queue.
+        arn = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        listed = self.lambdas.list_event_source_mappings(FunctionName=self.deployment.live(function))
+        return next(dict(one) for one in listed["EventSourceMappings"] if one["EventSourceArn"] == arn)
+
+    @contextmanager
     def closed_lane(self, function: str, queue: str) -> Iterator[str]:
         """Within, nobody takes messages from a function's high lane; gives the queue's URL."""
         url = self.deployment.queue(queue, "high")
-        arn = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        live = self.deployment.live(function)
-        listed = self.lambdas.list_event_source_mappings(FunctionName=live, EventSourceArn=arn)
-        mapping = listed["EventSourceMappings"][0]["UUID"]
+        mapping = self._source(function, url)["UUID"]
         self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=False)
         try:
             yield url
@@ -198,10 +213,10 @@ class World:
         keys = until(f"{function} runs", lambda: emulator.function_processes(name), ORDER_S_MAX)[0].environment
         return client(emulator, service, keys)
 
-    def supervise(self) -> None:
+    def supervise(self, **event: object) -> None:
         """Has a supervisor run once, to its end, called as its schedule does."""
         target = self.schedules.get_schedule(Name=self.deployment.function("supervisor"))["Target"]["Arn"]
-        answer = self.lambdas.invoke(FunctionName=target, Payload=b"{}")
+        answer = self.lambdas.invoke(FunctionName=target, Payload=json.dumps(event).encode())
         text = answer["Payload"].read().decode(errors="replace")
         expect("FunctionError" not in answer, f"the supervisor failed: {text}")
 

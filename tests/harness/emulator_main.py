@@ -14,7 +14,13 @@ import signal
 import socketserver
 import sys
 import threading
+from pathlib import Path
 from typing import Any
+
+# The emulator's process gets no PYTHONPATH.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness import interception  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 
@@ -225,6 +231,7 @@ def main() -> None:
     sources_follow_their_alias()
     aliases_share_calls()
     invocations_outlive_updates()
+    interception.install()
     serve()
 
 
