@@ -143,6 +143,8 @@ def remembered(around: Around, deployment: Deployment) -> None:
     url, name = deployment.queue("agents", "high"), "KmsMasterKeyId"
     queue = client(deployment.emulator, "sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name])
     expect_equal("the key of a table", encrypted, around.keys[-1])
+    live = client(deployment.emulator, "lambda").get_function_configuration(FunctionName=deployment.live("api"))
+    expect_equal("the key of variables", live["KMSKeyArn"], encrypted)
     expect_equal("the key of a queue", queue["Attributes"].get(name), encrypted)
 
 

@@ -44,7 +44,7 @@ AGENTS = {"reserve": "stock", "pay": "bank", "ship": "courier"}
 BY = {"By": "ann", "Reason": "the stack was deleted"}
 PERSON = "kim"
 # The courier has not done its work by the time that the stack is gone.
-PENDING_MS = 45_000
+PENDING_MS = 90_000
 SLOW_MS = 8_000
 TABLES = ("Orders", "Tasks", "Memos", "Jobs", "Definitions", "DeadLetters", "Index", "Numbers")
 LISTS = (f"/orders?correlation={PERSON}", "/orders?limit=100", "/workflows", "/configuration", "/dead-letters")

@@ -70,7 +70,7 @@ def is_tried(report: Report, world: World, earlier: Path) -> None:
         ("the stack goes back to the earlier version", functools.partial(changed, "CodeSha256", earlier)),
     ]
     for title, change in changes:
-        orders = Orders(world, change, unchanged.slowest_s + LONGER_S_MAX)
+        orders = Orders(world, change, 2 * unchanged.slowest_s + LONGER_S_MAX)
         report.check(f"orders under way while {title}", orders.all_end)
     report.section("The books")
     report.check("all queues are empty", functools.partial(audit.queues_are_empty, world))

@@ -154,6 +154,31 @@ def expired_items_reach_the_stream() -> None:
     dynamodb._remove_item, dynamodb._build_change_record = removed, built
 
 
+def keys_and_networks_are_kept() -> None:
+    """There CloudFormation makes tables and functions without their key, and functions without their network."""
+    from ministack.services import dynamodb, lambda_svc
+    from ministack.services.cloudformation import provisioners
+
+    tables, functions = (provisioners._RESOURCE_HANDLERS[f"AWS::{kind}"] for kind in ("DynamoDB::Table", "Lambda::Function"))
+    table_as_it_was, function_as_it_was = tables["create"], functions["create"]
+
+    def table(logical_id: str, properties: dict, *arguments: object) -> tuple:
+        made = tuple(table_as_it_was(logical_id, properties, *arguments))
+        asked = properties.get("SSESpecification", {})
+        described = dynamodb._sse_description_from_spec({**asked, "Enabled": asked.get("SSEEnabled", False)})
+        dynamodb._tables[made[0]]["SSEDescription"] = described
+        return made
+
+    def function(logical_id: str, properties: dict, *arguments: object) -> tuple:
+        made = tuple(function_as_it_was(logical_id, properties, *arguments))
+        config = lambda_svc._functions[made[0]]["config"]
+        config["VpcConfig"] = lambda_svc._vpc_config_with_id(properties.get("VpcConfig"))
+        config["KMSKeyArn"] = properties.get("KmsKeyArn", "")
+        return made
+
+    tables["create"], functions["create"] = table, function
+
+
 def sources_follow_their_alias() -> None:
     """There an update that gives an event source an alias, or takes it away, changes its ARN and not whom it calls."""
     from ministack.services import lambda_svc
@@ -228,6 +253,7 @@ def main() -> None:
     messages_name_their_sender()
     alarms_may_have_several_metrics()
     expired_items_reach_the_stream()
+    keys_and_networks_are_kept()
     sources_follow_their_alias()
     aliases_share_calls()
     invocations_outlive_updates()

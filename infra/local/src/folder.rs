@@ -220,6 +220,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(DEPLOYMENT_FILE), "#".repeat(2 * FILE_BYTES_MAX)).unwrap();
         assert_eq!(read(folder.path()).unwrap()[0].1.len(), FILE_BYTES_MAX + 1);
-        assert!(check(folder.path()).unwrap_err().to_string().contains("bytes, the limit is 65536: shorten it"));
+        assert!(check(folder.path()).unwrap_err().to_string().contains("has more than 65536 bytes: shorten it"));
     }
 }

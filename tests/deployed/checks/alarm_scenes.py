@@ -257,7 +257,7 @@ def processed(world: World, **members: str) -> None:
 def supervise(world: World) -> None:
     """Has a supervisor run once, also one that fails in the end."""
     began_ms = now_ms()
-    world.lambdas.invoke(FunctionName=world.deployment.function("supervisor"), Payload=b"{}")
+    world.lambdas.invoke(FunctionName=world.deployment.live("supervisor"), Payload=b"{}")
     until_written(world, began_ms, "supervisor", "supervisor_runs")
 
 

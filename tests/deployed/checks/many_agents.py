@@ -195,10 +195,10 @@ def all_are_served(world: World) -> str:
             (scratch / name).write_text(secret(name))
         is_applied(functions, write(scratch / "folder", folder_of(services.url, scratch)))
         all_at_once = posted(world, "forty", ORDERS) | posted(world, "forty", COMPENSATED, Refused=True)
-        usual = posted(world, "but-one", ORDERS)
-        usual_s = slowest_s(world, usual)
         for order_id in all_at_once:
             world.reach(order_id, world.ends[order_id], ENDED_S_MAX)
+        usual = posted(world, "but-one", ORDERS)
+        usual_s = slowest_s(world, usual)
         services.is_down = True
         waiting = posted(world, "forty", ORDERS)
         until("its breaker alone is open", lambda: down(functions) == {DOWN: ORDERS}, ENDED_S_MAX)
@@ -293,7 +293,7 @@ def beyond(fits: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     settings, last = fits["stepwarden.toml"], list(fits)[-1]
     yield f"the limit is {FOLDER_BYTES_MAX}: leave out", {**fits, last: f"{fits[last]}#"}
     without = {name: text for name, text in fits.items() if name != last}
-    yield f"the limit is {FILE_BYTES_MAX}: shorten it", {**without, "stepwarden.toml": f"{settings}#"}
+    yield f"more than {FILE_BYTES_MAX} bytes: shorten it", {**without, "stepwarden.toml": f"{settings}#"}
     named = [workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX)]
     small = {file["Name"]: file["Text"] for file in named}
     yield f"the limit is {FILES_MAX}: leave out", {**small, "stepwarden.toml": settings.rstrip("#")}

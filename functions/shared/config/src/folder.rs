@@ -261,10 +261,7 @@ fn faults_of_files(files: &[(String, String)], is_deployment_unread: bool) -> Ve
             faults.push(Fault::of_file(name, "is given twice"));
         }
         if text.len() > FILE_BYTES_MAX {
-            faults.push(Fault::of_file(
-                name,
-                format!("has {} bytes, the limit is {FILE_BYTES_MAX}: shorten it", text.len()),
-            ));
+            faults.push(Fault::of_file(name, format!("has more than {FILE_BYTES_MAX} bytes: shorten it")));
         }
         if name != DEPLOYMENT_FILE && !is_workflow(name) {
             let advice = format!("its files are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");

@@ -82,7 +82,7 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
                 format!("{}_URL, or a table [agents.{name}] with a url", name.to_uppercase())
             }
             None if is_built_in => format!("{}_URL, or else a stand-in", name.to_uppercase()),
-            None => "none: until it has a url, a stand-in plays it, or else its orders wait".to_owned(),
+            None => "none: give it a url; without stand-ins its orders wait".to_owned(),
         };
         let mark = if is_built_in { " (built in)" } else { "" };
         table.row([Cell::from(format!("{name}{mark}")), service.into()]);
@@ -166,7 +166,7 @@ cakes, version 2, for orders that name none (workflows/1.toml)
 ●  sell  payment
 
 AGENT               SERVICE
-a                   none: until it has a url, a stand-in plays it, or else its orders wait
+a                   none: give it a url; without stand-ins its orders wait
 b                   a program on its own queue
 bakery              http://localhost:1
 payment (built in)  PAYMENT_URL, or a table [agents.payment] with a url

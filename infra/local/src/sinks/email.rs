@@ -22,7 +22,11 @@ use tokio::net::TcpStream;
 
 use super::NotTold;
 use super::words::Words;
+use crate::host_time::within;
 use crate::terminal::plain;
+
+/// How long a server may take for its farewell, in milliseconds.
+const QUIT_MS_MAX: u64 = 1_000;
 
 /// A mail server, and one receiver. A server that refuses one address so keeps nothing from the others.
 pub(super) struct Mailer {
@@ -89,7 +93,7 @@ impl Mailer {
         let sent = connection.send(message.envelope(), &message.formatted()).await;
         sent.map_err(|error| self.not_told(&error))?;
         // The server has the message, whatever it says to that.
-        let _ = connection.quit().await;
+        let _ = within(QUIT_MS_MAX, connection.quit()).await;
         Ok(())
     }
 
@@ -119,9 +123,9 @@ impl Mailer {
 
     /// The server's words in one line of a log, without the login: a server may repeat it.
     fn not_told(&self, error: &Error) -> NotTold {
-        let words = plain(&error.to_string());
         let secrets = self.login.iter().flat_map(|login| &login.secrets);
-        NotTold::Mail(secrets.fold(words, |words, secret| words.replace(&**secret, "***")))
+        let words = secrets.fold(error.to_string(), |words, secret| words.replace(&**secret, "***"));
+        NotTold::Mail(plain(&words))
     }
 }
 

@@ -295,14 +295,15 @@ fn a_change_of_any_parameter_that_a_function_is_given_publishes_a_version_of_eac
     let template = Template::main();
     let (mut given, mut watched) = (BTreeSet::new(), BTreeSet::new());
     parameters(&template, template.get("/Globals/Function"), &mut given);
-    let settings = json!({"Fn::Sub": "settings ${Settings}"});
+    let settings = json!({"Fn::Sub": "settings ${SettingsProfile}.${Settings}"});
     for function in template.of_kind(FUNCTION) {
         parameters(&template, function.properties, &mut given);
         assert_eq!(function.properties["AutoPublishAliasAllProperties"], json!(true), "{}", function.id);
         assert_eq!(function.properties["VersionDescription"], settings, "{}", function.id);
     }
     // A version is published of a function that has changed, and of no other.
-    assert_eq!(*template.get("/Globals/Function/Environment/Variables/SETTINGS_VERSION"), json!({"Ref": "Settings"}));
+    let number = json!({"Fn::Sub": "${SettingsProfile}.${Settings}"});
+    assert_eq!(*template.get("/Globals/Function/Environment/Variables/SETTINGS_VERSION"), number);
     parameters(&template, &template.resource("Settings").properties["Content"], &mut watched);
     assert_eq!(given, watched);
 }

@@ -81,9 +81,9 @@ fn a_supervisor_that_says_nothing_is_missed() {
     let alarms = Template::at("infra/alarms.yaml");
     let missing = alarms.resource("SupervisorMissing").properties;
     // Its invocations would not do: dead letters invoke it as well, also when nothing calls it to a run any more.
-    assert_eq!((&missing["TreatMissingData"], &missing["EvaluationPeriods"]), (&json!("breaching"), &json!(1)));
+    assert_eq!((&missing["TreatMissingData"], &missing["EvaluationPeriods"]), (&json!("breaching"), &json!(5)));
     let watched = &missing["Metrics"][1]["MetricStat"];
-    assert_eq!((&watched["Stat"], &watched["Period"]), (&json!("Sum"), &json!(300)));
+    assert_eq!((&watched["Stat"], &watched["Period"]), (&json!("Sum"), &json!(60)));
     let metric = &watched["Metric"];
     assert_eq!(
         (&metric["MetricName"], &metric["Namespace"]["Fn::Sub"]),

@@ -317,7 +317,7 @@ fn a_key_of_ones_own_encrypts_every_table_and_queue_with_orders_and_every_role_m
         "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
                    "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo"],
         "Resource": {"Ref": "KmsKeyArns"},
-        "Condition": {"StringLike": {"kms:ViaService": ["dynamodb.*", "sqs.*"]}},
+        "Condition": {"StringLike": {"kms:ViaService": ["dynamodb.*", "lambda.*", "sqs.*"]}},
     });
     let right = json!({"Fn::If": ["HasKey", use_it, {"Ref": "AWS::NoValue"}]});
     for role in template.of_kind(ROLE) {

@@ -56,12 +56,16 @@ pub(super) fn judge(function: &Function) -> Finding {
 /// Whether its calls go to what was deployed last.
 fn called(check: String, state: &str, function: &Function) -> Finding {
     let Some(live) = &function.live else {
-        return Finding::wrong(check, "it has no alias `live`, by which it is called", DEPLOY);
+        return Finding::wrong(check, "it has no alias `live`, by which it is called", "deploy the template");
     };
     if live.code_sha256 != function.code_sha256 || live.environment.variables != function.environment.variables {
         let found = format!("its calls go to version {}, which is not what was deployed last", live.version);
         let to_do = "look again when no update is under way; otherwise somebody changed it by hand: deploy again";
         return Finding::warning(check, found, to_do);
+    }
+    if function.environment.error.is_some() {
+        let found = format!("version {}; its variables are encrypted, and cannot be compared", live.version);
+        return Finding::warning(check, found, "call the doctor as somebody who may use the key of KmsKeyArns");
     }
     Finding::ok(check, format!("{state}, version {}, {} s at most", live.version, function.timeout))
 }

@@ -136,6 +136,8 @@ pub(super) struct Concurrency {
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct FunctionEnvironment {
     pub(super) variables: BTreeMap<String, String>,
+    /// In their place, where a key of one's own encrypts them and the caller may not use it.
+    pub(super) error: Option<serde_json::Value>,
 }
 
 /// `scheduler get-schedule`
