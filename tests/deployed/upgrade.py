@@ -32,7 +32,8 @@ FUNCTIONS = ("api", "submission", "scheduler", "agents", "supervisor")
 # Orders of each part, and those of them that are posted before the stack changes, and after it.
 ORDERS, BEFORE, AFTER = 200, 60, 40
 PAUSE_S = 0.05
-# How much longer than the slowest of before an order may take while the stack changes.
+# How much longer than twice the slowest of before an order may take while the stack changes: the deployment needs the
+# processor too.
 LONGER_S_MAX = 10.0
 ENDED_S_MAX = 180.0
 
