@@ -132,12 +132,9 @@ fn what_another_stack_may_take_over_outlives_the_stack_and_nothing_else_does() {
         let resource = template.get(&format!("/Resources/{id}"));
         let policies = ["DeletionPolicy", "UpdateReplacePolicy"].map(|name| resource.get(name).and_then(Value::as_str));
         let is_kept = KEPT.contains(&id);
-        let expected = match &resource["Type"] {
-            _ if is_kept => [Some("RetainExceptOnCreate"), Some("Retain")],
-            // Of a function it is the policy of its versions.
-            kind if kind == "AWS::Serverless::Function" => [None, Some("Retain")],
-            _ => [None, None],
-        };
+        // Of a function it is the policy of its versions.
+        let of_versions = (resource["Type"] == "AWS::Serverless::Function").then_some("Retain");
+        let expected = if is_kept { [Some("RetainExceptOnCreate"), Some("Retain")] } else { [None, of_versions] };
         assert_eq!((policies, resource["Condition"] == "MakesTables"), (expected, is_kept), "{id}");
     }
 }
