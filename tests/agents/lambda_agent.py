@@ -90,7 +90,7 @@ def make_tables(environment: dict[str, str]) -> None:
 
 def variables(options: argparse.Namespace, prefix: str) -> dict[str, str]:
     """What the template tells the agent for payment."""
-    tables = re.findall(r"^ +([A-Z_]+)_TABLE: !Ref", TEMPLATE.read_text(), re.MULTILINE)
+    tables = re.findall(r"^ +([A-Z_]+)_TABLE: ", TEMPLATE.read_text(), re.MULTILINE)
     unused = f"{options.requests}-unused"
     lanes = {"normal": options.requests, "high": unused}
     others = {"normal": f"{unused}-1", "high": f"{unused}-2"}
