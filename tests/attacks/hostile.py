@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import socket
-import threading
 from collections.abc import Iterable
+
+from attacks.listener import Listener
 
 JSON = "application/json"
 
 
-class Hostile:
-    """Sends these bytes to whoever connects, and keeps what it was sent. Leaving its `with` stops it."""
+class Hostile(Listener):
+    """Sends these bytes to whoever connects, and keeps what it was sent."""
 
     def __init__(self, answer: Iterable[bytes]) -> None:
+        super().__init__()
         self.parts = answer
         self.requests: list[str] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-
-    def __enter__(self) -> Hostile:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # A close alone does not wake the thread that accepts.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
 
     @property
     def url(self) -> str:
         """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            received = b""
-            while not is_whole(received) and (more := connection.recv(65_536)):
-                received += more
-            self.requests.append(received.decode(errors="replace"))
-            for part in self.parts:
-                connection.sendall(part)
+    def _serve(self, connection: socket.socket) -> None:
+        received = b""
+        while not is_whole(received) and (more := connection.recv(65_536)):
+            received += more
+        self.requests.append(received.decode(errors="replace"))
+        for part in self.parts:
+            connection.sendall(part)
 
 
 def is_whole(request: bytes) -> bool:

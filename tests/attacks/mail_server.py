@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import socket
 import ssl
-import threading
 from dataclasses import dataclass, field
+
+from attacks.listener import Listener
 
 USER, PASSWORD = "stepwarden", "of-the-mail-server-and-of-no-log-7c1e"
 TIMEOUT_S = 60
@@ -25,8 +25,8 @@ SECRETS = [PASSWORD, LOGINS[0][0], LOGINS[1][1]]
 
 
 @dataclass
-class MailServer:
-    """Takes e-mails after a login under TLS, and keeps all lines that it got. Leaving its `with` stops it."""
+class MailServer(Listener):
+    """Takes e-mails after a login under TLS, and keeps all lines that it got."""
 
     context: ssl.SSLContext
     # TLS from the beginning; otherwise after STARTTLS.
@@ -43,42 +43,26 @@ class MailServer:
     # Sender, receiver and text.
     mails: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def __enter__(self) -> MailServer:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # A close alone does not wake the thread that accepts.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+    def __post_init__(self) -> None:
+        super().__init__()
 
     @property
     def url(self) -> str:
         """Its address. 0.0.0.0 leads to this machine too, but is no loopback address, to which `smtp://` is plain."""
-        return f"{'smtps://localhost' if self.is_smtps else 'smtp://0.0.0.0'}:{self._listener.getsockname()[1]}"
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                connection.settimeout(TIMEOUT_S)
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        return f"{'smtps://localhost' if self.is_smtps else 'smtp://0.0.0.0'}:{self.port}"
 
     def _serve(self, connection: socket.socket) -> None:
-        # A handshake that the client gives up is an OSError too.
-        with connection, contextlib.suppress(OSError):
-            greeting = b"220 mail\r\n"
-            if not (self.is_smtps and self.has_tls):
-                self._answer(connection, greeting, self.plain, self.offers)
-                greeting = b""
-            if self.has_tls:
-                with self.context.wrap_socket(connection, server_side=True) as secure:
-                    self._answer(secure, greeting, self.encrypted, self.offers_encrypted)
-            # The beginning of a handshake is no line.
-            self.plain.append(connection.recv(65_536).decode("latin-1"))
-            self._answer(connection, b"250 mail\r\n", self.plain, self.offers)
+        connection.settimeout(TIMEOUT_S)
+        greeting = b"220 mail\r\n"
+        if not (self.is_smtps and self.has_tls):
+            self._answer(connection, greeting, self.plain, self.offers)
+            greeting = b""
+        if self.has_tls:
+            with self.context.wrap_socket(connection, server_side=True) as secure:
+                self._answer(secure, greeting, self.encrypted, self.offers_encrypted)
+        # The beginning of a handshake is no line.
+        self.plain.append(connection.recv(65_536).decode("latin-1"))
+        self._answer(connection, b"250 mail\r\n", self.plain, self.offers)
 
     def _answer(self, connection: socket.socket, greeting: bytes, kept: list[str], offers: bytes) -> None:
         """Answers each line until TLS has to begin."""

@@ -104,7 +104,7 @@ KILLED: list[tuple[str, Callable[[World], None]]] = [
     for name in ("api", "submission", "scheduler", "agents")
 ]
 
-# One after the other: nobody else may call a supervisor.
+# In sequence, because no other check may call a supervisor meanwhile.
 DISTURBED: list[tuple[str, Callable[[World], object]]] = [
     ("supervisor is killed at three moments: each attempt is counted once", kills.a_supervisor_is_killed),
 ]

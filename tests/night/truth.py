@@ -275,7 +275,7 @@ def of_history(
     forward: Counter[str] = Counter()
     claimed: dict[tuple[str, str], float] = {}
     # A late success counts, too. An attempt that was over then has two ends, and one that is in flight then has none.
-    # Of attempts that were put off one after the other, the history has the last line only.
+    # The history keeps one line for a row of deferred attempts: that of the last one.
     last: dict[tuple[str, str], int] = {}
     over: dict[tuple[str, str], int] = {}
     late: Counter[tuple[str, str]] = Counter()

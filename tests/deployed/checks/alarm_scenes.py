@@ -34,7 +34,7 @@ PROGRAMS = {
 MINUTE_MS = 60_000
 # Lines may have the time at which their invocation began.
 INVOCATION_MS = 2 * MINUTE_MS
-# For how long payment is down for an order: as long as an attempt, which is then put off.
+# How long payment refuses the calls of an order: as long as an attempt lasts. The agent then gives the attempt back.
 DOWN_MS = 30_000
 # Orders whose calls open the breaker at once.
 ORDERS_TO_OPEN = 5

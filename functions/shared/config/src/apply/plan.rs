@@ -61,7 +61,7 @@ pub enum Refusal {
         /// A version that names it.
         pin: Pin,
     },
-    /// An agent has no service any more, so nobody would undo what its service did.
+    /// An agent has lost its service. The undo of a finished step would reach nothing.
     #[error(
         "agents.{agent} has no url any more, and {pin} uses it: its undo would reach nobody, or a stand-in. Keep the url. Once the last order of this version is finished, retire the version (`stepwarden workflows retire`), then remove the url"
     )]

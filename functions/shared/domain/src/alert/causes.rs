@@ -94,8 +94,8 @@ impl Causes {
         found.count += 1;
     }
 
-    /// Adds the health of a service. A service that nobody has called for [`OUTAGE_MS`] holds no request back, whatever
-    /// its breaker says. Returns since when it holds requests back.
+    /// Adds the health of a service. A service without a call for [`OUTAGE_MS`] holds no request back, even if its
+    /// breaker is open. Returns since when it holds requests back.
     pub fn service(&mut self, health: &ServiceHealth, now: Timestamp) -> Option<Timestamp> {
         let outage = health.outage.as_ref().filter(|_| health.state != Breaker::Closed)?;
         let is_short = !outage.since.is_beyond(now, 0) && outage.since.ms_until(now) < OUTAGE_MS;

@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_function_is_told() {
-        let spoilt: [Fault; 7] = [
+        let spoilt: [Fault; 8] = [
+            (|one| one.environment.error = Some(json!({})), State::Warning, "cannot be compared"),
             (|one| one.live = None, State::Wrong, "no alias `live`"),
             (|one| one.code_sha256 = "def".to_owned(), State::Warning, "its calls go to version 7"),
             (|one| one.reserved = Some(0), State::Wrong, "reserved concurrency is 0"),
