@@ -22,6 +22,8 @@ from takeover import Takeover
 from world import SECRET, document, patiently
 
 ORDER_S_MAX = 60.0
+# A member that is worth compressing.
+LONG = "ring twice " * 2_000
 Tries = Callable[[Deployment], object]
 
 
@@ -156,8 +158,10 @@ def unmonitored(_: Around, deployment: Deployment) -> None:
 
 
 def without_earlier_queues(_: Around, deployment: Deployment) -> None:
-    """Queues of earlier versions are not made."""
-    signed(_, deployment)
+    """Queues of earlier versions are not made. A long document is stored as it was posted."""
+    application = caller(deployment, "application", "ApplicationPolicyArn")
+    order_id = ends(application, application, Note=LONG)["OrderID"]
+    expect(LONG in item(deployment, order_id).get("Document", {}).get("S", ""), "the item has the document as text")
     urls = client(deployment.emulator, "sqs").list_queues().get("QueueUrls", [])
     expect(not [url for url in urls if "payment" in url], f"no queue of an agent of its own, found {urls}")
 
@@ -177,15 +181,18 @@ def compressed(_: Around, deployment: Deployment) -> None:
     """A long document is whole, a hidden member is not shown, and the table has it smaller."""
     application = caller(deployment, "application", "ApplicationPolicyArn")
     operator = caller(deployment, "operator", "OperatorPolicyArn")
-    note = "ring twice " * 2_000
-    order_id = ends(application, application, Note=note)["OrderID"]
+    order_id = ends(application, application, Note=LONG)["OrderID"]
     shown = operator.get(f"/orders/{order_id}/document").body["Document"]
-    expect_equal("the long member", shown["Note"], note)
+    expect_equal("the long member", shown["Note"], LONG)
     expect(SECRET not in json.dumps(shown), f"Card is hidden: {json.dumps(shown)[:300]}")
-    key = {"OrderID": {"S": order_id}}
-    item = client(deployment.emulator, "dynamodb").get_item(TableName=deployment.table("Orders"), Key=key)["Item"]
-    size = len(repr(item))
-    expect(size < len(note) / 2, f"the item is small, found {size} bytes")
+    size = len(repr(item(deployment, order_id)))
+    expect(size < len(LONG) / 2, f"the item is small, found {size} bytes")
+
+
+def item(deployment: Deployment, order_id: str) -> dict[str, Any]:
+    """The order in its table."""
+    table, key = deployment.table("Orders"), {"OrderID": {"S": order_id}}
+    return client(deployment.emulator, "dynamodb").get_item(TableName=table, Key=key)["Item"]
 
 
 def by_tokens(around: Around, **more: str) -> dict[str, str]:
@@ -238,13 +245,19 @@ SETS = [
     Set("Memos, and a key of one's own", lambda around: {"Memos": "true", "KmsKeyArns": key(around)}, remembered),
     Set("No monitoring, and an address for alerts", lambda _: {"Monitoring": "false", "AlertEmail": "a@b.example"}, unmonitored),
     Set(
-        "No queues of earlier versions, few shards, other concurrency",
-        lambda _: {"EarlierAgentQueues": "false", "Shards": "4", "QueueConcurrency": "low", "AgentConcurrency": "high"},
+        "No queues of earlier versions, few shards, other concurrency, documents as they are",
+        lambda _: {
+            "EarlierAgentQueues": "false",
+            "Shards": "4",
+            "QueueConcurrency": "low",
+            "AgentConcurrency": "high",
+            "CompressDocuments": "false",
+        },
         without_earlier_queues,
     ),
     Set(
-        "Compressed documents, hidden members, callers with their policies alone",
-        lambda _: {"CompressDocuments": "true", "Redact": "Card", "IamRoles": "{}"},
+        "Hidden members, callers with their policies alone",
+        lambda _: {"Redact": "Card", "IamRoles": "{}"},
         compressed,
     ),
     Set(

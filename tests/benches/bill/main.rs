@@ -45,6 +45,10 @@ const MESSAGES_MAX: f64 = 7.0;
 const RUNS: u64 = 50;
 /// Dollars that a million orders may cost with 100 in flight.
 const DOLLARS_MAX: f64 = 10.5;
+/// Milliseconds that the functions may add to an order on its own: all but the remote services.
+const OWN_MS_MAX: f64 = 250.0;
+/// The functions in the order in which an order goes through them.
+const WAY: [&str; 4] = ["api", "submission", "agents", "scheduler"];
 /// What share of Step Functions Standard they may cost.
 const SHARE_OF_STANDARD_MAX: f64 = 0.2;
 
@@ -125,7 +129,8 @@ async fn run(row: &Row, folder: &Path, prices: &Prices) -> Result<bool, Box<dyn 
     taken.log_bytes += assumed.access_log_bytes_per_request;
     let empty = counts.empty_receives as f64 / row.orders as f64;
     println!("  {:.0} orders a second; {empty:.2} receives an order found nothing", row.orders as f64 / took_s);
-    Ok(tell(row, &taken, prices))
+    let is_quick = row.in_flight > 1 || tell_way(&work, row.orders, assumed);
+    Ok(tell(row, &taken, prices) && is_quick)
 }
 
 /// What a run of the supervisor takes when nothing is due; beside it, what a function takes that does nothing.
@@ -186,6 +191,33 @@ fn since(after: &BTreeMap<String, Work>, before: &BTreeMap<String, Work>) -> BTr
     let work = |name: &String, after: &Work| after.since(before.get(name).copied().unwrap_or_default());
     let all = after.iter().map(|(name, after)| (name.clone(), work(name, after)));
     all.filter(|(_, work)| work.invocations > 0).collect()
+}
+
+/// Prints where the time of an order on its own goes, function by function; whether ours meets its bar. An order alone has
+/// an invocation for each message.
+fn tell_way(work: &BTreeMap<String, Work>, orders: u64, assumed: &Assumed) -> bool {
+    println!("  the way of an order, in ms: times  in the queue  requests  computing");
+    let (mut ours, mut queued, remote) = (0.0, 0.0, STEPS * assumed.remote_call_ms);
+    for name in WAY {
+        let Some(work) = work.get(name) else { continue };
+        let each = |all: f64| all / orders as f64;
+        let times = each(work.invocations as f64);
+        let waited = each(work.took.as_secs_f64() * 1_000.0 - work.cpu_ms);
+        let requests = if name == "agents" { waited - remote } else { waited };
+        let computing = each(work.cpu_ms) * assumed.slowness();
+        let queue = if name == "api" { 0.0 } else { times * assumed.sqs_to_function_ms };
+        println!("    {name:<23} {times:>5.1} {queue:>13.0} {requests:>9.0} {computing:>10.0}");
+        ours += requests + computing;
+        queued += queue;
+    }
+    let is_met = ours <= OWN_MS_MAX;
+    let told = if is_met { "met" } else { "MISSED" };
+    println!(
+        "    ours {ours:.0}, in queues {queued:.0}, of the remote services {remote:.0}: {:.0}",
+        ours + queued + remote
+    );
+    println!("    ours at most {OWN_MS_MAX} ms: {told}");
+    is_met
 }
 
 /// Prints a row; whether it meets its bars.

@@ -49,6 +49,8 @@ pub(crate) struct Assumed {
     pub(crate) dynamodb_write_ms: f64,
     pub(crate) dynamodb_read_ms: f64,
     pub(crate) sqs_ms: f64,
+    /// From the send of a message until the function has it, where a poller waits.
+    pub(crate) sqs_to_function_ms: f64,
     pub(crate) remote_call_ms: f64,
     pub(crate) memory_mb: f64,
     pub(crate) memory_mb_of_one_processor: f64,

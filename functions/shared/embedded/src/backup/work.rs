@@ -16,7 +16,7 @@ use crate::options::NumberFile;
 /// processor know none.
 const REST: u32 = 4;
 /// The same, once no transaction is held: nothing waits for the rest of the work.
-const LONG_REST: u32 = 9;
+const LONG_REST: u32 = 29;
 /// The longest rest: a step that took longer waited for others itself.
 const REST_MAX: Duration = Duration::from_secs(1);
 
