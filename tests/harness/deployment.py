@@ -93,11 +93,14 @@ def client(emulator: Emulator, service: str, environment: dict[str, str] = ROOT_
         )
 
 
-def build(folder: Path = ROOT) -> None:
-    """`sam build` of the functions in a checkout for this machine's processor."""
+def build(
+    folder: Path = ROOT, *, into: Path | None = None, processor: str | None = None, env: dict[str, str] | None = None
+) -> None:
+    """`sam build` of the functions in a checkout, for this machine's processor unless another is named."""
     command = [program("sam", "sam"), "build", "--template", str(folder / TEMPLATE.name)]
-    command += ["--build-dir", str(built_template(folder).parent)]
-    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment(), cwd=folder)
+    command += ["--build-dir", str(into or built_template(folder).parent)]
+    command += ["--parameter-overrides", f"Architecture={processor or architecture()}"]
+    run(command, env={**sam_environment(), **(env or {})}, cwd=folder, within_s=3600)
 
 
 def built_template(folder: Path = ROOT) -> Path:
