@@ -94,16 +94,19 @@ def client(emulator: Emulator, service: str, environment: dict[str, str] = ROOT_
         )
 
 
-def build(folder: Path = ROOT) -> None:
-    """`sam build` of the functions in a checkout for this machine's processor."""
+def build(
+    folder: Path = ROOT, *, into: Path | None = None, processor: str | None = None, env: dict[str, str] | None = None
+) -> None:
+    """`sam build` of the functions in a checkout, for this machine's processor unless another is named."""
+    processor, env = processor or architecture(), {**sam_environment(), **(env or {})}
     # It builds one program after the other, each on one core at its end. So all are built before it, at once.
     command = [program("sam", "cargo-lambda"), "lambda", "build", "--release"]
-    command += ["--arm64"] if architecture() == "arm64" else []
+    command += ["--arm64"] if processor == "arm64" else []
     command += [word for name in PROGRAMS for word in ("--package", name)]
-    run(command, env=sam_environment(), cwd=folder)
+    run(command, env=env, cwd=folder, within_s=3600)
     command = [program("sam", "sam"), "build", "--template", str(folder / TEMPLATE.name)]
-    command += ["--build-dir", str(built_template(folder).parent)]
-    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment(), cwd=folder)
+    command += ["--build-dir", str(into or built_template(folder).parent)]
+    run([*command, "--parameter-overrides", f"Architecture={processor}"], env=env, cwd=folder)
 
 
 def built_template(folder: Path = ROOT) -> Path:
