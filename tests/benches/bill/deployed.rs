@@ -187,7 +187,7 @@ impl Pool {
             Some(function) => function,
             None => {
                 let function = Function::start(&self.program, &self.surroundings).await?;
-                function.platform().asked().await?;
+                function.asked().await?;
                 function
             }
         };

@@ -6,8 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use aws::dynamo::TABLES;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::process::{Usage, usage};
 use crate::runtime_api::{Answered, RuntimeApi};
@@ -17,6 +20,8 @@ const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
 /// How long an invocation may take, in milliseconds.
 const INVOCATION_MS_MAX: u64 = 60_000;
 
+/// How long a start may take.
+const ASKED: Duration = Duration::from_secs(30);
 /// How much of a log's end is kept.
 const TAIL_BYTES: usize = 4_096;
 
@@ -81,6 +86,17 @@ impl Function {
     #[must_use]
     pub const fn platform(&self) -> &RuntimeApi {
         &self.platform
+    }
+
+    /// Waits until it asks for work, and says when it did.
+    ///
+    /// # Errors
+    /// With the end of its log, if it does not ask.
+    pub async fn asked(&self) -> io::Result<Instant> {
+        match timeout(ASKED, self.platform.asked()).await {
+            Ok(asked) => asked,
+            Err(_) => Err(io::Error::other(format!("a function does not ask for work:\n{}", self.log_tail()))),
+        }
     }
 
     /// Gives it an event, and waits for its answer.
@@ -160,9 +176,8 @@ fn variables(surroundings: &Surroundings) -> Vec<(String, String)> {
     }
     set("STANDINS_TABLE", "standins");
     set("STANDINS_TOKEN", "0123456789abcdef");
-    for table in ["ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEFINITIONS", "DEAD_LETTERS"] {
-        let variable = format!("{table}_TABLE");
-        set(&variable, tables.get(&variable).map_or(table, String::as_str));
+    for table in &TABLES {
+        set(table.variable, tables.get(table.variable).map_or(table.variable, String::as_str));
     }
     for queue in ["SUBMISSION", "SUBMISSION_HIGH", "SCHEDULER", "SCHEDULER_HIGH"] {
         let name = queue.to_lowercase().replace('_', "-");

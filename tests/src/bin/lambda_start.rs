@@ -16,7 +16,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Parser;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ async fn measure(name: &str, folder: &Path, starts: usize) -> io::Result<Found> 
     for counts in std::iter::once(false).chain(std::iter::repeat_n(true, starts)) {
         let began = Instant::now();
         let function = Function::start(&program, &surroundings).await?;
-        let asked = tokio::time::timeout(Duration::from_secs(10), function.platform().asked()).await??;
+        let asked = function.asked().await?;
         if counts {
             start_ms.push((asked - began).as_secs_f64() * 1_000.0);
             let usage = function.usage()?;
@@ -136,7 +136,7 @@ async fn at_work(program: &Path, name: &str) -> io::Result<(f64, f64)> {
     };
     let function = Function::start(program, &surroundings).await?;
     let event = event(name);
-    function.platform().asked().await?;
+    function.asked().await?;
     let before = function.usage()?;
     for _ in 0..EVENTS {
         function.platform().invoke(&event, EVENT_MS_MAX).await?;
