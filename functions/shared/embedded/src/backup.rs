@@ -2,14 +2,18 @@
 //!
 //! A backup is a folder with the database as of one transaction and a manifest. It needs no other file.
 //!
-//! # By pages, within one read transaction
+//! # A draft, and what differs from it
 //!
-//! SQLite's backup starts afresh if another process writes between two of its steps, so under load it would never end.
-//! One read transaction around all steps fixes the state. Until it ends the write-ahead log cannot be emptied, and grows by
-//! what is written meanwhile. So nothing but the copying is done in this transaction: the check and the checksum come
-//! after it. All of it rests while orders are carried (`work.rs`), the copying only as long as the log is small. The copy is
-//! given up before the log or the copy fills a disk, and if a server starts, which needs the log for itself. `VACUUM INTO`
-//! takes as long, and can neither rest nor be given up.
+//! While a read transaction is open, the write-ahead log cannot be emptied: it grows by what is written, and each
+//! transaction costs more. So the file is first copied without one, while it is written. That draft is no database: it has
+//! pages of many moments. Then one read transaction fixes the state. SQLite gives each of its pages, and the pages that
+//! are other ones in the draft are written again. Comparing is many times faster than copying. Nothing rests on the draft:
+//! without it, all pages would be written in the transaction.
+//!
+//! The check and the checksum come after the transaction. All but what is done in the transaction rests while orders are
+//! carried (`work.rs`). The copy is given up before the log or the copy fills a disk, and if a server starts, which needs
+//! the log for itself. `VACUUM INTO` holds a transaction as long as it writes. SQLite's own backup without a transaction
+//! starts afresh if another process writes between two of its steps, so under load it would never end.
 
 mod copy;
 mod error;

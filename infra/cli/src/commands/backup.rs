@@ -93,6 +93,7 @@ fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
     let Progress { stage, done, all } = progress;
     let what = match stage {
         Stage::Copy => "copying",
+        Stage::Changes => "copying what changed",
         Stage::Check => "checking",
         Stage::Checksum => "computing the checksum",
     };

@@ -62,7 +62,7 @@ impl Place {
 
     /// Makes the database's file, which only its owner can read.
     pub(super) fn make_database(&self) -> Result<File, BackupError> {
-        own_file().open(self.database()).map_err(|error| BackupError::file(&self.database(), error))
+        own_file().read(true).open(self.database()).map_err(|error| BackupError::file(&self.database(), error))
     }
 
     /// Gives the backup its name.

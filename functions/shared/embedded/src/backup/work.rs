@@ -12,11 +12,11 @@ use super::error::BackupError;
 use crate::number_file::Beside;
 use crate::options::NumberFile;
 
-/// Rest for each unit of work, while the log grows. A low priority is not enough: disk, caches and the halves of a
-/// processor know none.
+/// Rest for each unit of work, while the database is copied. A low priority is not enough: disk, caches and the halves of
+/// a processor know none. With more of it, a database that grows fast would grow as fast as it is copied.
 const REST: u32 = 4;
-/// The same, once no transaction is held: nothing waits for the rest of the work.
-const LONG_REST: u32 = 29;
+/// The same, once it is copied: nothing waits for the rest of the work.
+const LONG_REST: u32 = 19;
 /// The longest rest: a step that took longer waited for others itself.
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -34,8 +34,10 @@ pub struct Progress {
 /// The stages of a backup and of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The database is copied.
+    /// The database is copied, while it is written.
     Copy,
+    /// What changed meanwhile is copied, in one transaction.
+    Changes,
     /// The copy is checked.
     Check,
     /// The checksum of the copy is computed.
@@ -89,11 +91,6 @@ impl<'a> Work<'a> {
     /// Rests, if something was committed since the last rest.
     pub(super) fn rest(&mut self) {
         self.pace.iter_mut().for_each(Pace::rest);
-    }
-
-    /// The next rest is for the work from now on.
-    pub(super) fn skip_rest(&mut self) {
-        self.pace.iter_mut().for_each(|pace| pace.began = Instant::now());
     }
 
     /// From now on the rests are longer.

@@ -106,29 +106,54 @@ async fn a_backup_of_a_directory_in_use_goes_on_in_another_one_as_if_it_had_been
 }
 
 #[tokio::test]
-async fn a_backup_is_of_one_moment_whatever_is_written_meanwhile_and_frees_the_log_at_once() {
+async fn a_backup_is_of_one_moment_whatever_is_written_meanwhile_and_keeps_the_log_only_for_the_changes() {
     let running = Folder::with(2).await;
-    let (other, before) = (other_program(&running.at("data")), 2);
+    let (other, mut before) = (other_program(&running.at("data")), 2);
     other.busy_timeout(Duration::ZERO).unwrap();
     let mut stages = Vec::new();
     let manifest = running.back_up_while("backup", |progress| {
         stages.push(progress.stage);
-        write(&other, 10);
-        let is_copied = progress.stage != Stage::Copy;
+        // Larger than the database, so that the draft has pages of many moments.
+        write(&other, 100_000);
+        before += u64::from(progress.stage == Stage::Copy);
         let is_busy = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).unwrap();
-        assert_eq!(is_busy, !is_copied, "only the copying keeps the log");
+        assert_eq!(is_busy, progress.stage == Stage::Changes, "only the last of the copying keeps the log");
         true
     });
     assert_eq!(manifest.unwrap().transaction, before);
     stages.dedup();
-    assert_eq!(stages, [Stage::Copy, Stage::Checksum, Stage::Check]);
+    assert_eq!(stages, [Stage::Copy, Stage::Changes, Stage::Checksum, Stage::Check]);
     assert_eq!(restored(&running.at("backup"), &running.at("copy")).unwrap().transaction, before);
+}
+
+#[tokio::test]
+async fn what_is_gone_while_a_backup_copies_is_in_no_page_of_it() {
+    let running = Folder::with(1).await;
+    let other = other_program(&running.at("data"));
+    other.execute_batch("PRAGMA secure_delete = ON").unwrap();
+    let secret = "what the draft still has";
+    let insert = format!("INSERT INTO events (event_id, body) VALUES ('e', '{secret}' || hex(zeroblob(100000)))");
+    other.execute_batch(&format!("{insert}; PRAGMA wal_checkpoint(TRUNCATE)")).unwrap();
+    let has_secret =
+        |file: PathBuf| fs::read(file).unwrap().windows(secret.len()).any(|text| text == secret.as_bytes());
+    let mut drafts = 0;
+    let manifest = running.back_up_while("backup", |progress| {
+        // The second draft has begun: the first one is on the disk.
+        drafts += u32::from(progress.stage == Stage::Copy && progress.done == 0);
+        if drafts == 2 && progress.stage == Stage::Copy {
+            assert!(has_secret(running.at(LEFT).join(DATABASE)));
+            other.execute_batch("DELETE FROM events").unwrap();
+        }
+        true
+    });
+    assert_eq!((manifest.is_ok(), drafts), (true, 2));
+    assert!(!has_secret(running.at("backup").join(DATABASE)));
 }
 
 #[tokio::test]
 async fn whoever_stops_a_backup_leaves_nothing_and_what_a_kill_left_goes_with_the_next_one() {
     let running = Folder::with(1).await;
-    for stage in [Stage::Copy, Stage::Checksum, Stage::Check] {
+    for stage in [Stage::Copy, Stage::Changes, Stage::Checksum, Stage::Check] {
         let stopped = running.back_up_while("backup", |progress| progress.stage != stage).unwrap_err();
         assert!(matches!(stopped, BackupError::Stopped), "{stopped}");
         assert_eq!(running.left(), Vec::<String>::new());
