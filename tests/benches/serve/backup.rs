@@ -18,7 +18,7 @@ use crate::throughput::{load, seen};
 
 const IN_FLIGHT: usize = 64;
 /// Rounds with a window of each kind; which one comes first changes.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 /// The share of orders a second that is left beside backups.
 const SHARE_MIN: f64 = 0.9;
 
@@ -38,22 +38,15 @@ pub(crate) fn run(times: Times) -> io::Result<Report> {
     let stub = Stub::start(Manner::default())?;
     let mut served = Served::start(&data, &stub)?;
     // Something to copy.
-    window(&served, times, || Ok(()))?;
+    window(&served, Times { window: times.warm_up, ..times }, || Ok(()))?;
+    // A window has all stages of a backup.
+    let (_, first) = beside_backups(&served, times, &data, folder.path())?;
+    let times = Times { window: times.window.max(first.each()), ..times };
     let (mut alone, mut beside, mut all) = (Vec::new(), Vec::new(), Backups::default());
     for round in 0..ROUNDS {
         for with_backups in [round % 2 == 0, round % 2 == 1] {
             if with_backups {
-                let is_over = AtomicBool::new(false);
-                let (seen, backups) = thread::scope(|scope| {
-                    let mut backing_up = None;
-                    let seen = window(&served, times, || {
-                        backing_up = Some(scope.spawn(|| back_up(&data, folder.path(), &is_over)));
-                        Ok(())
-                    });
-                    is_over.store(true, Relaxed);
-                    let backups = backing_up.map(|thread| thread.join().expect("it does not panic"));
-                    Ok::<_, io::Error>((seen?, backups.unwrap_or_else(|| Ok(Backups::default()))?))
-                })?;
+                let (seen, backups) = beside_backups(&served, times, &data, folder.path())?;
                 beside.push(seen);
                 all.add(&backups);
             } else {
@@ -74,8 +67,8 @@ fn told(alone: &[Seen], beside: &[Seen], backups: &Backups) -> Report {
     report.say(format!("worst p99 {:.1} ms without, {:.1} ms beside backups", p99_ms(alone), p99_ms(beside)));
     let share = with / without;
     report.at_least(format!("{share:.3} of the orders/s are left"), share, SHARE_MIN);
-    let Backups { count, took, bytes, log_bytes_max } = backups;
-    let each_s = took.as_secs_f64() / f64::from((*count).max(1));
+    let Backups { count, bytes, log_bytes_max, .. } = backups;
+    let each_s = backups.each().as_secs_f64();
     report.at_least(
         format!("{count} backups, {each_s:.1} s each; the last of {} MB", bytes / 1_000_000),
         f64::from(*count),
@@ -85,6 +78,21 @@ fn told(alone: &[Seen], beside: &[Seen], backups: &Backups) -> Report {
     let astray: u64 = alone.iter().chain(beside).map(Seen::astray).sum();
     report.at_most(format!("{astray} orders astray"), astray as f64, 0.0);
     report
+}
+
+/// One window of load beside backups.
+fn beside_backups(served: &Served, times: Times, data: &Path, folder: &Path) -> io::Result<(Seen, Backups)> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut backing_up = None;
+        let seen = window(served, times, || {
+            backing_up = Some(scope.spawn(|| back_up(data, folder, &is_over)));
+            Ok(())
+        });
+        is_over.store(true, Relaxed);
+        let backups = backing_up.map(|thread| thread.join().expect("it does not panic"));
+        Ok((seen?, backups.unwrap_or_else(|| Ok(Backups::default()))?))
+    })
 }
 
 /// One window of load. `begun` is called once the warm-up is over.
@@ -125,6 +133,11 @@ fn back_up(data: &Path, folder: &Path, is_over: &AtomicBool) -> io::Result<Backu
 }
 
 impl Backups {
+    /// How long one took.
+    fn each(&self) -> Duration {
+        self.took / self.count.max(1)
+    }
+
     fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.took += other.took;

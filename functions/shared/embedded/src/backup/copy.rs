@@ -17,8 +17,6 @@ use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
 use crate::schema::VERSION;
 
-/// How often the file is copied as it is. The second time is short, and leaves little for the transaction.
-const DRAFTS: u32 = 2;
 /// The bytes of a page.
 const PAGE_BYTES: usize = 4_096;
 /// The room that a backup and a restore leave on each disk.
@@ -96,9 +94,7 @@ impl Source {
     pub(super) fn copy(self, place: &Place, work: &mut Work<'_>) -> Result<Copied, BackupError> {
         has_room(place.folder(), self.bytes)?;
         let mut copy = Copy { file: place.make_database()?, path: place.database(), found: Vec::new() };
-        for _ in 0..DRAFTS {
-            self.draft(&mut copy, place, work)?;
-        }
+        self.draft(&mut copy, place, work)?;
         // Its bytes are those of the state, whatever the draft has.
         let Fixed { connection, transaction, bytes } = self.fix()?;
         self.correct(&connection, bytes, &mut copy, place, work)?;
@@ -120,10 +116,9 @@ impl Source {
             if read == 0 {
                 break;
             }
-            if copy.put(&block[..read], done)? {
-                // Else the system writes it when it likes, which is when a transaction waits for the disk.
-                copy.sync()?;
-            }
+            copy.put(&block[..read], done)?;
+            // Else the system writes all of it at once, and a transaction waits for the disk.
+            copy.sync()?;
             done += read as u64;
         }
         Ok(())
@@ -186,12 +181,12 @@ struct Copy {
 }
 
 impl Copy {
-    /// Writes the pages that are other ones there, and says whether there were any.
-    fn put(&mut self, pages: &[u8], at: u64) -> Result<bool, BackupError> {
+    /// Writes the pages that are other ones there.
+    fn put(&mut self, pages: &[u8], at: u64) -> Result<(), BackupError> {
         self.found.resize(pages.len(), 0);
         let failed = |error| BackupError::file(&self.path, error);
         let there = read_at(&self.file, &mut self.found, at).map_err(failed)?;
-        let (mut has_put, mut begin) = (false, 0);
+        let mut begin = 0;
         let is_other = |from: usize, to: usize| self.found[..there].get(from..to) != Some(&pages[from..to]);
         while begin < pages.len() {
             let mut end = begin;
@@ -200,12 +195,11 @@ impl Copy {
             }
             if end > begin {
                 self.file.write_all_at(&pages[begin..end], at + begin as u64).map_err(failed)?;
-                has_put = true;
             }
             // The page after them is the same.
             begin = end + PAGE_BYTES;
         }
-        Ok(has_put)
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), BackupError> {

@@ -13,8 +13,8 @@ use crate::number_file::Beside;
 use crate::options::NumberFile;
 
 /// Rest for each unit of work, while the database is copied. A low priority is not enough: disk, caches and the halves of
-/// a processor know none. With more of it, a database that grows fast would grow as fast as it is copied.
-const REST: u32 = 4;
+/// a processor know none.
+const REST: u32 = 9;
 /// The same, once it is copied: nothing waits for the rest of the work.
 const LONG_REST: u32 = 19;
 /// The longest rest: a step that took longer waited for others itself.
