@@ -25,7 +25,7 @@ COMMAND_S_MAX = 120
 PAD_BYTES = 40_000
 DECLINED_EACH = 7
 STEPS = (("reserve", "stock", ""), ("pay", "bank", "reserve"), ("ship", "courier", "pay"))
-STAGES = ("copying", "copying what changed", "computing the checksum", "checking")
+STAGES = ("copying", "computing the checksum", "checking")
 ENDED = ("Processed", "Compensated")
 
 

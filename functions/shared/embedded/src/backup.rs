@@ -7,8 +7,8 @@
 //! While a read transaction is open, the write-ahead log cannot be emptied: it grows by what is written, and each
 //! transaction costs more. So the file is first copied without one, while it is written. That draft is no database: it has
 //! pages of many moments. Then one read transaction fixes the state. SQLite gives each of its pages, and the pages that
-//! are other ones in the draft are written again. Comparing is many times faster than copying. Nothing rests on the draft:
-//! without it, all pages would be written in the transaction.
+//! are other ones in the draft are written again. Comparing is many times faster than copying, as long as the system has
+//! both files in memory. Nothing rests on the draft: without it, all pages would be written in the transaction.
 //!
 //! The check and the checksum come after the transaction. All but what is done in the transaction rests while orders are
 //! carried (`work.rs`). The copy is given up before the log or the copy fills a disk, and if a server starts, which needs
@@ -43,7 +43,7 @@ pub use work::{Progress, Stage, Watch};
 const LOG_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Copies the data of `directory` into the new folder `destination`, checks the copy, and gives it its name only then.
-/// Another process may use the data meanwhile. `now` is for the manifest.
+/// Another process may use the data meanwhile, but not this one. `now` is for the manifest.
 ///
 /// # Errors
 /// [`BackupError`]. The destination is then not there.

@@ -17,6 +17,8 @@ use crate::generation::{self, Found, log_of};
 use crate::number_file::Beside;
 use crate::schema::VERSION;
 
+/// All pages of a state, from the first to the last.
+const PAGES: &str = "SELECT data FROM sqlite_dbpage ORDER BY pgno";
 /// The bytes of a page.
 const PAGE_BYTES: usize = 4_096;
 /// The room that a backup and a restore leave on each disk.
@@ -65,7 +67,9 @@ impl Source {
         }
         let (taken_at, directory) = (taken_at(directory), directory.to_owned());
         let source = Self { directory, file, bytes: 0, log_bytes_max: log_bytes, taken_at };
-        let bytes = source.fix()?.bytes;
+        let Fixed { connection, bytes, .. } = source.fix()?;
+        // Where SQLite is compiled otherwise, that is said before the work.
+        connection.prepare(PAGES).map_err(|error| BackupError::database(&source.file, error))?;
         Ok(Self { bytes, ..source })
     }
 
@@ -96,7 +100,8 @@ impl Source {
         let mut copy = Copy { file: place.make_database()?, path: place.database(), found: Vec::new() };
         self.draft(&mut copy, place, work)?;
         // Its bytes are those of the state, whatever the draft has.
-        let Fixed { connection, transaction, bytes } = self.fix()?;
+        let fixed = self.fix().map_err(|error| if self.is_taken() { BackupError::ServerStarted } else { error });
+        let Fixed { connection, transaction, bytes } = fixed?;
         self.correct(&connection, bytes, &mut copy, place, work)?;
         drop(connection);
         copy.end(bytes)?;
@@ -106,22 +111,25 @@ impl Source {
     /// Copies the file as it is, while it is written. No transaction is held.
     fn draft(&self, copy: &mut Copy, place: &Place, work: &mut Work<'_>) -> Result<(), BackupError> {
         let unread = |error| BackupError::file(&self.file, error);
+        // Closing it takes the locks of all connections that this process has: there is none.
         let file = File::open(&self.file).map_err(unread)?;
-        let (mut block, mut done, all) = (vec![0; BLOCK_BYTES], 0, file.metadata().map_err(unread)?.len());
-        while done < all {
+        let length = || file.metadata().map(|file| file.len()).map_err(unread);
+        // A file may grow as fast as it is copied.
+        let (mut block, mut done, most) = (vec![0; BLOCK_BYTES], 0, length()?.saturating_mul(2));
+        loop {
+            let all = length()?.min(most);
+            if done >= all {
+                return Ok(());
+            }
             work.reached(Progress { stage: Stage::Copy, done, all })?;
             self.may_go_on(place)?;
             work.rest();
             let read = read_at(&file, &mut block, done).map_err(unread)?;
-            if read == 0 {
-                break;
-            }
             copy.put(&block[..read], done)?;
             // Else the system writes all of it at once, and a transaction waits for the disk.
             copy.sync()?;
             done += read as u64;
         }
-        Ok(())
     }
 
     /// Writes the pages that differ in the state.
@@ -134,7 +142,7 @@ impl Source {
         work: &mut Work<'_>,
     ) -> Result<(), BackupError> {
         let failed = |source| BackupError::database(&self.file, source);
-        let mut pages = connection.prepare("SELECT data FROM sqlite_dbpage ORDER BY pgno").map_err(failed)?;
+        let mut pages = connection.prepare(PAGES).map_err(failed)?;
         let mut pages = pages.query([]).map_err(failed)?;
         let (mut block, mut done) = (Vec::with_capacity(BLOCK_BYTES), 0);
         loop {
@@ -147,8 +155,11 @@ impl Source {
                 let page = row.get_ref(0).and_then(|page| Ok(page.as_blob()?)).map_err(failed)?;
                 block.extend_from_slice(page);
             }
-            if block.is_empty() {
+            if block.is_empty() && done == all {
                 return Ok(());
+            } else if block.is_empty() {
+                let faults = format!("SQLite gives {done} of its {all} bytes");
+                return Err(BackupError::Damaged { file: self.file.clone(), faults });
             }
             copy.put(&block, done)?;
             done += block.len() as u64;
@@ -158,11 +169,16 @@ impl Source {
 
     /// Whether the process that uses the data does well.
     fn may_go_on(&self, place: &Place) -> Result<(), BackupError> {
-        if taken_at(&self.directory) != self.taken_at {
+        if self.is_taken() {
             return Err(BackupError::ServerStarted);
         }
         has_room(&self.directory, 0)?;
         has_room(place.folder(), 0)
+    }
+
+    /// Whether a process took the directory meanwhile.
+    fn is_taken(&self) -> bool {
+        taken_at(&self.directory) != self.taken_at
     }
 
     /// The log cannot be emptied while the transaction is open.

@@ -110,17 +110,19 @@ async fn a_backup_is_of_one_moment_whatever_is_written_meanwhile_and_keeps_the_l
     let running = Folder::with(2).await;
     let (other, mut before) = (other_program(&running.at("data")), 2);
     other.busy_timeout(Duration::ZERO).unwrap();
+    // More than one block, so that the draft has pages of several moments.
+    other.execute_batch("INSERT INTO events (event_id, body) VALUES ('e', zeroblob(2000000))").unwrap();
     let mut stages = Vec::new();
     let manifest = running.back_up_while("backup", |progress| {
         stages.push(progress.stage);
-        // Larger than the database, so that the draft has pages of many moments.
-        write(&other, 100_000);
+        write(&other, 10);
         before += u64::from(progress.stage == Stage::Copy);
         let is_busy = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).unwrap();
         assert_eq!(is_busy, progress.stage == Stage::Changes, "only the last of the copying keeps the log");
         true
     });
     assert_eq!(manifest.unwrap().transaction, before);
+    assert!(before > 3, "several blocks");
     stages.dedup();
     assert_eq!(stages, [Stage::Copy, Stage::Changes, Stage::Checksum, Stage::Check]);
     assert_eq!(restored(&running.at("backup"), &running.at("copy")).unwrap().transaction, before);
@@ -176,30 +178,36 @@ async fn a_server_that_starts_gets_the_log_from_a_backup() {
     let running = Folder::with(1).await;
     let directory = running.at("data");
     let Folder { folder, engine } = running;
-    // A directory with a log, which no process has.
-    let killed = folder.path().join("killed");
-    fs::create_dir(&killed).unwrap();
-    for file in [DATABASE, "stepwarden.db-wal", "stepwarden.transactions"] {
-        fs::copy(directory.join(file), killed.join(file)).unwrap();
+    // Directories with a log, which no process has.
+    let stages = [Stage::Copy, Stage::Changes].map(|stage| (stage, folder.path().join(format!("{stage:?}"))));
+    for (_, killed) in &stages {
+        fs::create_dir(killed).unwrap();
+        for file in [DATABASE, "stepwarden.db-wal", "stepwarden.transactions"] {
+            fs::copy(directory.join(file), killed.join(file)).unwrap();
+        }
     }
     drop(engine);
-    let mut starting = None;
-    let start = |_| {
-        starting.get_or_insert_with(|| {
-            let before = taken_at(&killed);
-            let directory = killed.clone();
-            let starting = thread::spawn(move || Engine::open(&directory, Options::default()).map(drop));
-            while taken_at(&killed) == before {
-                thread::yield_now();
+    for (stage, killed) in stages {
+        let mut starting = None;
+        let start = |progress: Progress| {
+            if progress.stage == stage {
+                starting.get_or_insert_with(|| {
+                    let before = taken_at(&killed);
+                    let directory = killed.clone();
+                    let starting = thread::spawn(move || Engine::open(&directory, Options::default()).map(drop));
+                    while taken_at(&killed) == before {
+                        thread::yield_now();
+                    }
+                    starting
+                });
             }
-            starting
-        });
-        true
-    };
-    let backup = folder.path().join("backup");
-    let given_up = watched(start, |watch| back_up(&killed, &backup, Timestamp::default(), watch));
-    assert!(matches!(given_up, Err(BackupError::ServerStarted)), "{given_up:?}");
-    starting.unwrap().join().unwrap().unwrap();
+            true
+        };
+        let backup = folder.path().join("backup");
+        let given_up = watched(start, |watch| back_up(&killed, &backup, Timestamp::default(), watch));
+        assert!(matches!(given_up, Err(BackupError::ServerStarted)), "{stage:?}: {given_up:?}");
+        starting.unwrap().join().unwrap().unwrap();
+    }
 }
 
 #[tokio::test]
