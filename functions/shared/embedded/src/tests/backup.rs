@@ -111,7 +111,8 @@ async fn a_backup_is_of_one_moment_whatever_is_written_meanwhile_and_keeps_the_l
     let (other, mut before) = (other_program(&running.at("data")), 2);
     other.busy_timeout(Duration::ZERO).unwrap();
     // More than one block, so that the draft has pages of several moments.
-    other.execute_batch("INSERT INTO events (event_id, body) VALUES ('e', zeroblob(2000000))").unwrap();
+    let insert = "INSERT INTO events (event_id, body) VALUES ('e', zeroblob(2000000)); PRAGMA wal_checkpoint(TRUNCATE)";
+    other.execute_batch(insert).unwrap();
     let mut stages = Vec::new();
     let manifest = running.back_up_while("backup", |progress| {
         stages.push(progress.stage);
