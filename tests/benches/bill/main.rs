@@ -45,7 +45,7 @@ const MESSAGES_MAX: f64 = 7.0;
 const RUNS: u64 = 50;
 /// Dollars that a million orders may cost with 100 in flight, with the pollers that AWS begins with.
 const DOLLARS_MAX: f64 = 10.5;
-/// Milliseconds that the functions may add to an order on its own: all but the remote services.
+/// Milliseconds that the functions may add to an order on its own: all but the queues and the remote services.
 const OWN_MS_MAX: f64 = 250.0;
 /// The functions in the order in which an order goes through them.
 const WAY: [&str; 4] = ["api", "submission", "agents", "scheduler"];
@@ -234,15 +234,14 @@ fn tell(row: &Row, taken: &Taken, prices: &Prices) -> bool {
     let lines: Vec<String> = bill.iter().map(|(service, dollars)| format!("{service} {dollars:.2}")).collect();
     println!("  a million: ${dollars:.2} ({})", lines.join(", "));
     let share = dollars / prices.standard(STEPS);
+    let is_cheap = ("at most a fifth of Standard", share <= SHARE_OF_STANDARD_MAX);
     let bars = match row.in_flight {
         1 => vec![
             ("at most 9 write units", write_units <= WRITE_UNITS_MAX),
             ("at most 7 messages", messages <= MESSAGES_MAX),
         ],
-        100 if !row.is_scaled => vec![
-            ("at most $10.50", dollars <= DOLLARS_MAX),
-            ("at most a fifth of Standard", share <= SHARE_OF_STANDARD_MAX),
-        ],
+        100 if row.is_scaled => vec![is_cheap],
+        100 => vec![("at most $10.50", dollars <= DOLLARS_MAX), is_cheap],
         _ => Vec::new(),
     };
     let told: Vec<String> =
