@@ -4,8 +4,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use domain::ports::{PortError, PortErrorKind};
 use lambda_runtime::tower::Layer;
-use lambda_runtime::{Error, LambdaEvent, LambdaInvocation, Runtime, Service, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, Service, service_fn};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::select;
@@ -37,7 +38,10 @@ where
             let _flush = Flush;
             let answer = handle(payload, invocation.clone()).await;
             telemetry::send_traces(invocation.rest_ms()).await;
-            answer.inspect_err(|error| tracing::error!("the invocation failed: {error}"))
+            answer.map_err(|error| {
+                tracing::error!("the invocation failed: {error}");
+                told(&error)
+            })
         }
         .instrument(span)
     });
@@ -52,6 +56,16 @@ where
         ended = &mut running => ended,
         _ = busy_now.wait_for(|busy| !busy) => Ok(()),
     }
+}
+
+/// A failure as the platform shows it. Its own name for the type would be that of a Rust type.
+fn told(error: &Error) -> Diagnostic {
+    let error_type = match error.downcast_ref::<PortError>().map(|error| error.kind) {
+        Some(PortErrorKind::Unavailable) => "Unavailable",
+        Some(PortErrorKind::Refused) => "Refused",
+        None => "Failed",
+    };
+    Diagnostic { error_type: error_type.to_owned(), error_message: error.to_string() }
 }
 
 /// Writes the metrics at every end of an invocation, because the process may be frozen after its answer.
@@ -112,5 +126,18 @@ impl<F: Future> Future for Busy<F> {
 impl<F> Drop for Busy<F> {
     fn drop(&mut self) {
         self.busy.send_replace(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_a_type_that_says_whether_a_retry_helps() {
+        let told = |error: Error| told(&error).error_type;
+        assert_eq!(told(PortError::unavailable("store.due", "throttled").into()), "Unavailable");
+        assert_eq!(told(PortError::refused("store.due", "no such table").into()), "Refused");
+        assert_eq!(told("it took too long".into()), "Failed");
     }
 }
