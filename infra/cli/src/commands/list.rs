@@ -7,6 +7,7 @@ use wire::{OrderList, Task};
 use super::context::Context;
 use super::error::CommandError;
 use super::query;
+use super::workflows::note_if_unknown;
 use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::remote::RemoteError;
@@ -45,6 +46,11 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
     if !context.is_json() && !args.quiet {
         let table = order::table(&tasks, &args.columns, context.ids(), context.now());
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
+    }
+    if shown == 0
+        && let Some(workflow) = &args.filter.workflow
+    {
+        note_if_unknown(context, workflow).await;
     }
     if cursor.is_some() && context.terminal.stderr {
         context.note(if is_past_index && shown < most {

@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, args: &WorkflowsArgs) -> Result<Exit,
     let Some(wanted) = &args.workflow else { return list(context, &answer) };
     let WorkflowList { workflows } = answer.read()?;
     let Some(workflow) = chosen(&workflows, wanted) else {
-        context.note(&format!("there is no workflow {wanted}, but {}", names(&workflows)));
+        note_unknown(context, &workflows, wanted);
         return Ok(Exit::NotFound);
     };
     if args.text {
@@ -37,6 +37,19 @@ pub(super) async fn run(context: &Context, args: &WorkflowsArgs) -> Result<Exit,
         false => context.print(&text(workflow, &workflows, context))?,
     }
     Ok(Exit::Fine)
+}
+
+/// Says so if it is known that there is no such workflow.
+pub(super) async fn note_if_unknown(context: &Context, wanted: &WorkflowName) {
+    if let Ok(WorkflowList { workflows }) = context.remote.get::<WorkflowList<'static>>("/workflows").await
+        && chosen(&workflows, wanted).is_none()
+    {
+        note_unknown(context, &workflows, wanted);
+    }
+}
+
+fn note_unknown(context: &Context, workflows: &[Workflow<'_>], wanted: &WorkflowName) {
+    context.note(&format!("there is no workflow {wanted}, but {}", names(workflows)));
 }
 
 fn list(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {

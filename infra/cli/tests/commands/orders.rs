@@ -66,6 +66,9 @@ fn orders_are_listed_by_what_is_asked_for() {
         assert_eq!(served.run(&args).with_status(0).lines().len(), count, "{filter:?}");
     }
     served.run(&["list", "--state", "Compensating"]).with_status(0).shows(&["No orders."]);
+    let unknown = served.run(&["list", "--workflow", "ordre"]).with_status(0);
+    unknown.shows(&["No orders."]).says(&["there is no workflow ordre, but order"]);
+    assert!(!served.run(&["list", "--workflow", "order", "--state", "Closed"]).stderr.contains("there is no"));
 }
 
 #[test]
