@@ -99,9 +99,11 @@ impl Json {
     /// The texts of these members of an object, found in one pass; of a repeated member the last one.
     #[must_use]
     pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<&str>; N] {
-        let mut found = [None; N];
-        if self.text().starts_with('{') {
-            Tokens::of(self.text()).members(|tokens, key| {
+        let (mut found, text) = ([None; N], self.text());
+        // Most documents have none of them. An escape may spell a name in another way.
+        let may_have = text.contains('\\') || names.iter().any(|name| text.contains(name));
+        if may_have && text.starts_with('{') {
+            Tokens::of(text).members(|tokens, key| {
                 let value = tokens.value();
                 let key = literal_text(key);
                 for (name, found) in names.iter().zip(&mut found) {
@@ -365,6 +367,8 @@ mod tests {
         assert_eq!(document.member("a"), Some("3"));
         assert_eq!(document.member("b"), Some(r#"{"c":2}"#));
         assert_eq!(document.members(["c", "b", "a"]), [None, Some(r#"{"c":2}"#), Some("3")]);
+        let spelled = Json::document(br#"{"\u0061bc": {"\u0064":2}}"#).unwrap();
+        assert_eq!(["abc", "d"].map(|name| spelled.member(name)), [Some(r#"{"\u0064":2}"#), None]);
     }
 
     #[test]
