@@ -446,6 +446,21 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_found_where_its_text_begins() {
+        let (reader, _) = Reader::new("a = 1\n  # here  \nb = 2\n");
+        assert_eq!(
+            ["a = 1", "# here", "b = 2", "c"].map(|line| reader.place_of_line(line)),
+            [Some(0), Some(8), Some(17), None]
+        );
+    }
+
+    #[test]
+    fn a_time_is_written_in_days_if_it_is_some() {
+        let times = [0, 1, 86_400_000, 86_400_001, 40 * 86_400_000].map(time_text);
+        assert_eq!(times, ["0s", "1ms", "1d", "1day 1ms", "40d"]);
+    }
+
+    #[test]
     fn a_word_is_one_of_those_that_there_are() {
         let (mut reader, mut table) = Reader::new("a = \"on\"\nb = \"of\"");
         let words = [("on", true), ("off", false)];

@@ -52,6 +52,14 @@ fn assert_written_then_sent(ports: &FakePorts, write: &str) {
 }
 
 #[test]
+fn f72_what_may_pass_by_itself_is_told_from_what_does_not() {
+    let passing = [PortError::unavailable("store.task", "away").into(), AdvanceError::Contended(order().order_id)];
+    assert!(passing.iter().all(HasCause::may_pass));
+    let lasting = [PortError::refused("store.task", "no table").into(), AdvanceError::OrderMissing(order().order_id)];
+    assert!(!lasting.iter().any(HasCause::may_pass));
+}
+
+#[test]
 fn a_change_is_committed_then_what_follows_is_sent_and_then_sent_notices_are_struck() {
     let ports = fake_ports();
     assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));

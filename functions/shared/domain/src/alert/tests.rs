@@ -67,6 +67,17 @@ fn health(reason: OutageReason, state: Breaker) -> ServiceHealth {
 }
 
 #[test]
+fn the_times_are_those_of_the_documents() {
+    let minutes = [OUTAGE_MS, DEAD_LETTER_MS, TELLING_MS, RETRY_MS_MAX, TRIED_MS].map(|ms| ms / 60_000);
+    assert_eq!((minutes, RETRY_MS), ([5, 60, 1, 15, 24 * 60], 10_000));
+}
+
+#[test]
+fn an_alert_is_kept_by_its_cause() {
+    assert_eq!(begun().key(), &*key());
+}
+
+#[test]
 fn orders_of_one_cause_that_differ_have_the_usual_words_in_any_order() {
     let of_service = task();
     let mut of_people = task();

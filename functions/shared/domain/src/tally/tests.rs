@@ -49,6 +49,7 @@ const fn numbers(attempts: &Attempts) -> [u64; 4] {
 fn a_healthy_order_is_counted_once_with_its_steps_and_times() {
     let mut case = Case::chain();
     let mut counted = Counted::of(&case);
+    assert!(Tally::default().is_empty() && !counted.tally.is_empty());
     assert_eq!(without_times(&counted.tally), orders(1, 0, 0, 0, 0));
     case.wake();
     counted.take(&case);

@@ -41,6 +41,17 @@ fn an_output_that_is_null_is_kept() {
 }
 
 #[test]
+fn a_task_grows_by_its_open_steps() {
+    let mut case = Case::chain();
+    case.wake();
+    let open = case.task.growth_bytes();
+    for left in [2, 1, 0] {
+        case.done(["c", "b", "a"][left]);
+        assert_eq!(case.task.growth_bytes(), open / 3 * left);
+    }
+}
+
+#[test]
 fn history_keeps_the_last_fifty_and_how_it_began() {
     let mut task = Case::chain().task;
     for n in 0..200 {

@@ -3,7 +3,7 @@
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Refused, TooLarge, Verdict};
 use crate::message::{Acceptance, Action, Command, Outcome, Settled};
-use crate::task::{Direction, ProcessState, StepError, StepState, Watch, What};
+use crate::task::{Direction, NoticeKind, ProcessState, StepError, StepState, Watch, What};
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
@@ -56,6 +56,16 @@ fn rule_40_people_are_asked_without_a_message_and_their_decision_is_the_output()
         (&*line.who, line.why.as_deref(), line.what.stored().as_ref()),
         ("ann", Some("mended"), "b approved #1")
     );
+}
+
+#[test]
+fn rule_40_a_question_that_was_answered_is_asked_of_nobody() {
+    let mut case = asking("", true);
+    let kinds = |case: &Case| case.task.unsent.iter().map(|notice| notice.kind).collect::<Vec<_>>();
+    assert!(kinds(&case).contains(&NoticeKind::OrderNeedsApproval));
+    let others: Vec<_> = kinds(&case).into_iter().filter(|kind| *kind != NoticeKind::OrderNeedsApproval).collect();
+    assert!(!others.is_empty() && decide(&mut case, Action::Approve, "ann") == Verdict::Taken);
+    assert_eq!(kinds(&case), others);
 }
 
 #[test]

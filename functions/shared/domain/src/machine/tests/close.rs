@@ -102,6 +102,24 @@ fn an_order_is_not_closed_while_a_call_may_still_have_its_effect() {
 }
 
 #[test]
+fn a_call_may_have_its_effect_as_late_as_both_limits_together_allow() {
+    let mut case = undo_refused();
+    let until = case.now.plus_ms(COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX);
+    case.task.steps[0].may_run_until = Some(until);
+    assert_eq!(close(&mut case), Verdict::Refused(Refused::UnderWay { until }));
+}
+
+#[test]
+fn a_question_to_people_does_not_hold_up_a_close() {
+    let question = "[[step]]\nname = \"b\"\nkind = \"approval\"\nrole = \"manager\"\nwait_within = \"2d\"\n";
+    let mut case = Case::with(&[("a", &[], HOLD)], question, false);
+    case.wake();
+    case.rejected("a");
+    assert!(case.step("b").is_asked());
+    assert_eq!((case.state(), close(&mut case)), (ProcessState::Error, Verdict::Taken));
+}
+
+#[test]
 fn a_time_that_no_right_clock_wrote_holds_up_no_close() {
     let mut case = undo_refused();
     let ahead = case.now.plus_ms(COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX + 60_000);

@@ -1,9 +1,27 @@
 //! Rules 10 to 12 and 15: notices, operators' actions, and bounds.
 
 use crate::machine::testing::{Case, done};
-use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, Verdict, decide};
+use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, TooLarge, Verdict, decide};
 use crate::message::{Action, Command, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, What, reason};
+
+#[test]
+fn a_refusal_has_the_name_of_its_reason() {
+    let named = [
+        Refused::NotInError,
+        Refused::NothingToSettle,
+        Refused::UnderWay { until: Case::chain().now },
+        Refused::OutputTooLarge(TooLarge::One(1)),
+        Refused::Stale,
+        Refused::PastPivot { step: "a".into() },
+        Refused::OwnOrder("ann".into()),
+        Refused::NotCompensated,
+    ];
+    for refused in named {
+        assert!(format!("{refused:?}").starts_with(refused.name()) && refused.name().len() > 4, "{refused:?}");
+    }
+    assert_eq!(Refused::NamedInOrder("ann".into()).name(), "OwnOrder");
+}
 
 // ---- rules 10 and 11: notices
 
