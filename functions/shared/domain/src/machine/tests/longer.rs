@@ -69,6 +69,8 @@ fn rule_39_one_attempt_follows_each_longer_wait_and_then_the_remedy_decides() {
         for failures in 1..=2 {
             case.expire_all();
             assert_eq!((case.step("b").failure_count, case.states().as_str()), (failures, "."));
+            let why = format!("attempt {failures} expired, failure {failures}; longer wait {failures} of 2: 2h");
+            assert_eq!(case.task.history.last().unwrap().why.as_deref(), Some(&*why));
             pass_wait(&mut case);
         }
         case.expire_all();
@@ -152,6 +154,11 @@ fn rule_39_a_rejection_after_a_longer_wait_is_a_rejection() {
 #[test]
 fn rule_23_a_longer_wait_that_a_wrong_clock_wrote_begins_anew() {
     let mut case = waiting("");
+    let believed = Some(case.now.plus_ms(25 * HOUR_MS));
+    case.task.steps[1].waits_until = believed;
+    case.task.watch_at = Some(case.now);
+    case.sweep();
+    assert_eq!(case.step("b").waits_until, believed, "clocks differ by less than a day more");
     case.task.steps[1].waits_until = Some(case.now.plus_ms(27 * HOUR_MS));
     case.task.watch_at = Some(case.now);
     assert_eq!((case.sweep(), case.step("b").waits_until), (Verdict::Taken, Some(case.now.plus_ms(2 * HOUR_MS))));

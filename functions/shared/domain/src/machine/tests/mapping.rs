@@ -102,3 +102,19 @@ fn a_mapping_that_cannot_be_filled_fails_the_step() {
         assert_eq!(case.state(), ProcessState::Compensating);
     }
 }
+
+#[test]
+fn only_an_object_is_sent_as_a_form() {
+    for (encode, document, is_sent) in [
+        ("form", r#"{"Item": {"Id": 7}}"#, true),
+        ("form", r#"{"Item": [7]}"#, false),
+        ("json", r#"{"Item": [7]}"#, true),
+        ("json", r#"{"Item": {"Id": 7}}"#, true),
+    ] {
+        let step = format!("send = \"/Order/Item\"\nencode = \"{encode}\"\n[step.undo]\nsend = {{}}");
+        let mut case = Case::new(&[("pay", &[], &step)], false);
+        case.wake();
+        let sent = sent(&case, &order_of(&case, document), "pay");
+        assert_eq!(sent.is_ok(), is_sent, "{encode} {document}: {sent:?}");
+    }
+}

@@ -129,6 +129,22 @@ fn an_order_stays_in_error_until_its_last_failed_step_is_settled() {
 }
 
 #[test]
+fn the_reason_of_what_is_left_has_its_own_code() {
+    let hold = "on_rejected = \"hold\"\nmax_failures = 1";
+    let mut case = Case::new(&[("x", &[], ""), ("a", &[], hold), ("b", &["x"], hold)], false);
+    case.wake();
+    case.pass_ms(9_000);
+    case.done("x");
+    case.now = case.step("a").complete_by.unwrap().plus_ms(case.workflow.supervision.grace_ms);
+    case.sweep();
+    case.rejected("b");
+    assert_eq!((case.states().as_str(), reason_of(&case)), ("+!!", (reason::EXHAUSTED, Some("a"))));
+    case.now = case.step("a").may_run_until.unwrap();
+    case.settle("a", Settled::Done, None);
+    assert_eq!(reason_of(&case), (reason::REJECTED, Some("b")));
+}
+
+#[test]
 fn the_reason_of_what_is_left_says_how_it_failed() {
     let hold = "on_rejected = \"hold\"\nmax_failures = 1";
     let mut case = Case::new(&[("a", &[], hold), ("b", &[], hold)], false);

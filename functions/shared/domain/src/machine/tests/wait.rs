@@ -5,7 +5,7 @@ use crate::limits::{HEARTBEAT_MS_MIN, SHARDS, UNWATCHED_MS_MAX, WAIT_MS_MAX};
 use crate::machine::testing::Case;
 use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict};
 use crate::message::{Acceptance, Outcome};
-use crate::task::{Direction, ProcessState, StepError, Task, Watch};
+use crate::task::{Direction, NoticeKind, ProcessState, StepError, Task, Watch, What};
 use crate::time::Timestamp;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -34,6 +34,35 @@ fn awaiting(more: &str) -> Case {
 /// The time of the supervisor's next look, if the task does nothing but wait.
 fn look_after_wait(case: &Case) -> Option<Timestamp> {
     matches!(case.task.watch, Some(Watch::Wait(_))).then_some(case.task.watch_at).flatten()
+}
+
+#[test]
+fn rule_35_a_step_waits_before_its_first_attempt_and_before_no_other() {
+    let mut case = Case::new(&[("a", &[], "wait = \"1h\"")], false);
+    case.wake();
+    case.pass_ms(HOUR_MS);
+    case.wake();
+    for attempt in 1..=3 {
+        assert_eq!((case.step("a").attempt, case.requested()), (attempt, vec!["a"]));
+        case.expire_all();
+        case.retry_all();
+    }
+    let waits = case.task.history.iter().filter(|line| matches!(line.what, What::Waiting(_))).count();
+    assert_eq!(waits, 1);
+}
+
+#[test]
+fn rule_10_of_two_waits_only_the_newest_is_told_and_nothing_else_is_forgotten() {
+    let waits = "wait_within = \"2d\"";
+    let mut case = Case::new(&[("a", &[], waits), ("b", &["a"], waits)], true);
+    case.wake();
+    for step in ["a", "b"] {
+        case.take(&case.reply_of(step, Outcome::Accepted(Acceptance {})));
+        let owed = |kind| case.task.unsent.iter().filter(move |notice| notice.kind == kind);
+        let waiting: Vec<u64> = owed(NoticeKind::OrderWaiting).map(|notice| notice.version).collect();
+        assert_eq!((waiting, owed(NoticeKind::OrderReceived).count()), (vec![case.task.version], 1));
+        case.done(step);
+    }
 }
 
 #[test]
