@@ -338,6 +338,18 @@ fn f71_a_back_off_that_lies_too_far_ahead_is_over() {
 }
 
 #[test]
+fn f71_a_back_off_that_is_over_makes_no_second_wake_for_another_step() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], "")], false);
+    case.draw = 7;
+    case.wake();
+    case.expire_all();
+    assert!(case.step("a").not_before.is_some_and(|at| case.now < at), "its wake is in flight");
+    case.task.steps[1].not_before = Some(case.now.plus_ms(2 * HOUR_MS));
+    case.wake();
+    assert_eq!((case.requested(), case.wakes()), (vec!["b"], vec![]));
+}
+
+#[test]
 fn f71_an_undo_waits_for_the_calls_of_its_step_by_a_clock_that_was_set_back_too() {
     let mut case = Case::chain();
     case.wake();
