@@ -111,7 +111,8 @@ fn a_call_may_have_its_effect_as_late_as_both_limits_together_allow() {
 
 #[test]
 fn a_question_to_people_does_not_hold_up_a_close() {
-    let question = "[[step]]\nname = \"b\"\nkind = \"approval\"\nrole = \"manager\"\nwait_within = \"2d\"\n";
+    // A longer wait would be taken for the time of a wrong clock.
+    let question = "[[step]]\nname = \"b\"\nkind = \"approval\"\nrole = \"manager\"\nwait_within = \"2h\"\n";
     let mut case = Case::with(&[("a", &[], HOLD)], question, false);
     case.wake();
     case.rejected("a");
