@@ -6,8 +6,7 @@ use wire::{OrderList, Task};
 
 use super::context::Context;
 use super::error::CommandError;
-use super::query;
-use super::workflows::note_if_unknown;
+use super::{query, system, workflows};
 use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::remote::RemoteError;
@@ -50,7 +49,12 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
     if shown == 0
         && let Some(workflow) = &args.filter.workflow
     {
-        note_if_unknown(context, workflow).await;
+        workflows::note_if_unknown(context, workflow).await;
+    }
+    if shown == 0
+        && let Some(service) = &args.filter.service
+    {
+        system::note_if_unknown(context, service).await;
     }
     if cursor.is_some() && context.terminal.stderr {
         context.note(if is_past_index && shown < most {

@@ -23,6 +23,16 @@ pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
+/// Says so if it is known that there is no such service.
+pub(super) async fn note_if_unknown(context: &Context, wanted: &str) {
+    if let Ok(ServiceList { services }) = context.remote.get::<ServiceList<'static>>("/services").await
+        && services.iter().all(|service| service.service != wanted)
+    {
+        let names: Vec<String> = services.iter().map(|service| plain(&service.service)).collect();
+        context.note(&format!("there is no service {wanted}, but {}", names.join(", ")));
+    }
+}
+
 /// The services as a table, and the operator's remedy for each that needs one.
 pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> String {
     let mut text = service_table(services, context.now()).text(context.paint);

@@ -68,7 +68,12 @@ fn orders_are_listed_by_what_is_asked_for() {
     served.run(&["list", "--state", "Compensating"]).with_status(0).shows(&["No orders."]);
     let unknown = served.run(&["list", "--workflow", "ordre"]).with_status(0);
     unknown.shows(&["No orders."]).says(&["there is no workflow ordre, but order"]);
-    assert!(!served.run(&["list", "--workflow", "order", "--state", "Closed"]).stderr.contains("there is no"));
+    let unknown = served.run(&["list", "--service", "paymant"]).with_status(0);
+    unknown.shows(&["No orders."]).says(&["there is no service paymant, but "]);
+    for known in [["--workflow", "order"], ["--service", "payment"]] {
+        let listed = served.run(&["list", known[0], known[1], "--state", "Closed"]);
+        assert!(!listed.stderr.contains("there is no"), "{}", listed.stderr);
+    }
 }
 
 #[test]
