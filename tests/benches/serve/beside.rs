@@ -1,4 +1,5 @@
-//! Stepwarden beside the floor: the same keyed orders, in turns, so that every figure is a ratio that holds on any machine.
+//! Stepwarden beside the floor: the same keyed orders, in turns, so that every figure is a ratio. It depends less on the
+//! machine.
 
 use std::io;
 use std::path::Path;

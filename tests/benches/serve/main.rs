@@ -5,8 +5,8 @@
 //! Each row starts `stepwarden serve` on a fresh directory, the stub for the three services and the load generator, each as
 //! a process of its own. The figures of other engines, in `reference.json`, come from another hour of a machine of the same
 //! kind: ratios to them are worth as much as two hours are alike. The row `floor` runs beside Stepwarden in the same minutes:
-//! its ratios hold on any machine. Figures are to be taken on a machine that does nothing else; how busy it was is printed
-//! with them.
+//! its ratios depend less on the machine. Figures are to be taken on a machine that does nothing else; how busy it was
+//! is printed with them.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]
 

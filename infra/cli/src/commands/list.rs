@@ -46,15 +46,13 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         let table = order::table(&tasks, &args.columns, context.ids(), context.now());
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
     }
-    if shown == 0
-        && let Some(workflow) = &args.filter.workflow
-    {
-        workflows::note_if_unknown(context, workflow).await;
-    }
-    if shown == 0
-        && let Some(service) = &args.filter.service
-    {
-        system::note_if_unknown(context, service).await;
+    if shown == 0 {
+        if let Some(workflow) = &args.filter.workflow {
+            workflows::note_if_unknown(context, workflow).await;
+        }
+        if let Some(service) = &args.filter.service {
+            system::note_if_unknown(context, service).await;
+        }
     }
     if cursor.is_some() && context.terminal.stderr {
         context.note(if is_past_index && shown < most {

@@ -26,11 +26,10 @@ pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
 /// Says so if it is known that there is no such service.
 pub(super) async fn note_if_unknown(context: &Context, wanted: &str) {
     if let Ok(ServiceList { services }) = context.remote.get::<ServiceList<'static>>("/services").await
-        && !services.is_empty()
         && services.iter().all(|service| service.service != wanted)
     {
         let names: Vec<String> = services.iter().map(|service| plain(&service.service)).collect();
-        context.note(&format!("no service {wanted} is known, but {}", names.join(", ")));
+        context.note(&format!("there is no service {wanted}, but {}", names.join(", ")));
     }
 }
 

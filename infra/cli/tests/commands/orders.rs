@@ -69,11 +69,10 @@ fn orders_are_listed_by_what_is_asked_for() {
     let unknown = served.run(&["list", "--workflow", "ordre"]).with_status(0);
     unknown.shows(&["No orders."]).says(&["there is no workflow ordre, but order"]);
     let unknown = served.run(&["list", "--service", "paymant"]).with_status(0);
-    unknown.shows(&["No orders."]).says(&["no service paymant is known, but inventory, payment, shipping"]);
+    unknown.shows(&["No orders."]).says(&["there is no service paymant, but inventory, payment, shipping"]);
     for known in [["--workflow", "order"], ["--service", "payment"]] {
         let listed = served.run(&["list", known[0], known[1], "--state", "Closed"]);
-        let notes = ["there is no", "is known"];
-        assert!(!notes.iter().any(|note| listed.stderr.contains(note)), "{}", listed.stderr);
+        assert!(!listed.stderr.contains("there is no"), "{}", listed.stderr);
     }
 }
 
