@@ -368,7 +368,8 @@ impl State {
             0 => Reply { attempt: step.attempt + 1_000, ..reply },
             1 => Reply { attempt: 0, ..reply },
             2 => Reply { step: "s99".into(), ..reply },
-            3 if other == Direction::Forward => Reply { direction: other, ..reply },
+            // Before the undo is claimed, the forward attempt is the last one, and its reply counts.
+            3 if other == Direction::Forward && step.started_at.is_some() => Reply { direction: other, ..reply },
             _ => Reply { order_id: OrderId::from_idempotency_key("nobody", "nothing"), ..reply },
         };
         let body = serde_json::to_string(&SchedulerMessage::Reply(reply)).unwrap_or_default();

@@ -439,6 +439,7 @@ struct Ports {
 
 domain::has_parts!([] Ports {
     HasQueues, Queues = Memory, queues: |ports| &ports.memory;
+    HasStore, Store = Memory, store: |ports| &ports.memory;
     HasRecords, Records = Memory, records: |ports| &ports.memory;
     HasEnvironment, Environment = PatientClock, environment: |ports| &ports.clock;
 });

@@ -317,7 +317,8 @@ impl Change<'_> {
         let waits = b.state == StepState::Pending && !self.has_turned();
         // A time further ahead counts as over (rule 23).
         let latest_ms = clock_ms.saturating_add_unsigned(DEFERRAL_MS_MAX);
-        let waits_until_ms = b.not_before_ms.filter(|until_ms| waits && *until_ms <= latest_ms);
+        let waits_until_ms =
+            b.not_before_ms.filter(|until_ms| waits && *until_ms <= latest_ms && !self.is_answered_late());
         must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
             format!("step {index} is claimed before its back-off is over")
         })?;
@@ -329,10 +330,20 @@ impl Change<'_> {
     pub(super) fn calls_are_over(&self) -> Finding {
         let (_, a) = self.steps();
         let (index, clock_ms) = (self.index, self.clock_ms);
-        let running_until_ms = self.dossier.running_until_ms.get(&index).filter(|_| a.way == Way::Undo);
+        let running_until_ms = self.dossier.running_until_ms.get(&index);
+        let running_until_ms = running_until_ms.filter(|_| a.way == Way::Undo && !self.is_answered_late());
         must(running_until_ms.is_none_or(|until_ms| *until_ms <= clock_ms), Invariant::NothingAfterUndo, || {
             format!("the undo of step {index} is claimed while its forward attempt may still run")
         })
+    }
+
+    /// Whether the agent said how the forward attempt that was in flight at the turn ended. The undo waits no longer than
+    /// for its calls then (rule 16): whether that was long enough, the books show.
+    fn is_answered_late(&self) -> bool {
+        let (b, _) = self.steps();
+        let forward = Try { way: Way::Forward, ..self.of(b) };
+        let ends = [Ending::Done, Ending::TooLarge, Ending::Failed, Ending::Deferred];
+        b.way == Way::Undo && ends.into_iter().any(|ending| self.dossier.has_reply(forward, ending))
     }
 
     /// Whether the step waited longer, after too many failures (rule 39).
@@ -389,8 +400,8 @@ impl Change<'_> {
         let index = self.index;
         let is_done = (a.way, a.state) == (Way::Forward, StepState::Processed);
         must(a.output.is_some() || !is_done, Invariant::Record, || format!("what came of step {index} is not kept"))?;
-        // One write may both complete a step and turn its direction.
-        if b.way == Way::Undo || b.output.is_some() || a.output.is_none() {
+        // One write may both complete a step and turn its direction, or the result may come just after the turn.
+        if (b.way == Way::Undo && !self.is_answered_late()) || b.output.is_some() || a.output.is_none() {
             return must(a.output == b.output, Invariant::Record, || format!("what came of step {index} changed"));
         }
         if self.dossier.ways(index).approval {

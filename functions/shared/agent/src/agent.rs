@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use domain::batch::{self, Cause, Failure, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Request};
-use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords};
+use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, HasStore};
 use domain::trace;
 use tracing::Instrument;
 
@@ -18,10 +18,10 @@ use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
 use crate::work::Work;
 
-/// The ports of an agent.
-pub trait AgentPorts: HasQueues + HasRecords + HasEnvironment {}
+/// The ports of an agent. Of the store it only reads tasks.
+pub trait AgentPorts: HasQueues + HasRecords + HasStore + HasEnvironment {}
 
-impl<P: HasQueues + HasRecords + HasEnvironment> AgentPorts for P {}
+impl<P: HasQueues + HasRecords + HasStore + HasEnvironment> AgentPorts for P {}
 
 /// One agent: its name in workflows and for its queue, its policy, and how its service is made. Each message gets its
 /// own service, so making one must be cheap. An instance makes one agent and keeps it, since the agent remembers the

@@ -29,6 +29,7 @@ struct Ports {
 domain::has_parts!([] Ports {
     HasRecords, Records = Dynamo, records: |ports| &ports.records;
     HasQueues, Queues = Memory, queues: |ports| &ports.memory;
+    HasStore, Store = Memory, store: |ports| &ports.memory;
     HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
 });
 

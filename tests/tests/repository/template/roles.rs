@@ -233,7 +233,9 @@ fn the_agents_take_requests_and_see_no_order() {
             }
             action if action.starts_with("logs:") => vec!["AgentsFunctionLog".to_owned()],
             "dynamodb:PutItem" => vec!["ServicesTable".to_owned(), "MemosTable".to_owned()],
-            "dynamodb:GetItem" => ["ServicesTable", "MemosTable", "DefinitionsTable"].map(str::to_owned).to_vec(),
+            "dynamodb:GetItem" => {
+                ["ServicesTable", "MemosTable", "TasksTable", "DefinitionsTable"].map(str::to_owned).to_vec()
+            }
             _ => Vec::new(),
         };
         let names = names(&resource);

@@ -294,6 +294,22 @@ impl World {
         self.memory.get(key).now_or_never().unwrap().unwrap()
     }
 
+    /// The stored tasks, for the test.
+    pub(crate) fn tasks(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// How often the agent looked at a task.
+    pub(crate) fn looks(&self) -> usize {
+        self.lock(|state| state.reached.get("store").copied().unwrap_or(0))
+    }
+
+    /// The stored tasks, for the agent.
+    fn look(&self) -> &Memory {
+        self.lock(|state| *state.reached.entry("store").or_default() += 1);
+        &self.memory
+    }
+
     fn reach(&self, operation: &'static str) -> Result<(), PortError> {
         let hook = self.lock(|state| {
             let place = state.hooks.iter().position(|(hooked, _)| *hooked == operation)?;

@@ -92,6 +92,10 @@ impl Records for World {
     }
 }
 
+domain::has_parts!([] World {
+    HasStore, Store = memory::Memory, store: |world| world.look();
+});
+
 /// Lets the other requests of the batch come this far, as a port does that takes its time.
 async fn others_go_first() {
     let mut gone = false;

@@ -5,6 +5,7 @@ mod callbacks;
 mod fallback;
 mod memos;
 mod outages;
+mod over;
 mod pace;
 mod parks;
 mod queued;

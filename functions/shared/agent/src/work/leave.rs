@@ -1,12 +1,14 @@
-//! The permission to start a call: the service's health, the memos, the deadline.
+//! The permission to start a call: the task, the service's health, the memos, the deadline.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use domain::limits::CONFLICTS_MAX;
+use domain::limits::{CONFLICTS_MAX, LOOKED_MS_MAX};
+use domain::machine::{Wanted, wanted};
 use domain::message::Outcome;
-use domain::ports::{Environment, PortError};
+use domain::ports::{Environment, PortError, Store};
+use domain::time::Timestamp;
 
-use super::wait::DUPLICATE_WAIT_MS;
+use super::wait::{DUPLICATE_WAIT_MS, deferred};
 use super::{Ending, Leave, Parked, Silence, Work, retries};
 use crate::agent::AgentPorts;
 use crate::concurrency::Seat;
@@ -31,6 +33,9 @@ where
         for _ in 0..CONFLICTS_MAX {
             if self.deadline.is_over(self.ports.environment().now()) {
                 return Ok(Err(Ending::Silence(Silence::NoTimeLeft)));
+            }
+            if let Some(ending) = self.look().await? {
+                return Ok(Err(ending));
             }
             if let Some(ending) = self.remember().await? {
                 return Ok(Err(ending));
@@ -65,16 +70,40 @@ where
                 self.agent.health.give_back(self.ports, pass).await;
                 return Ok(Err(Ending::Park { wait_ms: 0, reason: Parked::Stop }));
             }
-            match self.claim(pass, seat).await {
-                Ok(Some(leave)) => return Ok(Ok(leave)),
-                Ok(None) => self.agent.health.give_back(self.ports, pass).await,
-                Err(error) => {
-                    self.agent.health.give_back(self.ports, pass).await;
-                    return Err(error);
-                }
+            // It may have waited for its turn.
+            let granted = match self.look().await {
+                Ok(Some(ending)) => Ok(Some(Err(ending))),
+                Ok(None) => self.claim(pass, seat).await.map(|leave| leave.map(Ok)),
+                Err(error) => Err(error),
+            };
+            if !matches!(granted, Ok(Some(Ok(_)))) {
+                self.agent.health.give_back(self.ports, pass).await;
+            }
+            if let Some(ended) = granted? {
+                return Ok(ended);
             }
         }
         Ok(Err(self.wait_for_duplicate(self.ports.environment().now().plus_ms(DUPLICATE_WAIT_MS)).await))
+    }
+
+    /// The ending of an attempt that is over; `None` if a call is wanted. A look serves for one call and for a second, and
+    /// so does the sending of the request (rule 6): a request that is called at once costs no read.
+    async fn look(&mut self) -> Result<Option<Ending>, PortError> {
+        let now = self.ports.environment().now();
+        if self.has_looked(now) {
+            return Ok(None);
+        }
+        self.looked_at = Some(now);
+        let task = self.ports.store().task(self.request.order_id).await?;
+        Ok(match task.map_or(Wanted::Yes, |task| wanted(&task, &self.request)) {
+            Wanted::Yes => None,
+            Wanted::NoMore => Some(deferred(0)),
+            Wanted::Over => Some(Ending::Over),
+        })
+    }
+
+    fn has_looked(&self, now: Timestamp) -> bool {
+        self.looked_at.is_some_and(|at| at <= now && at.ms_until(now) <= LOOKED_MS_MAX)
     }
 
     /// The ending that the memos give; `None` if the service must be called.
@@ -148,8 +177,9 @@ where
             until = Some(claimed_until);
         }
         let at = self.ports.environment().now();
-        if until.is_some_and(|until| at >= until) {
-            // The claim ended during its own write. Another request may have called since, so claim or plan again.
+        if until.is_some_and(|until| at >= until) || !self.has_looked(at) {
+            // The claim ended during its own write. Another request may have called since, so claim or plan again. Or
+            // the attempt may be over since.
             return Ok(None);
         }
         // The call must not outlast its claim.

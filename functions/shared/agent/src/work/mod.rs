@@ -9,7 +9,7 @@ use std::sync::Arc;
 use domain::batch::{Handled, Record};
 use domain::message::{Acceptance, Outcome, Receipt, Request};
 use domain::output;
-use domain::ports::{Environment, PortError};
+use domain::ports::{Environment, PortError, Store};
 use domain::task::shortened;
 use domain::time::Timestamp;
 use domain::trace;
@@ -35,6 +35,8 @@ pub(crate) struct Work<'a, P, F, S> {
     /// Known from the first call on.
     retries: Option<Retries>,
     keeper: Option<Keeper>,
+    /// When it was last known that the next call is wanted (rule 6): the request was sent, or the task was read.
+    looked_at: Option<Timestamp>,
     /// The latest time at which a call of the step without an answer may still have its effect (rule 16).
     may_run_until: Option<Timestamp>,
     /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
@@ -60,6 +62,8 @@ enum Ending {
     Park { wait_ms: u64, reason: Parked },
     /// Acknowledge the message without a reply; the supervisor notices.
     Silence(Silence),
+    /// Acknowledge the message: nobody waits for a reply.
+    Over,
 }
 
 /// The reason for parking a request.
@@ -110,6 +114,8 @@ where
         // An earlier delivery may have called, and this one does not know how that ended.
         let earlier = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
         let may_run_until = request.may_run_until.max(earlier);
+        // The sender's clock may be ahead. A message that comes again may have been hidden for long.
+        let looked_at = (receive_count == 1).then(|| sent_at(&request).min(received_at));
         Self {
             ports,
             agent,
@@ -119,6 +125,7 @@ where
             deadline,
             retries: None,
             keeper,
+            looked_at,
             may_run_until,
             under_way_ms: None,
             no_failure_ms: None,
@@ -146,8 +153,8 @@ where
             };
             let (called, call_ms) = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
-            self.was_held_back = false;
-            let called = self.judge(leave.at, called);
+            (self.was_held_back, self.looked_at) = (false, None);
+            let called = self.judge(leave.at, called).await;
             let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
             self.note_unanswered(leave.at, &called);
             (self.under_way_ms, self.no_failure_ms) = (None, None);
@@ -239,10 +246,10 @@ where
     }
 
     /// Takes an answer that is a rejection unless a call is under way as the one or the other.
-    fn judge(&mut self, started_at: Timestamp, called: Called) -> Called {
+    async fn judge(&mut self, started_at: Timestamp, called: Called) -> Called {
         match called {
             Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. })
-                if self.may_run_until.is_none_or(|until| until <= started_at) =>
+                if self.is_alone(started_at).await =>
             {
                 // A duplicate of this request may be the call that is under way.
                 self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
@@ -250,6 +257,19 @@ where
             }
             called @ (Called::Answered(_) | Called::TimedOut | Called::Panicked) => called,
         }
+    }
+
+    /// Whether no other call of the step may have been under way when this one started. The request may have been sent
+    /// again since: the task knows that. If it cannot be read, nobody knows.
+    async fn is_alone(&mut self, started_at: Timestamp) -> bool {
+        let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= started_at);
+        if !is_over(self.may_run_until) {
+            return false;
+        }
+        let Ok(task) = self.ports.store().task(self.request.order_id).await else { return false };
+        let until = task.and_then(|task| task.step(&self.request.step)?.1.may_run_until);
+        self.may_run_until = self.may_run_until.max(until);
+        is_over(until)
     }
 
     /// A call without an answer may still have its effect for a while. So may one that the service took on.

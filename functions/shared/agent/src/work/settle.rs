@@ -41,6 +41,12 @@ where
                 self.tell_trouble().await;
                 Ok(self.let_go(silence))
             }
+            Ending::Over => {
+                self.release_claim().await;
+                trace::ended("over");
+                tracing::info!("the attempt is over");
+                Ok(Handled::Done)
+            }
         }
     }
 

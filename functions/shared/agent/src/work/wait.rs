@@ -138,6 +138,6 @@ where
     }
 }
 
-fn deferred(wait_ms: u64) -> Ending {
+pub(super) fn deferred(wait_ms: u64) -> Ending {
     Ending::Reply(Outcome::Deferred(Deferral::after(wait_ms.min(DEFERRAL_MS_MAX))))
 }

@@ -71,6 +71,7 @@ fn a_change_is_committed_then_what_follows_is_sent_and_then_sent_notices_are_str
 fn without_a_sent_notice_none_is_removed() {
     let ports = fake_ports();
     apply(&ports, WAKE).unwrap();
+    apply(&ports, Event::Wake { hops: 0, redelivered: true }).unwrap();
     let before = ports.logged().len();
     assert_eq!(apply(&ports, Event::Wake { hops: 0, redelivered: true }).unwrap(), Some(Verdict::Nothing));
     assert_eq!(ports.logged()[before..], ["request a #1 to any"]);

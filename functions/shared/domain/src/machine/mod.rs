@@ -8,7 +8,8 @@
 //! complete, fail, hold). `reply`, `sweep`, `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and
 //! `approval`) handle one kind of event each. `compensation` turns an order round, `skip` ends the steps that need no
 //! call, and `pivot` says when an order only goes forward. `wait` has the long waits, `late` the deadline of the order,
-//! `watch` sets the next look at the task, and `request` writes the message to an agent.
+//! `watch` sets the next look at the task, `request` writes the
+//! message to an agent, and `wanted` tells the agent whether its attempt is over.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -35,11 +36,13 @@ pub(crate) mod testing;
 mod tests;
 mod turn;
 mod wait;
+mod wanted;
 mod watch;
 
 pub use decision::{Decision, Dropped, Effect, Impossible, Refused, TooLarge, Verdict};
 pub use event::{DeadLetterSubject, Event, Moment};
 pub use request::request;
+pub use wanted::{Wanted, wanted};
 
 use crate::task::{Notice, ProcessState, Step, Task, reason};
 use crate::workflow::Workflow;

@@ -59,6 +59,7 @@ impl Turn<'_> {
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match reply.counts_for(&self.task) {
             Ok(index) => self.outcome(index, reply),
+            Err(Dropped::OtherDirection) if self.ends_wait(reply) => Verdict::Taken,
             Err(dropped) => Verdict::Dropped(dropped),
         };
         // Nothing follows from it.
@@ -100,7 +101,7 @@ impl Turn<'_> {
             },
             Outcome::Failed(failure) => failure.clone(),
             Outcome::Deferred(deferral) => {
-                self.defer(index, deferral);
+                self.defer(index, deferral, reply);
                 return Verdict::Taken;
             }
             Outcome::Retrying(trouble) => return self.note_trouble(index, trouble),
@@ -117,6 +118,35 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
+    /// Takes the end of the attempt that was in flight when the order turned round. Its agent knows which of its calls
+    /// may still have their effect, so the undo waits for those alone (rule 16). It may name the output.
+    fn ends_wait(&mut self, reply: &Reply) -> bool {
+        let Some((index, step)) = self.task.step(&reply.step) else { return false };
+        let waits = reply.attempt == step.attempt && step.process_state == StepState::Pending;
+        if !waits || step.direction != Direction::Undo || step.started_at.is_some() {
+            return false;
+        }
+        let (open, output) = match &reply.outcome {
+            // A call of a key that is done has no effect of its own.
+            Outcome::Done(output) => (reply.may_run_until, Some(output)),
+            Outcome::Failed(_) | Outcome::Deferred(_) => (reply.may_run_until.max(self.settled_if_over(index)), None),
+            Outcome::Retrying(_) | Outcome::Accepted(_) => return false,
+        };
+        let open = step.may_run_until.min(open);
+        let output =
+            output.filter(|output| step.output.is_none() && too_large(&self.task, output.text().len()).is_none());
+        if open == step.may_run_until && output.is_none() {
+            return false;
+        }
+        let (step, now) = (&mut self.task.steps[index], self.moment.now);
+        (step.may_run_until, step.not_before) = (open, open.filter(|&at| now < at));
+        step.output = output.cloned().or(step.output.take());
+        // The wake of the longer wait comes too late.
+        self.waiting_before.retain(|&waiting| waiting != index);
+        self.changed = true;
+        true
+    }
+
     /// Keeps what went wrong with the last call of the attempt in flight (rule 32). The attempt goes on.
     fn note_trouble(&mut self, index: usize, trouble: &Trouble) -> Verdict {
         let (step, at) = (&mut self.task.steps[index], self.moment.now);
@@ -129,19 +159,32 @@ impl Turn<'_> {
         self.verdict()
     }
 
-    /// Keeps how long the call took, and the time until which a call of the step may still have its effect (rule 16). The
-    /// agent knows it for the attempt that it answers. Any other attempt in flight stays without an answer.
+    /// Keeps how long the call took, and which calls of the step are open.
     fn keep_calls(&mut self, index: usize, reply: &Reply) {
+        self.keep_open_calls(index, reply);
+        self.task.steps[index].call_ms = reply.call_ms.map(|ms| ms.min(COMPLETE_WITHIN_MS_MAX));
+    }
+
+    /// Keeps the time until which a call of the step may still have its effect (rule 16). The agent knows it for the
+    /// attempt that it answers. Any other attempt in flight stays without an answer.
+    fn keep_open_calls(&mut self, index: usize, reply: &Reply) {
         let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
-        let until =
-            if reply.is_in_flight(&self.task.steps[index]) { reply.may_run_until.min(settled) } else { settled };
+        let (over, known) = (self.settled_if_over(index), reply.may_run_until);
         let step = &mut self.task.steps[index];
-        step.may_run_until = step.may_run_until.max(until);
-        step.call_ms = reply.call_ms.map(|ms| ms.min(COMPLETE_WITHIN_MS_MAX));
+        step.may_run_until = match &reply.outcome {
+            _ if !reply.is_in_flight(step) => step.may_run_until.max(settled),
+            // A call of a key that is done has no effect of its own, whichever request it is of.
+            Outcome::Done(_) => known.min(settled),
+            // A duplicate of the request may be at work.
+            Outcome::Deferred(_) => known.max(over).min(settled),
+            Outcome::Failed(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => {
+                step.may_run_until.min(over).max(known.min(settled))
+            }
+        };
     }
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.
-    fn defer(&mut self, index: usize, deferral: &Deferral) {
+    fn defer(&mut self, index: usize, deferral: &Deferral, reply: &Reply) {
         let is_settled = self.task.process_state.is_settled();
         let is_over = self.is_past_horizon(index) && !is_settled;
         let fallback = deferral.fallback.as_deref().filter(|_| self.task.steps[index].is_uncalled());
@@ -151,8 +194,7 @@ impl Turn<'_> {
             let why = (!is_over).then(|| self.choose_agent(index, fallback, &mut wait_ms));
             self.record_deferred(index, why);
         } else {
-            // A call before the deferral may have had no answer, and a duplicate of the request may be at work.
-            self.leave_unanswered(index);
+            self.keep_open_calls(index, reply);
             self.record_deferred(index, None);
         }
         if is_over {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::decision::{Decision, Effect, Verdict};
 use super::event::Moment;
 use crate::json::Json;
-use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX};
+use crate::limits::{
+    DELAY_MS_MAX, EARLY_MS_MAX, LOOKED_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX,
+};
 use crate::task::{
     Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, shortened,
 };
@@ -221,6 +223,12 @@ impl<'a> Turn<'a> {
         self.task.steps[index].may_run_until = self.task.steps[index].may_run_until.max(settled);
     }
 
+    /// The time from which on no call of a step has an effect any more, if its attempts are over now: a duplicate of
+    /// their requests begins no later call, since its agent looks at the task (rule 6).
+    pub(super) fn settled_if_over(&self, index: usize) -> Option<Timestamp> {
+        Some(self.moment.now.plus_ms(LOOKED_MS_MAX + self.workflow.steps[index].settles_within_ms))
+    }
+
     /// An attempt failed: it is counted, and the step is free again.
     pub(super) fn count_failure(&mut self, index: usize, code: &str, message: &str) {
         let at = self.moment.now;
@@ -330,17 +338,23 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The request of every attempt in flight, except those claimed in this turn and those that were taken on. The instance that claimed an attempt
-    /// may have died before it sent the request.
+    /// The request of every attempt in flight, except those claimed in this turn and those that were taken on. The
+    /// instance that claimed an attempt may have died before it sent the request. If it did not, two requests are
+    /// called, and neither is alone: until calls of the attempt have settled, a 409 is one of them (rule 16).
     pub(super) fn repeat_requests(&mut self, hops: u32) {
+        let now = self.moment.now;
         for index in 0..self.task.steps.len() {
-            let step = &self.task.steps[index];
-            let in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
+            let step = &mut self.task.steps[index];
+            let in_time = step.complete_by.is_some_and(|at| now < at);
             if step.process_state == StepState::Processing
                 && in_time
                 && !step.is_awaited()
                 && !self.claimed.contains(&index)
             {
+                let rule = &self.workflow.steps[index];
+                let settled = settled_at(step, rule).map(|at| believed_settled(at, rule, now));
+                self.changed |= step.may_run_until < settled;
+                step.may_run_until = step.may_run_until.max(settled);
                 self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
             }
         }

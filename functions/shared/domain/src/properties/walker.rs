@@ -58,7 +58,9 @@ impl Walker {
         let Decision { change, effects, happened, verdict } = decision;
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
-            Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => assert_eq!(change, None, "{verdict:?}"),
+            Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => {
+                assert!(change.iter().all(|after| self.is_repeat(after)), "{verdict:?}: {change:?}");
+            }
         }
         let before = self.task.clone();
         if let Some(after) = change {
@@ -72,6 +74,18 @@ impl Walker {
         effects.iter().for_each(|&effect| self.check_effect(effect));
         self.effects = effects;
         verdict
+    }
+
+    /// Whether nothing changed but that requests in flight are sent again.
+    fn is_repeat(&self, after: &Task) -> bool {
+        let Task { version, nonce, watch, watch_at, .. } = self.task;
+        let mut repeated = Task { version, nonce, watch, watch_at, ..after.clone() };
+        for (step, before) in repeated.steps.iter_mut().zip(&self.task.steps) {
+            if step.process_state == StepState::Processing {
+                step.may_run_until = before.may_run_until;
+            }
+        }
+        repeated == self.task
     }
 
     fn check_change(&mut self, before: &Task, after: &Task, event: Event<'_>) {

@@ -71,9 +71,38 @@ fn a_step_is_not_claimed_before_its_time_and_the_wake_is_for_then() {
 fn a_redelivered_wake_sends_the_same_attempt_again_and_counts_nothing() {
     let mut case = Case::chain();
     case.wake();
+    assert_eq!(case.wake_again(), Verdict::Taken);
+    assert_eq!((case.requested(), case.step("a").attempt, case.step("a").failure_count), (vec!["a"], 1, 0));
     let before = case.task.clone();
     assert_eq!(case.wake_again(), Verdict::Nothing);
     assert_eq!((case.requested(), &case.task), (vec!["a"], &before));
+}
+
+#[test]
+fn f62_a_request_that_is_sent_again_says_and_the_task_keeps_that_a_call_of_the_attempt_may_be_under_way() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], ""), ("c", &["a", "b"], "")], false);
+    case.wake();
+    case.wake_again();
+    let settled = case.step("a").complete_by.map(|at| at.plus_ms(30_000));
+    let (_, sent) = request(&case.task, &case.workflow, 0, &case.order(), case.now, 0).unwrap().unwrap();
+    assert_eq!((case.step("a").may_run_until, sent.may_run_until), (settled, settled));
+    // The redelivered reply of a sibling says it of the steps that are in flight, and of no other.
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], ""), ("c", &["a"], "")], false);
+    case.wake();
+    let reply = case.reply_of("a", done());
+    case.apply(Event::Reply { reply: &reply, redelivered: true });
+    let marked = ["a", "b", "c"].map(|name| case.step(name).may_run_until.is_some());
+    assert_eq!((marked, case.requested()), ([false, true, false], vec!["c", "b"]));
+}
+
+#[test]
+fn a_request_that_is_sent_again_after_a_clock_jumped_says_no_time_that_no_call_can_last() {
+    let mut case = Case::chain();
+    case.wake();
+    case.task.steps[0].complete_by = Some(case.now.plus_ms(1 << 40));
+    case.wake_again();
+    let longest_ms = case.workflow.steps[0].complete_within_ms + crate::limits::SETTLES_WITHIN_MS_MAX;
+    assert_eq!(case.step("a").may_run_until, Some(case.now.plus_ms(longest_ms)));
 }
 
 #[test]

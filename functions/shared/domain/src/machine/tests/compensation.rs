@@ -1,8 +1,9 @@
 //! Rule 9: compensation.
 
+use crate::json::Json;
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict, request};
-use crate::message::{Deferral, Outcome, Reply};
+use crate::message::{Acceptance, Deferral, Outcome, Reply};
 use crate::task::{Direction, ProcessState, StepState, reason};
 
 // ---- rule 9: compensation
@@ -95,7 +96,9 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
     assert_eq!(after(failed(), Some(25_000)), 26_000, "the agent says when its last call has settled");
     assert_eq!(after(failed(), Some(500_000)), 40_000, "but no later than for an attempt without an answer");
     let deferred = Outcome::Deferred(Deferral::after(1));
-    assert_eq!(after(deferred, None), 40_000, "a duplicate of the request may be at work");
+    assert_eq!(after(deferred.clone(), None), 32_000, "a duplicate of the request may begin a call within a second");
+    assert_eq!(after(deferred.clone(), Some(35_000)), 36_000, "or the agent knows of a later one");
+    assert_eq!(after(deferred, Some(500_000)), 40_000, "but no later than for an attempt without an answer");
     assert_eq!(undo_after_ms(|case| case.pass_ms(9_000)), 40_000, "an attempt in flight");
     assert_eq!(undo_after_ms(Case::expire_all), 40_000, "an attempt that expired");
     assert_eq!(
@@ -107,6 +110,65 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
         40_000,
         "an attempt whose messages could not be handled"
     );
+}
+
+/// When the undo of step a is claimed, whose attempt ends so one second after the order was cancelled.
+fn undo_after_the_turn_ms(outcome: Outcome, may_run_ms: Option<u64>) -> (u64, Option<Json>) {
+    let mut output = None;
+    let undone_ms = undo_after_ms(|case| {
+        let reply = case.reply_of("a", outcome);
+        case.pass_ms(1_000);
+        case.cancel();
+        case.pass_ms(1_000);
+        let may_run_until = may_run_ms.map(|ms| case.now.plus_ms(ms));
+        let reply = Reply { may_run_until, ..reply };
+        case.take(&reply);
+        output = case.step("a").output.clone();
+        let again = case.decide(Event::Reply { reply: &reply, redelivered: false });
+        assert_eq!(again.verdict, Verdict::Dropped(Dropped::OtherDirection), "it says nothing new");
+    });
+    (undone_ms, output)
+}
+
+#[test]
+fn f61_the_end_of_the_attempt_in_flight_at_the_turn_ends_the_wait_of_its_undo() {
+    let Outcome::Done(output) = done() else { unreachable!() };
+    assert_eq!(undo_after_the_turn_ms(done(), None), (2_000, Some(output.clone())), "a call of it has no other effect");
+    assert_eq!(undo_after_the_turn_ms(done(), Some(5_000)), (7_000, Some(output.clone())));
+    assert_eq!(undo_after_the_turn_ms(done(), Some(500_000)), (40_000, Some(output)), "never later than without it");
+    assert_eq!(undo_after_the_turn_ms(failed(), None), (33_000, None), "its other calls have settled then");
+    assert_eq!(undo_after_the_turn_ms(Outcome::Deferred(Deferral::after(0)), None), (33_000, None));
+    assert_eq!(undo_after_the_turn_ms(Outcome::Deferred(Deferral::after(0)), Some(36_000)), (38_000, None));
+}
+
+#[test]
+fn an_earlier_attempt_or_one_that_goes_on_ends_no_wait_of_an_undo() {
+    let mut case = Case::chain();
+    case.wake();
+    let first = case.reply_of("a", done());
+    case.expire_all();
+    case.retry_all();
+    let second = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    case.cancel();
+    let before = case.task.clone();
+    for reply in [first, second] {
+        assert_eq!(case.take(&reply), Verdict::Dropped(Dropped::OtherDirection));
+    }
+    assert_eq!(case.task, before);
+}
+
+#[test]
+fn a_step_that_is_done_is_undone_at_once_though_its_request_was_sent_again() {
+    let undone_after_ms = undo_after_ms(|case| {
+        case.wake_again();
+        case.pass_ms(1_000);
+        let reply = case.reply_of("a", done());
+        case.take(&reply);
+        let b = case.reply_of("b", failed());
+        case.take(&b);
+        case.done("b");
+    });
+    assert_eq!(undone_after_ms, 1_000);
 }
 
 #[test]

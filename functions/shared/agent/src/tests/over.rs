@@ -1,0 +1,194 @@
+//! Attempts that are over while their request waits or is asked again (rule 6).
+
+use std::sync::Arc;
+
+use domain::limits::LOOKED_MS_MAX;
+use domain::message::{Deferral, Delivery, Outcome};
+use domain::order::Order;
+use domain::ports::{Commit, Inserted, Store};
+use domain::task::{Direction, Pause, ProcessState, Step, StepState, Task};
+use domain::workflow::Workflows;
+use futures_util::FutureExt;
+
+use crate::testing::{Act, START, World, delivery, done, json, request, retry};
+use crate::{Answer, MemoPolicy};
+
+/// The number of the step of [`request`] in the shipped workflow.
+const STEP: usize = 1;
+
+/// The world has the task of [`request`], whose attempt is in flight.
+fn with_task(world: World) -> World {
+    let workflows = Workflows::shipped().unwrap();
+    let workflow = workflows.current();
+    let order = Order {
+        order_id: request().order_id,
+        document: json("{\"Total\":1}"),
+        fingerprint: "f".into(),
+        submitted_at: START,
+        submitter: "shop".into(),
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+        workflow: None,
+        terms: Vec::new(),
+        again_of: None,
+    };
+    let mut task = Task::new(&order, workflow, 16, 0);
+    task.process_state = ProcessState::Processing;
+    let step = &mut task.steps[STEP];
+    assert_eq!(step.name, request().step);
+    step.process_state = StepState::Processing;
+    step.attempt = request().attempt;
+    (step.locked_by, step.complete_by) = (Some("s".into()), Some(request().complete_by));
+    let inserted = world.tasks().insert(Arc::new(order), Arc::new(task)).now_or_never().unwrap().unwrap();
+    assert_eq!(inserted, Inserted::New);
+    world
+}
+
+/// Another instance changes the task.
+fn change(world: &World, change: impl FnOnce(&mut Task)) {
+    let before = world.tasks().task(request().order_id).now_or_never().unwrap().unwrap().unwrap();
+    let mut after = Task::clone(&before);
+    change(&mut after);
+    (after.version, after.nonce) = (before.version + 1, before.nonce + 1);
+    let committed = world.tasks().commit(&before, Arc::new(after)).now_or_never().unwrap().unwrap();
+    assert_eq!(committed, Commit::Committed);
+}
+
+fn change_step(world: &World, of: impl FnOnce(&mut Step)) {
+    change(world, |task| of(&mut task.steps[STEP]));
+}
+
+fn turn_round(world: &World) {
+    change(world, |task| {
+        task.process_state = ProcessState::Compensating;
+        let step = &mut task.steps[STEP];
+        (step.direction, step.process_state) = (Direction::Undo, StepState::Pending);
+        (step.locked_by, step.complete_by) = (None, None);
+    });
+}
+
+fn finish(world: &World) {
+    change_step(world, |step| {
+        step.process_state = StepState::Processed;
+        (step.locked_by, step.complete_by) = (None, None);
+    });
+}
+
+fn given_back() -> Outcome {
+    Outcome::Deferred(Deferral::after(0))
+}
+
+#[test]
+fn rule_6_a_request_that_is_called_at_once_costs_no_look() {
+    let world = with_task(World::new([Act::Answer(done())]));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.looks(), world.seen().len()), (0, 1));
+}
+
+#[test]
+fn rule_6_each_repeat_costs_one_look() {
+    let acts = [Act::Answer(retry()), Act::Within(1_500, retry()), Act::Within(1_500, retry()), Act::Answer(done())];
+    let world = with_task(World::new(acts));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.call_times_ms(), world.looks()), (vec![0, 0, 1_500, 3_000], 3));
+}
+
+#[test]
+fn rule_6_no_call_is_repeated_once_the_order_has_turned_round_and_the_scheduler_learns_that() {
+    let world = with_task(World::new([Act::after(turn_round, Act::Within(1_500, retry()))]));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.seen().len(), world.outcomes()), (1, vec![given_back()]));
+}
+
+#[test]
+fn rule_6_no_call_is_made_for_a_request_that_comes_back_after_its_order_turned_round() {
+    let world = with_task(World::new([]));
+    turn_round(&world);
+    assert!(world.handle(vec![Delivery { receive_count: 2, ..delivery("m", request()) }]).is_empty());
+    assert_eq!((world.seen().len(), world.outcomes()), (0, vec![given_back()]));
+}
+
+#[test]
+fn rule_6_no_call_is_made_for_a_request_that_waited_on_its_queue_for_more_than_a_second() {
+    for (waited_ms, calls) in [(LOOKED_MS_MAX, 1), (LOOKED_MS_MAX + 1, 0)] {
+        let world = with_task(World::new([Act::Answer(done())]));
+        finish(&world);
+        world.pass_ms(waited_ms);
+        assert!(!world.instance().handle_one(request()));
+        assert_eq!(world.seen().len(), calls, "after {waited_ms} ms");
+    }
+}
+
+#[test]
+fn rule_6_by_a_clock_behind_that_of_the_sender_a_request_is_no_newer_than_its_receipt() {
+    let world = with_task(World::new([Act::after(finish, Act::Within(LOOKED_MS_MAX + 1, retry()))]));
+    world.set_back_ms(60_000);
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!(world.seen().len(), 1);
+}
+
+#[test]
+fn rule_6_nobody_is_answered_for_an_attempt_that_is_over() {
+    let ends: [fn(&World); 3] = [
+        finish,
+        |world| change(world, |task| task.process_state = ProcessState::Closed),
+        |world| change_step(world, |step| step.attempt += 1),
+    ];
+    for end in ends {
+        let world = with_task(World::new([Act::after(end, Act::Within(1_500, retry()))]));
+        assert!(!world.instance().handle_one(request()));
+        assert_eq!((world.seen().len(), world.outcomes().len(), world.troubles().len()), (1, 0, 0));
+    }
+}
+
+#[test]
+fn rule_6_an_attempt_of_a_paused_order_is_given_back() {
+    let pause = |world: &World| {
+        change(world, |task| {
+            task.paused = Some(Pause { by: "ada".into(), reason: "a storm".into(), since: START, version: 2 });
+        });
+    };
+    let world = with_task(World::new([Act::after(pause, Act::Within(1_500, retry()))]));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.seen().len(), world.outcomes()), (1, vec![given_back()]));
+}
+
+#[test]
+fn rule_6_no_call_is_repeated_while_the_task_cannot_be_read() {
+    let world = with_task(World::new([Act::Within(1_500, retry())]));
+    world.tasks().is_down("store.task");
+    assert!(world.instance().handle_one(request()), "it comes again");
+    assert_eq!(world.seen().len(), 1);
+}
+
+#[test]
+fn rule_6_a_look_that_took_more_than_a_second_is_made_again() {
+    let memo = |world: World| world.with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
+    let world = memo(with_task(World::new([])));
+    world.when_memo_is_set(|world| {
+        world.pass_ms(LOOKED_MS_MAX + 1);
+        finish(world);
+    });
+    assert!(!world.instance().handle_one(request()));
+    assert!(world.seen().is_empty(), "the attempt ended while the memo was written");
+}
+
+#[test]
+fn f62_a_conflict_is_no_rejection_if_the_task_says_that_the_request_was_sent_again() {
+    let no = || domain::message::Failure { code: "in-use".into(), message: "no".into() };
+    let conflict = || Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) });
+    let world = with_task(World::new([conflict(), Act::Answer(done())]));
+    change_step(&world, |step| step.may_run_until = Some(START.plus_ms(40_000)));
+    assert!(!world.instance().handle_one(request()));
+    assert!(matches!(world.outcomes()[..], [Outcome::Done(_)]), "{:?}", world.outcomes());
+
+    let world = with_task(World::new([conflict()]));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.outcomes(), world.looks()), (vec![Outcome::Failed(no())], 1), "it is alone");
+
+    let world = with_task(World::new([conflict()]));
+    world.tasks().is_down("store.task");
+    assert!(world.instance().handle_one(request()), "nobody knows, so it comes again");
+    assert!(world.outcomes().is_empty(), "{:?}", world.outcomes());
+}
