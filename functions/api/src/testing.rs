@@ -473,6 +473,7 @@ impl Fake {
             unsent: None,
             rejections: Rejections::default(),
             pace: None,
+            evidence: Default::default(),
         }
     }
 }

@@ -30,6 +30,7 @@ fn health(ports: &Ports, service: &str, unsent: Option<Outage>) -> ServiceHealth
         unsent,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Default::default(),
     }
 }
 

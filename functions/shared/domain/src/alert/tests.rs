@@ -63,6 +63,7 @@ fn health(reason: OutageReason, state: Breaker) -> ServiceHealth {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Default::default(),
     }
 }
 

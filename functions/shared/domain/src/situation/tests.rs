@@ -280,6 +280,7 @@ fn an_outage_is_described_only_while_requests_do_not_go_through() {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Default::default(),
     };
     let of = |state, outage| super::outage(&health(state, outage)).map(|(text, _)| text);
     assert_eq!(of(Breaker::Closed, None), None);

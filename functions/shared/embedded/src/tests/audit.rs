@@ -234,6 +234,7 @@ async fn rule_43_the_stream_has_what_operators_write_and_no_secret() {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Default::default(),
     };
     records.put(Seen::nothing(at), &health).await.unwrap();
     for (by, next) in [(None, 2), (Some("ada"), 3), (Some("ada"), 4), (Some("bob"), 5), (None, 6)] {

@@ -135,6 +135,7 @@ fn rule_46_an_outage_an_alert_and_a_job_lose_their_texts_once_and_nothing_else()
         unsent: Some(outage(later)),
         rejections: Rejections::default(),
         pace: None,
+        evidence: Default::default(),
     };
     let erased = health.erased(&quoted).unwrap();
     let without = Outage { problem: ERASED.into(), ..outage(now) };
