@@ -46,7 +46,7 @@ pub(crate) struct Pass {
     /// Whether this call is the probe.
     pub(crate) probe: bool,
     /// Whether the breaker is not closed, for other orders that failed.
-    pub(super) other: bool,
+    pub(crate) other: bool,
     pub(super) since: Timestamp,
 }
 

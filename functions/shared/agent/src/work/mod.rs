@@ -226,6 +226,7 @@ where
             encode: request.encode,
             path: request.path.as_deref(),
             callback_url,
+            is_probe: leave.pass.probe || leave.pass.other,
             attempt: request.attempt,
             started_at: leave.at,
             timeout_ms: leave.timeout_ms,

@@ -17,8 +17,8 @@ use crate::message::{
     Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
 };
 use crate::ports::{
-    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Outage,
-    OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
+    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, Outage,
+    OutageReason, OwnFailure, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 use crate::workflow::Encoding;
@@ -202,9 +202,8 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
 }
 
 fn evidence() -> impl Strategy<Value = Evidence> {
-    let order = || text().prop_map(|key| OrderId::from_idempotency_key("shop", &key));
-    let own = vec((order(), time()).prop_map(|(order_id, at)| OwnFailure { order_id, at }), 0..3);
-    (any::<(u32, u32)>(), vec(order(), 0..3), option::of(time()), own)
+    let own = vec((order_id(), time()).prop_map(|(order_id, at)| OwnFailure { order_id, at }), 0..3);
+    (any::<(u32, u32)>(), vec(order_id(), 0..3), option::of(time()), own)
         .prop_map(|((calls, carried), orders, asked_until, own)| Evidence { calls, orders, asked_until, carried, own })
 }
 
