@@ -1,9 +1,10 @@
 use std::sync::LazyLock;
 
 use domain::backoff::BackoffPolicy;
-use domain::ports::{Acceptance, Release};
+use domain::ports::{Acceptance, OwnFailure};
 
 use super::*;
+use crate::health::evidence::{is_own, lets_in};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
@@ -214,6 +215,80 @@ fn a_service_is_known_since_its_first_failure() {
     assert_eq!((first.version, first.failures_in_a_row, first.since), (1, 1, NOW));
     let later = after_at(&first, failed_in(0, 1), NOW.plus_ms(5)).unwrap();
     assert_eq!((later.version, later.failures_in_a_row, later.since), (2, 2, NOW));
+}
+
+// Whose failures they are.
+
+/// A failure of this order, which is no probe, and asks for no call until then.
+fn alone(n: u32, asked_until: Option<Timestamp>) -> Failures<'static> {
+    Failures { orders: vec![order(n)], asked_until, ..failures(1) }
+}
+
+fn with(record: &ServiceHealth, is_probe: bool, failures: &Failures<'_>) -> ServiceHealth {
+    after(record, Event::Failed { era: record.era, is_probe, failures }).unwrap()
+}
+
+#[test]
+fn rule_17_the_orders_that_failed_before_an_answer_to_another_one_fail_by_themselves() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let two = with(&with(&closed, false, &alone(1, None)), false, &alone(2, None));
+    assert_eq!((two.evidence.orders.clone(), two.evidence.calls), (vec![order(1), order(2)], 2));
+    let well = after(&two, Event::Succeeded { era: ERA, order: order(2) }).unwrap();
+    assert_eq!(
+        well.evidence,
+        Evidence { own: vec![OwnFailure { order_id: order(1), at: NOW }], ..Evidence::default() }
+    );
+    let is_own = |record: &ServiceHealth, n, sent_at| is_own(record, &[], order(n), sent_at, &policy());
+    assert!(is_own(&well, 1, NOW) && !is_own(&well, 2, NOW) && !is_own(&well, 1, NOW.plus_ms(1)));
+    let all = with(&well, true, &failures(5));
+    assert!(all.state == Breaker::Open && !is_own(&all, 1, NOW), "while the service fails nobody can tell");
+    // What five orders saw is the service's, so it says nothing about them.
+    let closed =
+        after(&ServiceHealth { state: Breaker::HalfOpen, ..all }, Event::Succeeded { era: 4, order: order(9) });
+    assert_eq!(closed.unwrap().evidence.own, well.evidence.own);
+}
+
+#[test]
+fn rule_17_a_failure_beside_the_probe_leaves_the_breaker_as_it_is_and_an_answer_closes_it() {
+    for state in [Breaker::Open, Breaker::HalfOpen] {
+        let failed = with(&record(state), false, &alone(1, None));
+        let expected = (state, ERA, record(state).until, vec![order(1)]);
+        assert_eq!((failed.state, failed.era, failed.until, failed.evidence.orders.clone()), expected);
+        assert!(lets_in(&failed, order(2), NOW, &policy()) && !lets_in(&failed, order(1), NOW, &policy()));
+        let five = with(&failed, false, &failures(5));
+        assert!(!lets_in(&five, order(9), NOW, &policy()));
+        let well = after(&failed, Event::Said { era: ERA, order: order(2), said: Said::Yes, answers: &[] }).unwrap();
+        assert_eq!((well.state, well.era), (Breaker::Closed, ERA + 1));
+    }
+}
+
+#[test]
+fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked() {
+    let asked = NOW.plus_ms(60_000);
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let some = with(&closed, false, &alone(1, Some(asked)));
+    let open = with(&some, false, &failures(4));
+    assert_eq!((open.state, open.until), (Breaker::Open, asked));
+    assert!(!lets_in(&open, order(9), asked.minus_ms(1), &policy()));
+    let again = with(&record(Breaker::HalfOpen), true, &alone(1, Some(asked)));
+    assert_eq!(again.until, asked, "the next probe too");
+    let later = with(&record(Breaker::HalfOpen), true, &alone(1, Some(NOW.plus_ms(1))));
+    assert_eq!(later.until, NOW.plus_ms(300), "the back-off still counts");
+}
+
+#[test]
+fn a_release_begins_with_the_calls_before_the_outage_and_with_half_of_those_of_a_release_that_failed() {
+    let busy = Failures { calls: 500, ..failures(20) };
+    let open = with(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, false, &busy);
+    let rate_after = |open: &ServiceHealth| {
+        let probing = after_at(open, PROBE, open.until).unwrap();
+        let well = Event::Succeeded { era: probing.era, order: *ANYONE };
+        after_at(&probing, well, open.until).unwrap()
+    };
+    let closed = rate_after(&open);
+    assert_eq!(closed.release, Some(Release { rate: 500, ..Release::default() }));
+    let failing = with(&closed, false, &failures(20));
+    assert_eq!(rate_after(&failing).release, Some(Release { rate: 250, ..Release::default() }));
 }
 
 // The brake on mass rejection.
