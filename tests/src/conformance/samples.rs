@@ -155,7 +155,6 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
         rejections: Rejections::default(),
         pace: Some(Pace { next_us: 1_795_195_603_007_050, line_us: 0 }),
         evidence: Evidence { calls: 9, orders: vec![order(1).order_id], ..Evidence::default() },
-        evidence: Evidence { calls: 9, orders: vec![order(1).order_id], ..Evidence::default() },
     }
 }
 
