@@ -54,7 +54,9 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let status = response.status();
-    let after_ms = retry_after_ms(response.headers(), now);
+    // A service that limits its calls is never asked again at once.
+    let no_wait = (status == StatusCode::TOO_MANY_REQUESTS).then_some(0);
+    let after_ms = retry_after_ms(response.headers(), now).or(no_wait);
     // Where the status says enough, the wait for the body could cost the answer.
     if !statuses.depends_on_body(status) {
         return meant(statuses.meaning(status), status, after_ms, read(response)).await;

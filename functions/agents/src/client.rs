@@ -13,20 +13,18 @@ use http_body_util::Full;
 use hyper::rt::Timer;
 use hyper_rustls::builderstates::WantsSchemes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Error as ClientError;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::pool::Pool;
+
 /// A response before its body is read.
 pub(crate) type Answered = Response<hyper::body::Incoming>;
 
-/// How long an unused connection is kept: below the 60 s after which common load balancers drop one silently.
-const POOL_IDLE: Duration = Duration::from_secs(45);
-/// Unused connections kept for each host.
-const POOL_IDLE_MAX: usize = 256;
 /// Time-out of connecting. It bounds the connection that an abandoned call leaves behind.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -44,8 +42,8 @@ pub struct HttpClients {
 #[error("no root certificates to check an https service with: {0}")]
 pub struct TlsError(String);
 
-type Plain = Client<HttpConnector, Full<Bytes>>;
-type Tls = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type Plain = Pool<HttpConnector>;
+type Tls = Pool<HttpsConnector<HttpConnector>>;
 
 /// The client for one service. Cloning it shares the pool.
 #[derive(Debug, Clone)]
@@ -58,7 +56,7 @@ impl HttpClients {
     /// No connection is made yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { plain: pooled().build(connector()), tls: Arc::default() }
+        Self { plain: Pool::new(connector()), tls: Arc::default() }
     }
 
     /// # Errors
@@ -72,7 +70,7 @@ impl HttpClients {
             return Ok(HttpClient::Tls(tls.clone()));
         }
         let connector = tls_connector(None, Vec::new())?.https_only().enable_http1().wrap_connector(connector());
-        Ok(HttpClient::Tls(tls.insert(pooled().build(connector)).clone()))
+        Ok(HttpClient::Tls(tls.insert(Pool::new(connector)).clone()))
     }
 
     #[cfg(test)]
@@ -99,7 +97,23 @@ impl HttpClient {
     ) -> Result<Self, TlsError> {
         let builder = tls_connector(identity, authorities)?;
         // A token endpoint may be on this machine, without TLS.
-        Ok(Self::Tls(pooled().build(builder.https_or_http().enable_http1().wrap_connector(connector()))))
+        Ok(Self::Tls(Pool::new(builder.https_or_http().enable_http1().wrap_connector(connector()))))
+    }
+
+    /// The same client with connections of its own.
+    pub(crate) fn apart(&self) -> Self {
+        match self {
+            Self::Plain(pool) => Self::Plain(pool.apart()),
+            Self::Tls(pool) => Self::Tls(pool.apart()),
+        }
+    }
+
+    /// From now on no request uses a connection from before.
+    pub(crate) fn renew(&self) {
+        match self {
+            Self::Plain(pool) => pool.renew(),
+            Self::Tls(pool) => pool.renew(),
+        }
     }
 
     /// # Errors
@@ -140,12 +154,6 @@ pub(crate) fn is_of_this_machine(error: &(dyn Error + 'static)) -> bool {
         cause = error.source();
     }
     false
-}
-
-fn pooled() -> Builder {
-    let mut builder = Client::builder(TokioExecutor::new());
-    builder.pool_idle_timeout(POOL_IDLE).pool_max_idle_per_host(POOL_IDLE_MAX).pool_timer(TokioTimer::new());
-    builder
 }
 
 fn connector() -> HttpConnector {

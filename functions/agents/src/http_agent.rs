@@ -55,7 +55,7 @@ pub fn http_agent(
     let client = match settings.auth.as_ref().and_then(|auth| auth.tls_client()) {
         Some(_) if !remote.is_encrypted() => return Err(AgentFault::Unencrypted),
         Some(client) => client,
-        None => clients.reaching(remote.is_encrypted())?,
+        None => clients.reaching(remote.is_encrypted())?.apart(),
     };
     Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings)))?)
 }

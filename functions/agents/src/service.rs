@@ -49,7 +49,12 @@ impl HttpService {
         // Of the operation: the path of a call has values of the order.
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
         match &self.settings.auth {
-            None => answer(self.client.request(request).await, uri, statuses, call.started_at).await,
+            None => {
+                if call.is_probe {
+                    self.client.renew();
+                }
+                answer(self.client.request(request).await, uri, statuses, call.started_at).await
+            }
             // Boxed, so that the future of a call without secrets stays small.
             Some(auth) => Box::pin(self.post_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
         }
@@ -70,6 +75,9 @@ impl HttpService {
             Ok::<_, Faulty>(known.client().unwrap_or(&self.client).request(request).await)
         };
         let mut known = auth.ready(call.started_at).await?;
+        if call.is_probe {
+            known.client().unwrap_or(&self.client).renew();
+        }
         let mut response = post(&known).await?;
         if response.as_ref().is_ok_and(|response| auth.is_refusal(response.status()))
             && let Some(renewed) = auth.renewed(&known, call.started_at).await?

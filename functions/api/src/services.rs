@@ -174,6 +174,7 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
         unsent: _,
         rejections,
         pace: _,
+        evidence: _,
     } = health;
     let words = situation::outage(health);
     wire::Service {

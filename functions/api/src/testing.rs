@@ -17,8 +17,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, Outage,
-    OutageReason, PortError, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
+    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Evidence, Lease, LeaseRecord, Leases, Listed,
+    Outage, OutageReason, PortError, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
 };
 use domain::tally::Numbers;
 use domain::task::{Pause, ProcessState, Task};
@@ -473,6 +473,7 @@ impl Fake {
             unsent: None,
             rejections: Rejections::default(),
             pace: None,
+            evidence: Evidence::default(),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The back-off of a failing reply channel: senders do not wait for it in vain.
+//!
+//! A message that its receiver refuses is a fault of its order. It holds back messages of that order alone, until enough
+//! orders in a row had the same.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,6 +12,8 @@ use tokio::time::Instant;
 const PAUSE_FIRST: Duration = Duration::from_secs(5);
 /// Each failure after a pause doubles it, up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Failures of this many orders, without a message taken in between, are the channel's.
+const ORDERS_MIN: usize = 3;
 
 /// The back-off of one channel, shared by all its senders.
 #[derive(Debug, Default)]
@@ -27,6 +32,8 @@ struct State {
     /// send, so that a hundred concurrent failures count as one.
     era: u64,
     failing: Option<Failing>,
+    /// The orders whose messages failed since one was taken.
+    orders: Vec<Arc<str>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +43,13 @@ struct Failing {
 }
 
 impl ChannelPause {
-    /// Admits a send. While the channel fails, it admits one send after each pause.
+    /// Admits a send of a message about this order. While the channel fails, it admits one send after each pause.
     ///
     /// # Errors
     /// The remaining pause.
-    pub(crate) fn attempt(&self, now: Instant) -> Result<Attempt, Duration> {
+    pub(crate) fn attempt(&self, order: &Arc<str>, now: Instant) -> Result<Attempt, Duration> {
         self.with(|state| {
-            if let Some(Failing { pause, until }) = state.failing {
+            if let Some(Failing { pause, until }) = state.failing.filter(|_| state.fails_for(order)) {
                 if now < until {
                     return Err(until - now);
                 }
@@ -57,16 +64,21 @@ impl ChannelPause {
     pub(crate) fn taken(&self, attempt: &Attempt) {
         self.with(|state| {
             if attempt.era == state.era && state.failing.is_some() {
+                state.orders.clear();
                 state.enter(None);
             }
         });
     }
 
     /// The channel did not take the message.
-    pub(crate) fn failed(&self, attempt: &Attempt, now: Instant) {
+    pub(crate) fn failed(&self, attempt: &Attempt, order: &Arc<str>, now: Instant) {
         self.with(|state| {
             if attempt.era == state.era {
-                let pause = state.failing.map_or(PAUSE_FIRST, |failing| (failing.pause * 2).min(PAUSE_MAX));
+                let failing = state.failing.filter(|_| state.fails_for(order));
+                let pause = failing.map_or(PAUSE_FIRST, |failing| (failing.pause * 2).min(PAUSE_MAX));
+                if !state.fails_for(order) {
+                    state.orders.push(order.clone());
+                }
                 state.enter(Some(Failing { pause, until: now + pause }));
             }
         });
@@ -78,6 +90,11 @@ impl ChannelPause {
 }
 
 impl State {
+    /// Whether the channel fails for this order.
+    fn fails_for(&self, order: &Arc<str>) -> bool {
+        self.orders.len() >= ORDERS_MIN || self.orders.contains(order)
+    }
+
     const fn enter(&mut self, failing: Option<Failing>) {
         self.era += 1;
         self.failing = failing;
@@ -90,6 +107,19 @@ mod tests {
 
     use super::*;
 
+    fn order(n: usize) -> Arc<str> {
+        n.to_string().into()
+    }
+
+    /// Of the same order each time.
+    fn attempt(channel: &ChannelPause, now: Instant) -> Result<Attempt, Duration> {
+        channel.attempt(&order(0), now)
+    }
+
+    fn failed(channel: &ChannelPause, attempt: &Attempt, now: Instant) {
+        channel.failed(attempt, &order(0), now);
+    }
+
     const fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
@@ -97,49 +127,68 @@ mod tests {
     #[test]
     fn a_channel_that_keeps_failing_is_tried_after_5_10_20_40_and_then_60_seconds() {
         let (channel, mut now) = (ChannelPause::default(), Instant::now());
-        channel.failed(&channel.attempt(now).unwrap(), now);
+        failed(&channel, &attempt(&channel, now).unwrap(), now);
         for pause in [5, 10, 20, 40, 60, 60].map(seconds) {
-            assert_eq!(channel.attempt(now).unwrap_err(), pause);
+            assert_eq!(attempt(&channel, now).unwrap_err(), pause);
             let almost = now + pause - Duration::from_millis(1);
-            assert_eq!(channel.attempt(almost).unwrap_err(), Duration::from_millis(1));
+            assert_eq!(attempt(&channel, almost).unwrap_err(), Duration::from_millis(1));
             now += pause;
-            channel.failed(&channel.attempt(now).unwrap(), now);
+            failed(&channel, &attempt(&channel, now).unwrap(), now);
         }
     }
 
     #[test]
     fn after_the_pause_one_send_tries_and_its_success_lets_all_through() {
         let (channel, now) = (ChannelPause::default(), Instant::now());
-        channel.failed(&channel.attempt(now).unwrap(), now);
+        failed(&channel, &attempt(&channel, now).unwrap(), now);
         let later = now + seconds(5);
-        let probe = channel.attempt(later).unwrap();
-        assert!(channel.attempt(later).is_err(), "one is enough");
+        let probe = attempt(&channel, later).unwrap();
+        assert!(attempt(&channel, later).is_err(), "one is enough");
         channel.taken(&probe);
-        let [one, other] = [(); 2].map(|()| channel.attempt(later).unwrap());
+        let [one, other] = [(); 2].map(|()| attempt(&channel, later).unwrap());
         channel.taken(&one);
-        channel.failed(&other, later);
-        assert_eq!(channel.attempt(later).unwrap_err(), seconds(5), "the pause begins anew");
+        failed(&channel, &other, later);
+        assert_eq!(attempt(&channel, later).unwrap_err(), seconds(5), "the pause begins anew");
     }
 
     #[test]
     fn those_that_fail_together_are_one_failure_and_say_nothing_later() {
         let (channel, now) = (ChannelPause::default(), Instant::now());
-        let together = [(); 4].map(|()| channel.attempt(now).unwrap());
-        channel.failed(&together[0], now);
-        channel.failed(&together[1], now + seconds(2));
+        let together = [(); 4].map(|()| attempt(&channel, now).unwrap());
+        failed(&channel, &together[0], now);
+        failed(&channel, &together[1], now + seconds(2));
         channel.taken(&together[2]);
-        assert_eq!(channel.attempt(now + seconds(2)).unwrap_err(), seconds(3));
-        channel.taken(&channel.attempt(now + seconds(5)).unwrap());
-        channel.failed(&together[3], now + seconds(5));
-        assert!(channel.attempt(now + seconds(5)).is_ok());
+        assert_eq!(attempt(&channel, now + seconds(2)).unwrap_err(), seconds(3));
+        channel.taken(&attempt(&channel, now + seconds(5)).unwrap());
+        failed(&channel, &together[3], now + seconds(5));
+        assert!(attempt(&channel, now + seconds(5)).is_ok());
     }
 
     #[test]
     fn a_try_that_nobody_hears_of_again_is_followed_by_another() {
         let (channel, now) = (ChannelPause::default(), Instant::now());
-        channel.failed(&channel.attempt(now).unwrap(), now);
-        let _unheard = channel.attempt(now + seconds(5)).unwrap();
-        assert_eq!(channel.attempt(now + seconds(6)).unwrap_err(), seconds(4));
-        assert!(channel.attempt(now + seconds(10)).is_ok());
+        failed(&channel, &attempt(&channel, now).unwrap(), now);
+        let _unheard = attempt(&channel, now + seconds(5)).unwrap();
+        assert_eq!(attempt(&channel, now + seconds(6)).unwrap_err(), seconds(4));
+        assert!(attempt(&channel, now + seconds(10)).is_ok());
+    }
+
+    #[test]
+    fn a_message_that_is_refused_holds_back_its_own_order_alone_and_three_orders_hold_back_all() {
+        let (channel, now) = (ChannelPause::default(), Instant::now());
+        let fails = |n| channel.failed(&channel.attempt(&order(n), now).unwrap(), &order(n), now);
+        fails(1);
+        assert_eq!(channel.attempt(&order(1), now).unwrap_err(), seconds(5));
+        for n in 2..50 {
+            channel.taken(&channel.attempt(&order(n), now).unwrap());
+        }
+        fails(1);
+        fails(2);
+        assert!(channel.attempt(&order(4), now).is_ok());
+        fails(3);
+        assert_eq!(channel.attempt(&order(4), now).unwrap_err(), seconds(5));
+        let later = now + seconds(5);
+        channel.failed(&channel.attempt(&order(5), later).unwrap(), &order(5), later);
+        assert_eq!(channel.attempt(&order(1), later).unwrap_err(), seconds(10));
     }
 }

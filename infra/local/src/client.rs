@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Pool;
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -14,9 +15,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_rustls::builderstates::WantsSchemes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -35,8 +35,8 @@ pub struct Client(Connections);
 
 #[derive(Debug, Clone)]
 enum Connections {
-    Plain(legacy::Client<HttpConnector, Full<Bytes>>),
-    Tls(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    Plain(Pool<HttpConnector>),
+    Tls(Pool<HttpsConnector<HttpConnector>>),
     /// Each call has a connection of its own.
     Socket(PathBuf),
 }
@@ -90,7 +90,7 @@ impl Client {
     /// A client for `http` only, without connections yet.
     #[must_use]
     pub fn new() -> Self {
-        Self(Connections::Plain(legacy::Client::builder(TokioExecutor::new()).build(connector())))
+        Self(Connections::Plain(Pool::new(connector())))
     }
 
     /// A client for `https` only, without connections yet.
@@ -125,7 +125,7 @@ impl Client {
         let mut connector = connector();
         connector.enforce_http(false);
         let connector = builder.https_only().enable_http1().wrap_connector(connector);
-        Self(Connections::Tls(legacy::Client::builder(TokioExecutor::new()).build(connector)))
+        Self(Connections::Tls(Pool::new(connector)))
     }
 
     /// A client for the server at this socket, whatever host a URL names.
@@ -152,11 +152,11 @@ impl Client {
     pub async fn begin(&self, request: Request<Bytes>) -> Result<Response<Incoming>, NoAnswer> {
         let request = request.map(Full::new);
         let response = match &self.0 {
-            Connections::Plain(client) => client.request(request),
-            Connections::Tls(client) => client.request(request),
+            Connections::Plain(pool) => pool.request(request).await,
+            Connections::Tls(pool) => pool.request(request).await,
             Connections::Socket(path) => return by_socket(path, request).await,
         };
-        response.await.map_err(|error| NoAnswer { why: innermost(&error), is_unsent: error.is_connect() })
+        response.map_err(|error| NoAnswer { why: innermost(&error), is_unsent: error.is_connect() })
     }
 
     /// `GET url`.

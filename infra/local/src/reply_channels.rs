@@ -136,7 +136,7 @@ impl ReplyChannels {
         self.receivers.keys().cloned().collect()
     }
 
-    /// Posts an event to a channel, once. A failing channel gets one try after each pause.
+    /// Posts an event to a channel, once. A failing channel gets one try after each pause, for the orders that it fails for.
     ///
     /// # Errors
     /// [`NotTaken`]; the event is then sent again, and may arrive twice.
@@ -146,14 +146,14 @@ impl ReplyChannels {
         let body = serde_json::to_string(event)?;
         let attempt = receiver
             .pause
-            .attempt(Instant::now())
+            .attempt(&event.subject, Instant::now())
             .map_err(|pause| NotTaken::Failing { channel: channel.to_owned(), retry_ms: pause.as_millis() })?;
         let sent = self.post(channel, &receiver.url, body).await;
         match &sent {
             Ok(()) => receiver.pause.taken(&attempt),
             // The answer came in time and concerns only this event.
             Err(NotTaken::Refused { status, .. }) if is_about_the_event(*status) => receiver.pause.taken(&attempt),
-            Err(_) => receiver.pause.failed(&attempt, Instant::now()),
+            Err(_) => receiver.pause.failed(&attempt, &event.subject, Instant::now()),
         }
         sent
     }

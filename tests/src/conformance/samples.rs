@@ -13,8 +13,8 @@ use domain::message::{
 };
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, Outage, OutageReason, Pace,
-    Rejections, ServiceHealth, Source, Store,
+    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Evidence, Inserted, Memo, MemoState, Outage, OutageReason,
+    Pace, Rejections, ServiceHealth, Source, Store,
 };
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
@@ -154,6 +154,7 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
         unsent: None,
         rejections: Rejections::default(),
         pace: Some(Pace { next_us: 1_795_195_603_007_050, line_us: 0 }),
+        evidence: Evidence { calls: 9, orders: vec![order(1).order_id], ..Evidence::default() },
     }
 }
 

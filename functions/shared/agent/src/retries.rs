@@ -61,7 +61,7 @@ impl Retries {
     }
 
     /// Counts one more retry and returns where it waits: for the back-off's draw, or for the service's own wait if
-    /// that is longer.
+    /// that is longer. A service that names any wait, also none, is not asked again within the first slot.
     pub(crate) fn next(
         &mut self,
         policy: &Policy,
@@ -75,6 +75,7 @@ impl Retries {
         }
         self.backoff = self.backoff.next(draw);
         let own_ms = self.backoff.wait_time_ms;
+        let own_ms = own_ms.max(if after_ms.is_some() { policy.backoff.slot_time_ms } else { 0 });
         let wait_ms = own_ms.max(after_ms.unwrap_or(0));
         if !deadline.lets_start(now.plus_ms(own_ms)) {
             Next::TooLate

@@ -47,6 +47,8 @@ pub struct Call<'a> {
     /// Where the service may tell the result later, if it takes the call on (rule 38). The same over all calls for this
     /// step in this direction. `None`: it must answer at once, or the deployment has no such addresses.
     pub callback_url: Option<&'a str>,
+    /// Whether it shows if a service that failed is well again. Its name may have another address by now.
+    pub is_probe: bool,
     /// The attempt of the step, from 1. There may be several calls for one attempt.
     pub attempt: u32,
     /// The start of the call, by the agent's clock: a service has no clock of its own.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::backoff::{Backoff, BackoffPolicy};
-use domain::ports::{Breaker, Environment, Outage, OutageReason, Records, Rejections, Seen, ServiceHealth};
+use domain::ports::{Breaker, Environment, Evidence, Outage, OutageReason, Records, Rejections, Seen, ServiceHealth};
 
 use crate::services;
 use crate::testing::{Ports, run, run_for};
@@ -30,6 +30,7 @@ fn health(ports: &Ports, service: &str, unsent: Option<Outage>) -> ServiceHealth
         unsent,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     }
 }
 

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use domain::backoff::Backoff;
+use domain::id::OrderId;
 use domain::limits::ERROR_CHARS_MAX;
-use domain::ports::{Answers, Breaker, Outage, OutageReason, Rejections, ServiceHealth};
+use domain::ports::{Answers, Breaker, Evidence, Outage, OutageReason, Rejections, Release, ServiceHealth};
 use domain::time::Timestamp;
 
+use crate::health::evidence::{add_orders, answered, failures_to_open, is_of_service};
 use crate::health::pace::{self, Asked, Places};
 use crate::health::rejections::{Said, Share, add, share};
 use crate::health::{HealthPolicy, release};
 
 /// The time that a probe has after its call to report its end, in milliseconds. After it the probe is orphaned.
 const REPORT_MS: u64 = 1_000;
+/// How long fewer orders must fail until they show that the service is misconfigured, in milliseconds.
+const FEW_ORDERS_MS: u64 = 60_000;
 
 /// An event or a request. An era identifies the calls that were let through in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +24,37 @@ pub(crate) enum Event<'a> {
     /// A request asks to probe, with a call of at most this time.
     Probe { probe_ms: u64 },
     /// The service did a step or rejected it. With it come all answers that this instance did not write yet.
-    Said { era: u64, said: Said, answers: &'a [Answers] },
+    Said { era: u64, order: OrderId, said: Said, answers: &'a [Answers] },
     /// The service answered anything else: it undid a step or did not, or is at work on the call.
-    Succeeded { era: u64 },
-    /// The service failed this many times, without an answer in between; the last time for this reason.
-    Failed { era: u64, failures: u32, reason: OutageReason, problem: &'a str },
+    Succeeded { era: u64, order: OrderId },
+    /// The service failed.
+    Failed { era: u64, is_probe: bool, failures: &'a Failures<'a> },
     /// The probe was not made.
     GivenBack { era: u64 },
-    /// A request that an outage may have delayed asks to go on, and takes some permits for others.
-    Release,
+    /// A request that an outage may have delayed asks to go on, and takes some permits for others. With it come the
+    /// failures that this instance did not write yet.
+    Release { failed: u32 },
     /// No delayed request seems to be left.
     ReleaseOver,
     /// Requests ask for the times of their calls.
     Turns(Asked),
+}
+
+/// Failures that an instance reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failures<'a> {
+    /// How many more than successes.
+    pub(crate) count: u32,
+    /// The calls of the instance that ended lately, and were in no report.
+    pub(crate) calls: u32,
+    /// The orders whose calls failed.
+    pub(crate) orders: Vec<OrderId>,
+    /// The time until which the service asked for no call.
+    pub(crate) asked_until: Option<Timestamp>,
+    /// Why the last one failed.
+    pub(crate) reason: OutageReason,
+    /// The last problem.
+    pub(crate) problem: &'a str,
 }
 
 /// The record after an event.
@@ -84,6 +106,7 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     }
 }
 
@@ -94,9 +117,7 @@ pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
     let is_over = record.since.is_beyond(now, 0);
     match (record.state, record.release) {
         (Breaker::Closed, None) => Phase::Healthy,
-        (Breaker::Closed, Some(release)) if is_over || release::is_over(release::at(release, record.since, now)) => {
-            Phase::Recovered
-        }
+        (Breaker::Closed, Some(release)) if is_over || release::is_over(release, record.since, now) => Phase::Recovered,
         (Breaker::Closed, Some(_)) => Phase::Recovering,
         (Breaker::Open, _) if now < record.until && !is_over => Phase::Parked { until: record.until },
         (Breaker::HalfOpen, _) if now < record.until && !is_over => Phase::Probing,
@@ -114,16 +135,19 @@ pub(crate) fn transition(
 ) -> Option<Change> {
     let counts = |era| era == record.era;
     let after = match (record.state, event) {
-        (Breaker::Closed, Event::Failed { era, failures, reason, problem }) if counts(era) => {
-            let failures_in_a_row = record.failures_in_a_row.saturating_add(failures);
-            let known = ServiceHealth { failures_in_a_row, since: known_since(record, now), ..record.clone() };
-            if failures_in_a_row >= policy.failures_to_open { open(&known, reason, problem, now, draw) } else { known }
+        (Breaker::Closed, Event::Failed { era, failures, .. }) if counts(era) => {
+            let known = ServiceHealth { since: known_since(record, now), ..failed(record, failures) };
+            if known.failures_in_a_row >= failures_to_open(known.evidence.calls, policy) {
+                open(&known, failures.reason, failures.problem, now, draw, policy)
+            } else {
+                known
+            }
         }
-        (Breaker::Closed, Event::Succeeded { era }) if counts(era) && record.failures_in_a_row > 0 => {
-            ServiceHealth { failures_in_a_row: 0, ..record.clone() }
+        (Breaker::Closed, Event::Succeeded { era, order }) if counts(era) && record.failures_in_a_row > 0 => {
+            succeeded(record, order, now, policy)
         }
-        (Breaker::Closed, Event::Said { era, answers, .. }) if counts(era) => {
-            let known = ServiceHealth { failures_in_a_row: 0, since: known_since(record, now), ..record.clone() };
+        (Breaker::Closed, Event::Said { era, order, answers, .. }) if counts(era) => {
+            let known = ServiceHealth { since: known_since(record, now), ..succeeded(record, order, now, policy) };
             count(known, answers, now, draw, policy)
         }
         (_, Event::Turns(asked)) => {
@@ -131,7 +155,7 @@ pub(crate) fn transition(
             let after = ServiceHealth { version: record.version + 1, pace: Some(pace), ..record.clone() };
             return Some(Change { places: Some(places), ..Change::to(after, 0) });
         }
-        (Breaker::Closed, Event::Release) => return give_permits(record, now, policy),
+        (Breaker::Closed, Event::Release { failed }) => return give_permits(record, failed, now, policy),
         (Breaker::Closed, Event::ReleaseOver) if phase(record, now) == Phase::Recovered => {
             ServiceHealth { release: None, ..record.clone() }
         }
@@ -144,27 +168,32 @@ pub(crate) fn transition(
         {
             const TOO: &str = "; the last probe was rejected too";
             let before = record.outage.as_ref().map_or("", |outage| outage.problem.trim_end_matches(TOO));
-            open(record, OutageReason::Rejections, &format!("{before}{TOO}"), now, draw)
+            open(record, OutageReason::Rejections, &format!("{before}{TOO}"), now, draw, policy)
         }
-        (Breaker::HalfOpen, Event::Said { era, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
+        (Breaker::HalfOpen, Event::Said { era, order, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
             // The count starts afresh, or the next rejection would open it again.
-            ServiceHealth { rejections: Rejections::default(), ..record.closed(policy.backoff, now) }
-        }
-        (Breaker::HalfOpen, Event::Said { era, answers, .. }) if counts(era) => {
-            count(record.closed(policy.backoff, now), answers, now, draw, policy)
+            ServiceHealth { rejections: Rejections::default(), ..closed(record, order, now, policy) }
         }
         // It is alive, and does not say whether it still rejects.
-        (Breaker::HalfOpen, Event::Succeeded { era }) if counts(era) && record.is_braked() => {
+        (Breaker::HalfOpen, Event::Succeeded { era, .. }) if counts(era) && record.is_braked() => {
             entering(record, Breaker::Open, now.plus_ms(policy.backoff.slot_time_ms), now)
         }
-        (Breaker::HalfOpen, Event::Succeeded { era }) if counts(era) => record.closed(policy.backoff, now),
-        (Breaker::HalfOpen, Event::Failed { era, failures, reason, problem }) if counts(era) => {
-            let failures_in_a_row = record.failures_in_a_row.saturating_add(failures);
-            open(&ServiceHealth { failures_in_a_row, ..record.clone() }, reason, problem, now, draw)
+        // Of the probe, or of another order than those that failed.
+        (Breaker::Open | Breaker::HalfOpen, Event::Said { era, order, answers, .. }) if counts(era) => {
+            count(closed(record, order, now, policy), answers, now, draw, policy)
+        }
+        (Breaker::Open | Breaker::HalfOpen, Event::Succeeded { era, order }) if counts(era) => {
+            closed(record, order, now, policy)
+        }
+        (Breaker::HalfOpen, Event::Failed { era, is_probe: true, failures }) if counts(era) => {
+            open(&failed(record, failures), failures.reason, failures.problem, now, draw, policy)
+        }
+        (Breaker::Open | Breaker::HalfOpen, Event::Failed { era, is_probe: false, failures }) if counts(era) => {
+            out(&failed(record, failures), failures.reason, failures.problem, now, policy)
         }
         (Breaker::HalfOpen, Event::GivenBack { era }) if counts(era) => entering(record, Breaker::Open, now, now),
         (Breaker::Closed, Event::Probe { .. } | Event::GivenBack { .. })
-        | (Breaker::Open | Breaker::HalfOpen, Event::Probe { .. } | Event::Release | Event::ReleaseOver)
+        | (Breaker::Open | Breaker::HalfOpen, Event::Probe { .. } | Event::Release { .. } | Event::ReleaseOver)
         | (Breaker::Closed, Event::ReleaseOver)
         // A call of another era says nothing about this one.
         | (
@@ -190,29 +219,83 @@ fn count(known: ServiceHealth, more: &[Answers], now: Timestamp, draw: u64, poli
     match opens {
         Some((no, all)) => {
             let problem = format!("{no} of the last {all} answers were rejections");
-            open(&known, OutageReason::Rejections, &problem, now, draw)
+            open(&known, OutageReason::Rejections, &problem, now, draw, policy)
         }
         None => known,
     }
 }
 
+/// With these failures.
+fn failed(record: &ServiceHealth, failures: &Failures<'_>) -> ServiceHealth {
+    let mut evidence = record.evidence.clone();
+    evidence.calls = evidence.calls.saturating_add(failures.calls);
+    evidence.asked_until = evidence.asked_until.max(failures.asked_until);
+    add_orders(&mut evidence.orders, &failures.orders);
+    let failures_in_a_row = record.failures_in_a_row.saturating_add(failures.count);
+    ServiceHealth { failures_in_a_row, evidence, ..record.clone() }
+}
+
+/// With an answer to this order.
+fn succeeded(record: &ServiceHealth, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> ServiceHealth {
+    ServiceHealth { failures_in_a_row: 0, evidence: answered(&record.evidence, order, now, policy), ..record.clone() }
+}
+
+/// Closed by an answer to this order. The release begins with what the service carried before.
+fn closed(record: &ServiceHealth, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> ServiceHealth {
+    let rate = record.evidence.carried.clamp(policy.release_first, policy.release_max);
+    ServiceHealth {
+        release: Some(Release { rate, ..Release::default() }),
+        evidence: answered(&record.evidence, order, now, policy),
+        ..record.closed(policy.backoff, now)
+    }
+}
+
 /// Open for the next wait of the back-off, but at least for one slot: a draw may give no wait, and a breaker that
-/// opens for no time has no effect.
-fn open(record: &ServiceHealth, reason: OutageReason, problem: &str, now: Timestamp, draw: u64) -> ServiceHealth {
+/// opens for no time has no effect. It is not called before the time that it asked for.
+fn open(
+    record: &ServiceHealth,
+    reason: OutageReason,
+    problem: &str,
+    now: Timestamp,
+    draw: u64,
+    policy: &HealthPolicy,
+) -> ServiceHealth {
     let backoff = record.backoff.next(draw);
-    let wait_ms = backoff.wait_time_ms.max(backoff.policy.slot_time_ms);
+    let until = now.plus_ms(backoff.wait_time_ms.max(backoff.policy.slot_time_ms));
+    let until = record.evidence.asked_until.map_or(until, |asked_until| asked_until.max(until));
+    let carried = match (record.state, record.release) {
+        // It cannot carry so much.
+        (Breaker::Closed, Some(release)) => release.rate / 2,
+        (Breaker::Closed, None) => record.evidence.calls,
+        (Breaker::Open | Breaker::HalfOpen, _) => record.evidence.carried,
+    };
+    let evidence = Evidence { carried, ..record.evidence.clone() };
+    let known = ServiceHealth { backoff, release: None, evidence, ..entering(record, Breaker::Open, until, now) };
+    out(&known, reason, problem, now, policy)
+}
+
+/// Its requests are held back for this reason.
+fn out(
+    record: &ServiceHealth,
+    reason: OutageReason,
+    problem: &str,
+    now: Timestamp,
+    policy: &HealthPolicy,
+) -> ServiceHealth {
     let known = record.outage.as_ref();
+    let since = known.map_or(now, |outage| outage.since);
+    // What one order alone is told, such as an unknown address, may be its own fault.
+    let is_known = is_of_service(&record.evidence, policy) || since.ms_until(now) >= FEW_ORDERS_MS;
+    let reason = if reason == OutageReason::Misconfigured && !is_known { OutageReason::Failing } else { reason };
     // A reason that needs an operator stays: its end is the end of the outage. So there is one alert for each.
     let stays = known.map(|outage| outage.reason).filter(|reason| reason.alert().is_some());
     let problem = problem.chars().take(ERROR_CHARS_MAX).collect::<String>().into();
-    let outage = Outage { reason: stays.unwrap_or(reason), problem, since: known.map_or(now, |outage| outage.since) };
+    let outage = Outage { reason: stays.unwrap_or(reason), problem, since };
     let is_alerted = stays.is_none() && reason.alert().is_some();
     ServiceHealth {
-        backoff,
-        release: None,
         unsent: if is_alerted { Some(outage.clone()) } else { record.unsent.clone() },
         outage: Some(outage),
-        ..entering(record, Breaker::Open, now.plus_ms(wait_ms), now)
+        ..record.clone()
     }
 }
 
@@ -224,12 +307,13 @@ fn known_since(record: &ServiceHealth, now: Timestamp) -> Timestamp {
     if record.version == 0 { now } else { record.since }
 }
 
-fn give_permits(record: &ServiceHealth, now: Timestamp, policy: &HealthPolicy) -> Option<Change> {
-    let present = release::at(record.release?, record.since, now);
+fn give_permits(record: &ServiceHealth, failed: u32, now: Timestamp, policy: &HealthPolicy) -> Option<Change> {
+    let release = record.release?;
+    let release = Release { failed: release.failed.saturating_add(failed), ..release };
     if phase(record, now) != Phase::Recovering {
         return None;
     }
-    let (release, permits) = release::take(present, policy);
+    let (release, permits) = release::take(release::at(release, record.since, now, policy));
     let after = ServiceHealth { version: record.version + 1, release: Some(release), ..record.clone() };
     (permits > 0).then(|| Change::to(after, permits))
 }

@@ -1,7 +1,10 @@
+use std::sync::LazyLock;
+
 use domain::backoff::BackoffPolicy;
-use domain::ports::{Acceptance, Release};
+use domain::ports::{Acceptance, OwnFailure};
 
 use super::*;
+use crate::health::evidence::{is_own, lets_in};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
@@ -34,17 +37,39 @@ fn after_at(record: &ServiceHealth, event: Event<'_>, now: Timestamp) -> Option<
     transition(record, event, now, 2, &policy()).map(|change| change.after)
 }
 
-const fn failed(failures: u32) -> Event<'static> {
-    failed_in(3, failures)
+fn order(n: u32) -> OrderId {
+    OrderId::from_idempotency_key("shop", &n.to_string())
 }
 
-const fn failed_in(era: u64, failures: u32) -> Event<'static> {
-    Event::Failed { era, failures, reason: OutageReason::Failing, problem: "503" }
+/// This many failures of as many orders, in as many calls.
+fn failures(count: u32) -> Failures<'static> {
+    Failures {
+        count,
+        calls: count,
+        orders: (1..=count).map(order).collect(),
+        asked_until: None,
+        reason: OutageReason::Failing,
+        problem: "503",
+    }
 }
 
-const SUCCEEDED: Event<'_> = Event::Succeeded { era: 3 };
+/// [`failures`] of the era of [`record`], from 0.
+static FAILED: LazyLock<Vec<Failures<'static>>> = LazyLock::new(|| (0..100).map(failures).collect());
+
+fn failed(count: u32) -> Event<'static> {
+    failed_in(ERA, count)
+}
+
+fn failed_in(era: u64, count: u32) -> Event<'static> {
+    Event::Failed { era, is_probe: true, failures: &FAILED[count as usize] }
+}
+
+const ERA: u64 = 3;
+static ANYONE: LazyLock<OrderId> = LazyLock::new(|| order(0));
+static SUCCEEDED: LazyLock<Event<'_>> = LazyLock::new(|| Event::Succeeded { era: ERA, order: *ANYONE });
 const GIVEN_BACK: Event<'_> = Event::GivenBack { era: 3 };
 const PROBE: Event<'_> = Event::Probe { probe_ms: 5_000 };
+const RELEASE: Event<'_> = Event::Release { failed: 0 };
 
 #[test]
 fn every_pair_of_state_and_event_leads_where_it_should() {
@@ -52,23 +77,23 @@ fn every_pair_of_state_and_event_leads_where_it_should() {
     let due = NOW.plus_ms(1_000);
     let table = [
         (Closed, PROBE, None),
-        (Closed, SUCCEEDED, Some(Closed)),
+        (Closed, *SUCCEEDED, Some(Closed)),
         (Closed, failed(0), None),
         (Closed, failed(1), Some(Open)),
         (Closed, GIVEN_BACK, None),
-        (Closed, Event::Release, None),
+        (Closed, RELEASE, None),
         (Closed, Event::ReleaseOver, None),
         (Open, PROBE, Some(HalfOpen)),
-        (Open, SUCCEEDED, None),
+        (Open, *SUCCEEDED, Some(Closed)),
         (Open, failed(1), None),
         (Open, GIVEN_BACK, None),
-        (Open, Event::Release, None),
+        (Open, RELEASE, None),
         (Open, Event::ReleaseOver, None),
         (HalfOpen, PROBE, Some(HalfOpen)),
-        (HalfOpen, SUCCEEDED, Some(Closed)),
+        (HalfOpen, *SUCCEEDED, Some(Closed)),
         (HalfOpen, failed(1), Some(Open)),
         (HalfOpen, GIVEN_BACK, Some(Open)),
-        (HalfOpen, Event::Release, None),
+        (HalfOpen, RELEASE, None),
         (HalfOpen, Event::ReleaseOver, None),
     ];
     for (state, event, expected) in table {
@@ -87,7 +112,7 @@ fn every_pair_of_state_and_event_leads_where_it_should() {
 fn what_began_in_another_era_changes_nothing() {
     for state in [Breaker::Closed, Breaker::Open, Breaker::HalfOpen] {
         for era in [2, 4] {
-            for event in [Event::Succeeded { era }, failed_in(era, 9), Event::GivenBack { era }] {
+            for event in [Event::Succeeded { era, order: *ANYONE }, failed_in(era, 9), Event::GivenBack { era }] {
                 assert_eq!(after(&record(state), event), None, "{state:?} {event:?}");
             }
         }
@@ -113,9 +138,9 @@ fn it_is_open_for_one_slot_at_least() {
 
 #[test]
 fn a_success_between_failures_starts_the_count_afresh_and_a_second_one_changes_nothing() {
-    let well = after(&record(Breaker::Closed), SUCCEEDED).unwrap();
+    let well = after(&record(Breaker::Closed), *SUCCEEDED).unwrap();
     assert_eq!(well.failures_in_a_row, 0);
-    assert_eq!(after(&well, SUCCEEDED), None);
+    assert_eq!(after(&well, *SUCCEEDED), None);
 }
 
 #[test]
@@ -133,9 +158,9 @@ fn a_probe_that_fails_opens_it_with_the_next_back_off_and_one_that_succeeds_rese
     let probing = record(Breaker::HalfOpen);
     let open = after(&probing, failed(1)).unwrap();
     assert_eq!((open.backoff.total_retries, open.failures_in_a_row), (2, 5));
-    let closed = after(&probing, SUCCEEDED).unwrap();
+    let closed = after(&probing, *SUCCEEDED).unwrap();
     assert_eq!((closed.backoff, closed.failures_in_a_row), (Backoff::new(policy().backoff), 0));
-    assert_eq!(closed.release, Some(Release::default()));
+    assert_eq!(closed.release, Some(Release { rate: 20, ..Release::default() }));
 }
 
 #[test]
@@ -148,8 +173,8 @@ fn a_probe_that_was_not_made_is_due_at_once_and_the_back_off_stays() {
 #[test]
 fn a_recovery_gives_permits_by_interval_until_no_request_waits() {
     let policy = HealthPolicy { release_first: 3, release_max: 6, ..policy() };
-    let take = |record: &ServiceHealth, ms| transition(record, Event::Release, NOW.plus_ms(ms), 0, &policy);
-    let mut record = after(&record(Breaker::HalfOpen), SUCCEEDED).unwrap();
+    let take = |record: &ServiceHealth, ms| transition(record, RELEASE, NOW.plus_ms(ms), 0, &policy);
+    let mut record = transition(&record(Breaker::HalfOpen), *SUCCEEDED, NOW, 0, &policy).unwrap().after;
     let mut given = Vec::new();
     for ms in [0, 500, 999, 999, 1_000, 2_000] {
         let change = take(&record, ms);
@@ -166,7 +191,7 @@ fn a_recovery_gives_permits_by_interval_until_no_request_waits() {
 
 #[test]
 fn a_failure_during_the_recovery_ends_it() {
-    let recovering = after(&record(Breaker::HalfOpen), SUCCEEDED).unwrap();
+    let recovering = after(&record(Breaker::HalfOpen), *SUCCEEDED).unwrap();
     let open = after(&recovering, failed_in(4, 5)).unwrap();
     assert_eq!((open.state, open.release), (Breaker::Open, None));
 }
@@ -192,9 +217,81 @@ fn a_service_is_known_since_its_first_failure() {
     assert_eq!((later.version, later.failures_in_a_row, later.since), (2, 2, NOW));
 }
 
-// The brake on mass rejection.
+// Whose failures they are.
 
-const ERA: u64 = 3;
+/// A failure of this order, which is no probe, and asks for no call until then.
+fn alone(n: u32, asked_until: Option<Timestamp>) -> Failures<'static> {
+    Failures { orders: vec![order(n)], asked_until, ..failures(1) }
+}
+
+fn with(record: &ServiceHealth, is_probe: bool, failures: &Failures<'_>) -> ServiceHealth {
+    after(record, Event::Failed { era: record.era, is_probe, failures }).unwrap()
+}
+
+#[test]
+fn rule_17_the_orders_that_failed_before_an_answer_to_another_one_fail_by_themselves() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let two = with(&with(&closed, false, &alone(1, None)), false, &alone(2, None));
+    assert_eq!((two.evidence.orders.clone(), two.evidence.calls), (vec![order(1), order(2)], 2));
+    let well = after(&two, Event::Succeeded { era: ERA, order: order(2) }).unwrap();
+    assert_eq!(
+        well.evidence,
+        Evidence { own: vec![OwnFailure { order_id: order(1), at: NOW }], ..Evidence::default() }
+    );
+    let is_own = |record: &ServiceHealth, n, sent_at| is_own(record, &[], order(n), sent_at, &policy());
+    assert!(is_own(&well, 1, NOW) && !is_own(&well, 2, NOW) && !is_own(&well, 1, NOW.plus_ms(1)));
+    let all = with(&well, true, &failures(5));
+    assert!(all.state == Breaker::Open && !is_own(&all, 1, NOW), "while the service fails nobody can tell");
+    // What five orders saw is the service's, so it says nothing about them.
+    let closed =
+        after(&ServiceHealth { state: Breaker::HalfOpen, ..all }, Event::Succeeded { era: 4, order: order(9) });
+    assert_eq!(closed.unwrap().evidence.own, well.evidence.own);
+}
+
+#[test]
+fn rule_17_a_failure_beside_the_probe_leaves_the_breaker_as_it_is_and_an_answer_closes_it() {
+    for state in [Breaker::Open, Breaker::HalfOpen] {
+        let failed = with(&record(state), false, &alone(1, None));
+        let expected = (state, ERA, record(state).until, vec![order(1)]);
+        assert_eq!((failed.state, failed.era, failed.until, failed.evidence.orders.clone()), expected);
+        assert!(lets_in(&failed, order(2), NOW, &policy()) && !lets_in(&failed, order(1), NOW, &policy()));
+        let five = with(&failed, false, &failures(5));
+        assert!(!lets_in(&five, order(9), NOW, &policy()));
+        let well = after(&failed, Event::Said { era: ERA, order: order(2), said: Said::Yes, answers: &[] }).unwrap();
+        assert_eq!((well.state, well.era), (Breaker::Closed, ERA + 1));
+    }
+}
+
+#[test]
+fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked() {
+    let asked = NOW.plus_ms(60_000);
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let some = with(&closed, false, &alone(1, Some(asked)));
+    let open = with(&some, false, &failures(4));
+    assert_eq!((open.state, open.until), (Breaker::Open, asked));
+    assert!(!lets_in(&open, order(9), asked.minus_ms(1), &policy()));
+    let again = with(&record(Breaker::HalfOpen), true, &alone(1, Some(asked)));
+    assert_eq!(again.until, asked, "the next probe too");
+    let later = with(&record(Breaker::HalfOpen), true, &alone(1, Some(NOW.plus_ms(1))));
+    assert_eq!(later.until, NOW.plus_ms(300), "the back-off still counts");
+}
+
+#[test]
+fn a_release_begins_with_the_calls_before_the_outage_and_with_half_of_those_of_a_release_that_failed() {
+    let busy = Failures { calls: 500, ..failures(20) };
+    let open = with(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, false, &busy);
+    let rate_after = |open: &ServiceHealth| {
+        let probing = after_at(open, PROBE, open.until).unwrap();
+        let well = Event::Succeeded { era: probing.era, order: *ANYONE };
+        after_at(&probing, well, open.until).unwrap()
+    };
+    let closed = rate_after(&open);
+    assert_eq!(closed.release, Some(Release { rate: 500, ..Release::default() }));
+    let failing = with(&closed, false, &failures(20));
+    assert_eq!(rate_after(&failing).release, Some(Release { rate: 250, ..Release::default() }));
+}
+
+// The brake on mass rejection.
 
 /// Answers of this moment.
 fn answers(yes: u32, no: u32) -> [Answers; 1] {
@@ -216,7 +313,7 @@ fn accepted() -> Option<Acceptance> {
 /// The outcome of these answers for a closed service.
 fn said(known: &ServiceHealth, yes: u32, no: u32) -> ServiceHealth {
     let said = if no > 0 { Said::No } else { Said::Yes };
-    after(known, Event::Said { era: ERA, said, answers: &answers(yes, no) }).unwrap()
+    after(known, Event::Said { era: ERA, order: *ANYONE, said, answers: &answers(yes, no) }).unwrap()
 }
 
 #[test]
@@ -245,7 +342,8 @@ fn answers_of_several_writes_add_up_for_a_minute() {
     assert!(said(&first, 0, 8).is_braked());
     let later = NOW.plus_ms(60_000);
     let more = [Answers { from: later, yes: 0, no: 8 }];
-    let after = after_at(&first, Event::Said { era: ERA, said: Said::No, answers: &more }, later).unwrap();
+    let after =
+        after_at(&first, Event::Said { era: ERA, order: *ANYONE, said: Said::No, answers: &more }, later).unwrap();
     assert_eq!((after.state, after.rejections.answers), (Breaker::Closed, more.to_vec()));
 }
 
@@ -254,7 +352,7 @@ fn answers_outlive_an_opening_by_failures_and_its_release() {
     let known = said(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, 0, 12);
     let open = after(&known, failed(9)).unwrap();
     let probing = after_at(&open, PROBE, open.until).unwrap();
-    let closed = after(&probing, Event::Succeeded { era: probing.era }).unwrap();
+    let closed = after(&probing, Event::Succeeded { era: probing.era, order: *ANYONE }).unwrap();
     assert_eq!(closed.rejections, known.rejections);
     let plain = after_at(&closed, Event::ReleaseOver, closed.since.plus_ms(600_000)).unwrap();
     assert_eq!(plain.rejections, known.rejections);
@@ -264,16 +362,17 @@ fn answers_outlive_an_opening_by_failures_and_its_release() {
 fn the_end_of_a_probe_of_a_braked_service_is_told_by_its_answer() {
     let braked = out(Breaker::HalfOpen, OutageReason::Rejections);
     let empty = [];
-    let no = Event::Said { era: ERA, said: Said::No, answers: &empty };
+    let no = Event::Said { era: ERA, order: *ANYONE, said: Said::No, answers: &empty };
     let again = after(&braked, no).unwrap();
     assert_eq!((again.state, again.is_braked(), again.backoff.total_retries), (Breaker::Open, true, 2));
     let fails = after(&braked, failed(1)).unwrap();
     assert_eq!((fails.state, fails.is_braked()), (Breaker::Open, true), "a failing service does not end it");
-    let undone = after(&braked, SUCCEEDED).unwrap();
+    let undone = after(&braked, *SUCCEEDED).unwrap();
     assert_eq!((undone.state, undone.is_braked(), undone.until), (Breaker::Open, true, NOW.plus_ms(100)));
-    let yes = after(&braked, Event::Said { era: ERA, said: Said::Yes, answers: &answers(1, 0) }).unwrap();
+    let yes =
+        after(&braked, Event::Said { era: ERA, order: *ANYONE, said: Said::Yes, answers: &answers(1, 0) }).unwrap();
     assert_eq!((yes.state, yes.outage, yes.rejections), (Breaker::Closed, None, Rejections::default()));
-    assert_eq!(yes.release, Some(Release::default()));
+    assert_eq!(yes.release, Some(Release { rate: 20, ..Release::default() }));
     // Of a service that failed, a rejection is a sign of life, as before.
     let alive = after(&out(Breaker::HalfOpen, OutageReason::Failing), no).unwrap();
     assert_eq!((alive.state, alive.outage), (Breaker::Closed, None));
@@ -282,10 +381,10 @@ fn the_end_of_a_probe_of_a_braked_service_is_told_by_its_answer() {
 #[test]
 fn without_the_brake_a_rejection_closes_it() {
     let policy = HealthPolicy { rejections: None, ..policy() };
-    let no = Event::Said { era: ERA, said: Said::No, answers: &[] };
+    let no = Event::Said { era: ERA, order: *ANYONE, said: Said::No, answers: &[] };
     let braked = out(Breaker::HalfOpen, OutageReason::Rejections);
     assert_eq!(transition(&braked, no, NOW, 0, &policy).unwrap().after.state, Breaker::Closed);
-    let no = Event::Said { era: ERA, said: Said::No, answers: &answers(0, 99) };
+    let no = Event::Said { era: ERA, order: *ANYONE, said: Said::No, answers: &answers(0, 99) };
     assert_eq!(transition(&record(Breaker::Closed), no, NOW, 0, &policy).unwrap().after.state, Breaker::Closed);
 }
 
@@ -301,7 +400,8 @@ fn accepted_rejections_count_until_they_are_no_majority_any_more() {
     // Few answers end nothing.
     let later = NOW.plus_ms(60_000);
     let few = [Answers { from: later, yes: 19, no: 0 }];
-    let after = after_at(&known, Event::Said { era: ERA, said: Said::Yes, answers: &few }, later).unwrap();
+    let after =
+        after_at(&known, Event::Said { era: ERA, order: *ANYONE, said: Said::Yes, answers: &few }, later).unwrap();
     assert_eq!(after.rejections.accepted, accepted());
 }
 
@@ -309,7 +409,8 @@ fn accepted_rejections_count_until_they_are_no_majority_any_more() {
 fn the_reason_of_an_outage_is_that_of_its_last_failure_until_an_operator_has_to_see_it() {
     use OutageReason::{Failing, Misconfigured, Rejections};
     let fails = |known: &ServiceHealth, reason| {
-        after(known, Event::Failed { era: ERA, failures: 9, reason, problem: "503" }).unwrap()
+        let failures = Failures { reason, ..failures(9) };
+        after(known, Event::Failed { era: ERA, is_probe: true, failures: &failures }).unwrap()
     };
     let closed = record(Breaker::Closed);
     for (reason, is_alerted) in [(Failing, false), (Misconfigured, true)] {
@@ -334,7 +435,7 @@ fn the_reason_of_an_outage_is_that_of_its_last_failure_until_an_operator_has_to_
 fn an_alert_that_is_not_sent_yet_outlives_the_outage() {
     let unsent = Some(outage(OutageReason::Misconfigured));
     let probing = ServiceHealth { unsent: unsent.clone(), ..out(Breaker::HalfOpen, OutageReason::Misconfigured) };
-    let closed = after(&probing, SUCCEEDED).unwrap();
+    let closed = after(&probing, *SUCCEEDED).unwrap();
     assert_eq!((closed.outage.clone(), closed.unsent.clone()), (None, unsent.clone()));
     let failing = after(&closed, failed_in(closed.era, 9)).unwrap();
     assert_eq!(failing.unsent, unsent);
@@ -343,7 +444,8 @@ fn an_alert_that_is_not_sent_yet_outlives_the_outage() {
 #[test]
 fn the_text_of_a_problem_is_bounded() {
     let problem = "x".repeat(ERROR_CHARS_MAX + 1);
-    let failed = Event::Failed { era: ERA, failures: 9, reason: OutageReason::Failing, problem: &problem };
+    let failures = Failures { problem: &problem, ..failures(9) };
+    let failed = Event::Failed { era: ERA, is_probe: true, failures: &failures };
     assert_eq!(after(&record(Breaker::Closed), failed).unwrap().outage.unwrap().problem.len(), ERROR_CHARS_MAX);
 }
 

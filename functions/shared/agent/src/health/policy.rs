@@ -11,12 +11,14 @@ use crate::policy::{PolicyError, check_backoff, within};
 /// policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// Failures in a row that open the breaker: answers to retry, and time-outs.
+    /// Failures in a row that open the breaker: answers to retry, and time-outs. With more calls than that in a second, it
+    /// takes as many failures more than successes as there were calls, and four times this number at most.
     pub failures_to_open: u32,
     /// The time for which it stays open before each probe; at least one slot.
     pub backoff: BackoffPolicy,
-    /// Requests that an outage may have delayed and that are let through in the first second after a recovery. Each
-    /// second lets through twice as many as the one before.
+    /// Requests that an outage may have delayed and that are let through in the first second after a recovery, if the
+    /// service did not carry more before. Each second lets through twice as many as the one before, or half as many if
+    /// most calls failed in it.
     pub release_first: u32,
     /// The most delayed requests that are let through in a second. Seconds count from the recovery, so any other second
     /// may see the end of one and the beginning of the next. New requests come on top. With half of the service's
@@ -76,10 +78,5 @@ impl HealthPolicy {
         within("health.rejections.percent", u64::from(rejections.percent), 1, 99)?;
         let (min, max) = REJECTIONS_WINDOW_MS.into_inner();
         within("health.rejections.window_ms", rejections.window_ms, min, max)
-    }
-
-    /// Failures that an instance counts alone before it adds them to the record.
-    pub(crate) const fn failures_to_report(&self) -> u32 {
-        self.failures_to_open.div_ceil(2)
     }
 }

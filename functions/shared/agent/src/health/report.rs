@@ -1,49 +1,57 @@
 //! The meaning of a call's end for the health of its service.
 
+use domain::message::Request;
 use domain::output::OUTPUT_TOO_LARGE;
 use domain::ports::OutageReason;
 use domain::task::Direction;
+use domain::time::Timestamp;
 
 use crate::agent::AgentPorts;
 use crate::call::{Called, NO_ANSWER, PANICKED};
 use crate::health::rejections::Said;
+use crate::health::shared::Failed;
 use crate::health::{Pass, SharedHealth};
 use crate::service::Answer;
 
 impl SharedHealth {
-    /// Reports the end of a call; whether its answer counts. A rejection does not while most steps are rejected. A panic,
-    /// or a call that could not be made, is a fault of the agent and says nothing about the service. But a probe must
-    /// have an end.
+    /// Reports the end of a call of an attempt that was sent at this time; whether the order must bear it. A rejection is
+    /// not the order's while most steps are rejected. A failure is the order's only if the service answered others well
+    /// meanwhile. A panic, or a call that could not be made, is a fault of the agent and says nothing about the service.
+    /// But a probe must have an end.
     pub(crate) async fn report(
         &self,
         ports: &impl AgentPorts,
         pass: Pass,
-        direction: Direction,
+        request: &Request,
+        sent_at: Timestamp,
         called: &Called,
     ) -> bool {
-        match (called, direction) {
-            (Called::Answered(Answer::Done(_)), Direction::Forward) => return self.said(ports, pass, Said::Yes).await,
+        self.is_back(pass);
+        let (order, is_forward) = (request.order_id, request.direction == Direction::Forward);
+        let failed =
+            |reason, problem, after_ms| self.failed(ports, pass, order, sent_at, Failed { reason, problem, after_ms });
+        let (problem, after_ms) = match called {
+            Called::Answered(Answer::Done(_)) if is_forward => return self.said(ports, pass, order, Said::Yes).await,
             // The service did the work, and only its output cannot be kept.
-            (Called::Answered(Answer::Fail(failure)), Direction::Forward) if *failure.code == *OUTPUT_TOO_LARGE => {
-                return self.said(ports, pass, Said::Yes).await;
+            Called::Answered(Answer::Fail(failure)) if is_forward && *failure.code == *OUTPUT_TOO_LARGE => {
+                return self.said(ports, pass, order, Said::Yes).await;
             }
-            (Called::Answered(Answer::Fail(_)), Direction::Forward) => return self.said(ports, pass, Said::No).await,
-            (Called::Answered(Answer::Done(_) | Answer::Fail(_)), Direction::Undo)
-            | (Called::Answered(Answer::UnderWay { .. }), _) => self.succeeded(ports, pass).await,
-            (Called::Answered(Answer::Retry { problem, .. } | Answer::Unknown { problem, .. }), _) => {
-                self.failed(ports, pass, OutageReason::Failing, problem).await;
+            Called::Answered(Answer::Fail(_)) if is_forward => return self.said(ports, pass, order, Said::No).await,
+            Called::Answered(answer @ (Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. })) => {
+                self.succeeded(ports, pass, order).await;
+                return !matches!(answer, Answer::UnderWay { .. });
             }
-            (Called::Answered(Answer::Misconfigured { problem, .. }), _) => {
-                self.failed(ports, pass, OutageReason::Misconfigured, problem).await;
+            Called::Answered(Answer::Misconfigured { after_ms, problem }) => {
+                return failed(OutageReason::Misconfigured, problem, *after_ms).await;
             }
-            (Called::Answered(Answer::NotCalled { problem }), _) if pass.probe => {
-                self.failed(ports, pass, OutageReason::Failing, problem).await;
+            Called::Answered(Answer::Retry { after_ms, problem } | Answer::Unknown { after_ms, problem }) => {
+                (&**problem, *after_ms)
             }
-            (Called::Answered(Answer::NotCalled { .. }), _) => {}
-            (Called::TimedOut, _) => self.failed(ports, pass, OutageReason::Failing, NO_ANSWER).await,
-            (Called::Panicked, _) if pass.probe => self.failed(ports, pass, OutageReason::Failing, PANICKED).await,
-            (Called::Panicked, _) => {}
-        }
-        true
+            Called::TimedOut => (NO_ANSWER, None),
+            Called::Answered(Answer::NotCalled { problem }) if pass.probe => (&**problem, None),
+            Called::Panicked if pass.probe => (PANICKED, None),
+            Called::Answered(Answer::NotCalled { .. }) | Called::Panicked => return false,
+        };
+        failed(OutageReason::Failing, problem, after_ms).await
     }
 }

@@ -1,9 +1,10 @@
 //! The record in one instance: cached reads, and conditional writes.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use domain::id::OrderId;
 use domain::limits::CONFLICTS_MAX;
+use domain::message::Request;
 use domain::observe::METRICS;
 use domain::ports::{Answers, Breaker, Commit, Environment, OutageReason, PortError, Records, Seen, ServiceHealth};
 use domain::task::Direction;
@@ -11,8 +12,9 @@ use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
+use crate::health::evidence::{is_own, lets_in};
+use crate::health::known::Known;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
-use crate::health::pace::{self, micros};
 use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
@@ -40,10 +42,21 @@ pub(crate) enum Gate {
 /// The permission for one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
-    era: u64,
+    pub(super) era: u64,
     /// Whether this call is the probe.
     pub(crate) probe: bool,
-    since: Timestamp,
+    /// Whether the breaker is not closed, for other orders that failed.
+    pub(crate) other: bool,
+    pub(super) since: Timestamp,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failed<'a> {
+    pub(crate) reason: OutageReason,
+    pub(crate) problem: &'a str,
+    /// The time for which the service asked for no call.
+    pub(crate) after_ms: Option<u64>,
 }
 
 impl Pass {
@@ -63,84 +76,23 @@ pub(crate) struct SharedHealth {
     pub(super) turns: Turns<()>,
 }
 
-#[derive(Debug)]
-pub(super) struct Known {
-    /// As last read or written.
-    record: ServiceHealth,
-    read_at: Option<Timestamp>,
-    /// Failures in a row that are not in the record yet, all in its era.
-    failures: u32,
-    /// Answers to forward calls that are not in the record yet, all in its era.
-    answers: Vec<Answers>,
-    /// When answers were written last.
-    answers_written_at: Option<Timestamp>,
-    /// Permits of this interval and era that were taken and not used yet.
-    permits: u32,
-    interval: u32,
-    /// Requests that ask for a place now, and places that one of them took for all.
-    /// The second of each is for requests that have waited.
-    pub(super) asking: [u32; 2],
-    pub(super) places: [VecDeque<(u64, bool)>; 2],
-}
-
-impl Known {
-    fn keep(&mut self, record: ServiceHealth) {
-        if record.era != self.record.era {
-            (self.failures, self.permits) = (0, 0);
-            self.answers.clear();
-        }
-        self.record = record;
-    }
-
-    fn pass(&self, now: Timestamp) -> Pass {
-        // A change that seems to come only later says nothing about the requests of now (rule 23).
-        let since = if self.record.since.is_beyond(now, 0) { Timestamp::default() } else { self.record.since };
-        Pass { era: self.record.era, probe: false, since }
-    }
-
-    /// Whether a request may have had to wait at any time since then: the breaker was not closed, or there was a line.
-    fn held_back_since(&self, at: Timestamp, now: Timestamp) -> bool {
-        let line = self.record.pace.map(|pace| pace.line_us).filter(|line_us| !pace::is_beyond_line(*line_us, now));
-        self.pass(now).failed_since(at) || line.is_some_and(|line_us| line_us > micros(at))
-    }
-
-    /// Uses one of this instance's permits.
-    fn use_permit(&mut self, interval: u32) -> bool {
-        let usable = self.interval == interval && self.permits > 0;
-        self.permits -= u32::from(usable);
-        usable
-    }
-}
-
 impl SharedHealth {
     pub(crate) fn new(service: Arc<str>, policy: HealthPolicy) -> Self {
-        let record = blank(service, &policy);
-        let known = Known {
-            record,
-            read_at: None,
-            failures: 0,
-            answers: Vec::new(),
-            answers_written_at: None,
-            permits: 0,
-            interval: 0,
-            asking: [0; 2],
-            places: Default::default(),
-        };
-        let known = Mutex::new(known);
+        let known = Mutex::new(Known::of(blank(service, &policy)));
         Self { policy, known, turns: Turns::new(()) }
     }
 
     /// Whether a call may be made now. `waited`: an outage may have delayed its request. `probe_ms`: the longest time
     /// of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their answers say nothing
-    /// about rejections.
-    pub(crate) async fn ask(&self, ports: &impl AgentPorts, direction: Direction, waited: bool, probe_ms: u64) -> Gate {
+    /// about rejections. Failures of a few orders do not hold up another one: its call shows whether it is the service.
+    pub(crate) async fn ask(&self, ports: &impl AgentPorts, request: &Request, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
         let now = ports.environment().now();
         let (phase, pass, is_braked) = {
             let known = self.known();
             (phase(&known.record, now), known.pass(now), known.record.is_braked())
         };
-        if is_braked && direction == Direction::Undo {
+        if is_braked && request.direction == Direction::Undo {
             return Gate::Open(Pass { era: NO_ERA, ..pass });
         }
         match phase {
@@ -157,7 +109,14 @@ impl SharedHealth {
                 }
                 None => shut(ports, phase),
             },
-            Phase::Parked { .. } | Phase::Probing => shut(ports, phase),
+            Phase::Parked { .. } | Phase::Probing => {
+                let mut known = self.known();
+                if !lets_in(&known.record, request.order_id, now, &self.policy) || now < known.lets_in_at {
+                    return shut(ports, phase);
+                }
+                known.lets_in_at = now.plus_ms(probe_ms);
+                Gate::Open(Pass { other: true, ..known.pass(now) })
+            }
         }
     }
 
@@ -174,12 +133,15 @@ impl SharedHealth {
         }
     }
 
-    /// The same, but only while no call may be made: the next probe is not due, or in flight.
-    pub(crate) async fn shut(&self, ports: &impl AgentPorts) -> Option<u64> {
+    /// The same, but only while this order may make no call: the next probe is not due, or in flight.
+    pub(crate) async fn shut(&self, ports: &impl AgentPorts, order: OrderId) -> Option<u64> {
         self.refresh(ports).await;
         let now = ports.environment().now();
-        let phase = phase(&self.known().record, now);
-        matches!(phase, Phase::Parked { .. } | Phase::Probing)
+        let (phase, lets_in) = {
+            let record = &self.known().record;
+            (phase(record, now), lets_in(record, order, now, &self.policy))
+        };
+        (matches!(phase, Phase::Parked { .. } | Phase::Probing) && !lets_in)
             .then(|| wait_ms(phase, now, ports.environment().random()))
     }
 
@@ -198,7 +160,7 @@ impl SharedHealth {
 
     /// The service did a step or rejected it. Whether that counts: while most steps are rejected, a rejection does not,
     /// and is asked again. Costs no write while the service rejects nothing and no failure is recorded.
-    pub(super) async fn said(&self, ports: &impl AgentPorts, pass: Pass, said: Said) -> bool {
+    pub(super) async fn said(&self, ports: &impl AgentPorts, pass: Pass, order: OrderId, said: Said) -> bool {
         if said == Said::No {
             // Another instance may have opened the breaker during the call.
             self.refresh(ports).await;
@@ -206,18 +168,17 @@ impl SharedHealth {
         let now = ports.environment().now();
         let due = {
             let mut known = self.known();
-            (known.record.era == pass.era).then(|| self.note(&mut known, pass, said, now)).flatten()
+            (known.record.era == pass.era).then(|| self.note(&mut known, pass, order, said, now)).flatten()
         };
         if let Some(answers) = due {
-            self.apply(ports, Event::Said { era: pass.era, said, answers: &answers }).await;
+            self.apply(ports, Event::Said { era: pass.era, order, said, answers: &answers }).await;
         }
         said == Said::Yes || self.policy.rejections.is_none() || !self.known().record.is_braked()
     }
 
     /// Notes an answer. All answers that are due to be written, if a write is due.
-    fn note(&self, known: &mut Known, pass: Pass, said: Said, now: Timestamp) -> Option<Vec<Answers>> {
-        known.failures = 0;
-        let mut is_due = pass.probe || known.record.failures_in_a_row > 0;
+    fn note(&self, known: &mut Known, pass: Pass, order: OrderId, said: Said, now: Timestamp) -> Option<Vec<Answers>> {
+        let mut is_due = known.answered(order, now, &self.policy) || pass.probe || pass.other;
         if let Some(policy) = self.policy.rejections {
             add(&mut known.answers, &[one(said, now, policy)], now, policy);
             let turns = || turns(&known.record.rejections, &known.answers, now, policy);
@@ -236,42 +197,58 @@ impl SharedHealth {
     }
 
     /// The service answered anything else. Costs no write while no failure is recorded.
-    pub(super) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass) {
+    pub(super) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass, order: OrderId) {
         {
-            let mut known = self.known();
+            let (now, mut known) = (ports.environment().now(), self.known());
             if known.record.era != pass.era {
                 return;
             }
-            known.failures = 0;
-            if !pass.probe && known.record.failures_in_a_row == 0 {
+            let is_due = known.answered(order, now, &self.policy);
+            if !is_due && !pass.probe && !pass.other {
                 return;
             }
         }
-        self.apply(ports, Event::Succeeded { era: pass.era }).await;
+        self.apply(ports, Event::Succeeded { era: pass.era, order }).await;
     }
 
-    /// The service failed. Writes the record only with a full batch of failures, or to open the breaker.
-    pub(super) async fn failed(&self, ports: &impl AgentPorts, pass: Pass, reason: OutageReason, problem: &str) {
-        let failures = {
+    /// A call of this attempt failed; whether that is the order's own. Then it says nothing about the service. Writes the
+    /// record only with a full batch of failures, or to open the breaker.
+    pub(super) async fn failed(
+        &self,
+        ports: &impl AgentPorts,
+        pass: Pass,
+        order: OrderId,
+        sent_at: Timestamp,
+        failed: Failed<'_>,
+    ) -> bool {
+        let now = ports.environment().now();
+        let (is_own, failures) = {
             let mut known = self.known();
-            if known.record.era != pass.era {
-                return;
-            }
-            known.failures = known.failures.saturating_add(1);
-            let in_a_row = known.record.failures_in_a_row.saturating_add(known.failures);
-            let enough = known.failures >= self.policy.failures_to_report() || in_a_row >= self.policy.failures_to_open;
-            if !pass.probe && !enough {
-                return;
-            }
-            std::mem::take(&mut known.failures)
+            known.lately.count(now);
+            let is_own = is_own(&known.record, &known.own, order, sent_at, &self.policy);
+            let counts = !is_own && known.record.era == pass.era;
+            (is_own, counts.then(|| known.failed(order, pass, failed, now, &self.policy)).flatten())
         };
-        self.apply(ports, Event::Failed { era: pass.era, failures, reason, problem }).await;
+        if let Some(failures) = &failures {
+            self.apply(ports, Event::Failed { era: pass.era, is_probe: pass.probe, failures }).await;
+        } else if is_own {
+            self.give_back(ports, pass).await;
+        }
+        is_own
     }
 
-    /// The call was not made. If it was to be the probe, another request may probe.
+    /// The call was not made, or says nothing. If it was to be the probe, another request may probe.
     pub(crate) async fn give_back(&self, ports: &impl AgentPorts, pass: Pass) {
+        self.is_back(pass);
         if pass.probe {
             self.apply(ports, Event::GivenBack { era: pass.era }).await;
+        }
+    }
+
+    /// The call that this was for is over. If it was let in by itself, another one may be.
+    pub(super) fn is_back(&self, pass: Pass) {
+        if pass.other {
+            self.known().lets_in_at = Timestamp::default();
         }
     }
 
@@ -296,18 +273,19 @@ impl SharedHealth {
         let now = ports.environment().now();
         let interval = {
             let mut known = self.known();
-            let Some(present) = known.record.release.map(|release| release::at(release, known.record.since, now))
-            else {
+            let since = known.record.since;
+            let Some(interval) = known.record.release.map(|release| release::interval(release, since, now)) else {
                 // The release ended, or the breaker opened, while this request waited for its turn. It asks again
                 // shortly.
                 return Gate::Shut { wait_ms: INTERVAL_MS };
             };
-            if known.use_permit(present.interval) {
+            if known.use_permit(interval) {
                 return Gate::Open(known.pass(now));
             }
-            present.interval
+            interval
         };
-        match self.apply_in_turn(ports, Event::Release).await {
+        let failed = std::mem::take(&mut self.known().failed_in_release);
+        match self.apply_in_turn(ports, Event::Release { failed }).await {
             Some(Change { after, permits, .. }) => {
                 let mut known = self.known();
                 known.interval = after.release.map_or(interval, |release| release.interval);

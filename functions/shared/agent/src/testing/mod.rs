@@ -34,6 +34,11 @@ pub(crate) const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
 /// Ports with a service that follows `behaviour` at every call, by the time in milliseconds since the start.
 pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static) -> World {
+    world_by_key(move |at_ms, _| behaviour(at_ms))
+}
+
+/// The same, also by the key of the call.
+pub(crate) fn world_by_key(behaviour: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> World {
     World { behaviour: Some(Behaviour(Box::new(behaviour))), ..World::new([]) }
 }
 
@@ -139,6 +144,11 @@ impl World {
         self.lock(|state| state.sends_fail = fail);
     }
 
+    /// Replies so far are of no interest.
+    pub(crate) fn forget_replies(&self) {
+        self.lock(|state| state.replies.clear());
+    }
+
     pub(crate) fn pass_ms(&self, ms: u64) {
         self.lock(|state| state.now = state.now.plus_ms(ms));
     }
@@ -158,8 +168,13 @@ impl World {
     }
 
     pub(crate) fn replies(&self) -> Vec<Reply> {
-        let is_answer = |reply: &Reply| !matches!(reply.outcome, Outcome::Retrying(_));
-        self.lock(|state| state.replies.iter().filter(|reply| is_answer(reply)).cloned().collect())
+        self.replies_from(0).0
+    }
+
+    /// The answers from the n-th reply on, and the number of replies.
+    pub(crate) fn replies_from(&self, n: usize) -> (Vec<Reply>, usize) {
+        let is_answer = |reply: &&Reply| !matches!(reply.outcome, Outcome::Retrying(_));
+        self.lock(|state| (state.replies[n..].iter().filter(is_answer).cloned().collect(), state.replies.len()))
     }
 
     /// What the agent said of attempts that go on (rule 32): the attempt and the problem.
@@ -367,6 +382,13 @@ pub(crate) fn request() -> Request {
         path: None,
         keep: None,
     }
+}
+
+/// The same for another order.
+pub(crate) fn request_of(key: &str) -> Request {
+    let order_id = OrderId::from_idempotency_key("test", key);
+    let idempotency_key = idempotency_key(order_id, "charge-payment", Direction::Forward);
+    Request { order_id, idempotency_key, ..request() }
 }
 
 /// The first delivery of a message of this id.

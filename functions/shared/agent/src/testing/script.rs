@@ -42,8 +42,10 @@ impl Act {
     }
 }
 
-/// The service's reaction after the end of the script, by the time in milliseconds since the start.
-pub(super) struct Behaviour(pub(super) Box<dyn Fn(u64) -> Act + Send + Sync>);
+/// The service's reaction after the end of the script, by the time in milliseconds since the start and the call's key.
+pub(super) struct Behaviour(pub(super) Box<Behave>);
+
+pub(super) type Behave = dyn Fn(u64, &str) -> Act + Send + Sync;
 
 impl fmt::Debug for Behaviour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +89,8 @@ impl Scripted<'_> {
             });
             state.acts.pop_front()
         });
-        let act = act.or_else(|| self.world.behaviour.as_ref().map(|Behaviour(act)| act(self.world.now_ms())));
+        let behaviour = self.world.behaviour.as_ref();
+        let act = act.or_else(|| behaviour.map(|Behaviour(act)| act(self.world.now_ms(), call.idempotency_key)));
         let mut act = act.expect("the script has an act for every call");
         while let Act::Meanwhile(Meanwhile(happen), then) = act {
             happen(self.world);

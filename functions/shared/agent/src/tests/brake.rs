@@ -3,6 +3,7 @@
 use std::iter::repeat_n;
 
 use domain::backoff::BackoffPolicy;
+use domain::id::OrderId;
 use domain::message::{Outcome, Request};
 use domain::ports::{Acceptance, Breaker, Environment, MemoState, OutageReason, ServiceHealth};
 use domain::task::Direction;
@@ -216,7 +217,10 @@ fn few_rejections_do_not_take_hold_with_the_default_policy() {
 fn f64_a_misconfigured_service_is_out_of_order_with_that_reason() {
     let refused = || Act::Answer(Answer::misconfigured("HTTP 401"));
     let world = World::new(repeat_n(refused(), 3).chain([yes()])).with_policy(braking);
-    assert!(world.instance().handle_one(patient()), "parked");
+    let opener = world.instance_with("payment", Policy { retries_max: 0, ..world.policy.clone() });
+    for key in ["a", "b", "c"] {
+        opener.handle_one(Request { order_id: OrderId::from_idempotency_key("test", key), ..patient() });
+    }
     let ServiceHealth { state, outage, unsent, .. } = world.health_record().unwrap();
     let outage = outage.unwrap();
     assert_eq!((state, outage.reason, &*outage.problem), (Breaker::Open, OutageReason::Misconfigured, "HTTP 401"));

@@ -51,15 +51,23 @@ fn again(request: Request) -> Vec<Delivery<Request>> {
     vec![Delivery { receive_count: 2, ..delivery("m", request) }]
 }
 
-/// Ports whose payment has a fallback. Three calls for another order opened its breaker at 0 ms, until 4,000 ms.
+/// Ports whose payment has a fallback. Calls for three other orders opened its breaker at 0 ms, until 4,000 ms.
 fn with_open_breaker(then: impl IntoIterator<Item = Act>) -> World {
     let world = World::new(repeat_n(Act::Answer(retry()), 3).chain(then)).with_policy(|policy| {
         remembering(policy);
         policy.fallback = vec!["payment-b".into()];
     });
-    assert!(world.instance().handle_one(of_order("called")), "parked");
+    let opening = Policy { retries_max: 0, ..world.policy.clone() };
+    fails_for_three_orders(&world.instance_with("payment", opening));
+    world.forget_replies();
     assert_eq!((world.breaker(), world.seen().len()), (Breaker::Open, 3));
     world
+}
+
+fn fails_for_three_orders(instance: &Instance<'_>) {
+    for name in ["called", "called-2", "called-3"] {
+        instance.handle_one(of_order(name));
+    }
 }
 
 /// An instance of the fallback, which has a memo and names no fallback itself.
@@ -135,11 +143,12 @@ fn f32_of_two_deliveries_at_once_one_declines_or_one_calls_and_never_both() {
     });
     let unaware = world.instance();
     assert!(!unaware.handle_one(of_order("first")));
-    assert!(world.instance().handle_one(of_order("called")), "parked");
+    let opening = Policy { retries_max: 0, ..world.policy.clone() };
+    fails_for_three_orders(&world.instance_with("payment", opening));
     world.when_memo_is_set(|world| assert!(!world.instance().handle_one(of_order("new"))));
     assert!(!unaware.handle_one(of_order("new")));
     let replies = [4_000, 0].map(|wait_ms| declined(wait_ms, &["payment-b"]));
-    assert_eq!(world.outcomes()[1..], replies, "the second does not know of the outage");
+    assert_eq!(world.outcomes()[2..], replies, "the second does not know of the outage");
     assert_eq!(world.seen().len(), 4, "no call for the declined step");
 }
 
@@ -162,13 +171,14 @@ fn f52_a_late_copy_of_a_declined_request_makes_no_call_once_the_fallback_has_cal
 fn a_fallback_that_is_failing_declines_too_and_the_first_agent_calls_when_it_has_its_turn() {
     let world = with_open_breaker(repeat_n(Act::Answer(retry()), 3).chain([Act::Answer(done())]));
     assert!(!world.instance().handle_one(of_order("new")));
-    assert!(fallback(&world).handle_one(of_order("other")), "parked, and its breaker is open");
+    let opening = Policy { retries_max: 0, fallback: Vec::new(), ..world.policy.clone() };
+    fails_for_three_orders(&world.instance_with("payment-b", opening));
     assert!(!fallback(&world).handle_one(later(2)));
-    assert_eq!(world.outcomes()[1], declined(4_000, &[]));
+    assert_eq!(world.outcomes()[2], declined(4_000, &[]), "its breaker is open");
     world.pass_ms(4_000);
     assert!(!world.instance().handle_one(later(3)), "the probe is due: it is made, and not declined");
     assert_eq!(
-        (world.outcomes()[2].clone(), world.breaker()),
+        (world.outcomes()[3].clone(), world.breaker()),
         (Outcome::Done(json("{\"Receipt\":7}")), Breaker::Closed)
     );
 }

@@ -11,4 +11,7 @@ mod parks;
 mod queued;
 mod release;
 mod requests;
+mod retry_after;
+mod share;
 mod under_way;
+mod whose;

@@ -52,12 +52,8 @@ where
             if !self.deadline.lets_start(now) {
                 return Ok(Err(self.out_of_time().await));
             }
-            let pass = match self
-                .agent
-                .health
-                .ask(self.ports, self.request.direction, self.has_waited(), self.timeout_ms(now))
-                .await
-            {
+            let (waited, timeout_ms) = (self.has_waited(), self.timeout_ms(now));
+            let pass = match self.agent.health.ask(self.ports, &self.request, waited, timeout_ms).await {
                 Gate::Open(pass) => pass,
                 Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
             };
@@ -157,10 +153,12 @@ where
             _ => self.request.may_decline,
         };
         match &mut self.keeper {
-            Some(keeper) if may_decline && keeper.is_uncalled() => match self.agent.health.shut(self.ports).await {
-                Some(_) => keeper.decline(self.ports).await.map(Some),
-                None => Ok(None),
-            },
+            Some(keeper) if may_decline && keeper.is_uncalled() => {
+                match self.agent.health.shut(self.ports, self.request.order_id).await {
+                    Some(_) => keeper.decline(self.ports).await.map(Some),
+                    None => Ok(None),
+                }
+            }
             Some(_) | None => Ok(None),
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct Work<'a, P, F, S> {
     /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
     /// could not be made (rule 17).
     no_failure_ms: Option<u64>,
+    /// Whether the last call failed by a fault of the order: the service answered others well meanwhile.
+    is_own: bool,
     /// How long the call took that brought the outcome, in milliseconds.
     call_ms: Option<u64>,
     /// What went wrong with the last call of this delivery.
@@ -129,6 +131,7 @@ where
             may_run_until,
             under_way_ms: None,
             no_failure_ms: None,
+            is_own: false,
             call_ms: None,
             problem: None,
             was_held_back: false,
@@ -155,7 +158,8 @@ where
             drop(leave.seat.take());
             (self.was_held_back, self.looked_at) = (false, None);
             let called = self.judge(leave.at, called).await;
-            let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
+            let sent_at = sent_at(&self.request);
+            self.is_own = self.agent.health.report(self.ports, leave.pass, &self.request, sent_at, &called).await;
             self.note_unanswered(leave.at, &called);
             (self.under_way_ms, self.no_failure_ms) = (None, None);
             let next = match called {
@@ -163,7 +167,7 @@ where
                     self.call_ms = Some(call_ms);
                     return Ok(Ending::Reply(output::done(output, self.request.keep.as_ref(), self.request.direction)));
                 }
-                Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
+                Called::Answered(Answer::Fail(_)) if !self.is_own => self.again(None, "most steps are rejected"),
                 Called::Answered(Answer::Fail(failure)) => {
                     self.call_ms = Some(call_ms);
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
@@ -172,7 +176,7 @@ where
                     return Ok(Ending::Reply(Outcome::Accepted(Acceptance {})));
                 }
                 Called::Answered(Answer::UnderWay { after_ms, .. }) => {
-                    let next = self.again(after_ms, "a call with this key is under way");
+                    let next = self.again(after_ms.or(Some(0)), "a call with this key is under way");
                     // Nothing is wrong.
                     self.problem = None;
                     self.under_way_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
@@ -183,7 +187,7 @@ where
                 }
                 Called::Answered(Answer::Misconfigured { after_ms, problem }) => {
                     let next = self.again(after_ms, &problem);
-                    self.no_failure_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    self.no_failure_ms = (!self.is_own).then(|| self.wait_ms().max(after_ms.unwrap_or(0)));
                     next
                 }
                 Called::Answered(Answer::NotCalled { problem }) => {
@@ -229,6 +233,7 @@ where
             encode: request.encode,
             path: request.path.as_deref(),
             callback_url,
+            is_probe: leave.pass.probe || leave.pass.other,
             attempt: request.attempt,
             started_at: leave.at,
             timeout_ms: leave.timeout_ms,

@@ -102,18 +102,18 @@ where
         let waits = self.agent.health.held_back_since(self.ports, sent_at(&self.request)).await;
         let waits = waits.or_else(|| self.until_settled_ms());
         match waits.or(self.was_held_back.then_some(0)) {
-            Some(wait_ms) => deferred(wait_ms),
-            None => Ending::Silence(Silence::NoTimeLeft),
+            Some(wait_ms) if !self.is_own => deferred(wait_ms),
+            Some(_) | None => Ending::Silence(Silence::NoTimeLeft),
         }
     }
 
     /// There is no answer of the service. If it is known to fail, is at work on the call, refuses its caller or could not be
-    /// called, that is no failure of the step.
+    /// called, that is no failure of the step. If it answers others well, it is.
     pub(super) async fn give_up(&self, silence: Silence) -> Ending {
         let waits = || self.until_settled_ms().or(self.no_failure_ms);
         match self.agent.health.failing(self.ports).await.or_else(waits) {
-            Some(wait_ms) => deferred(wait_ms),
-            None => Ending::Silence(silence),
+            Some(wait_ms) if !self.is_own => deferred(wait_ms),
+            Some(_) | None => Ending::Silence(silence),
         }
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::machine::testing::Case;
 use crate::ports::{
-    Breaker, DeadLetterOutcome, DeadLetterRecord, Outage, OutageReason, Rejections, ServiceHealth, surplus,
+    Breaker, DeadLetterOutcome, DeadLetterRecord, Evidence, Outage, OutageReason, Rejections, ServiceHealth, surplus,
 };
 use crate::situation::explain;
 use crate::tally::Numbers;
@@ -63,6 +63,7 @@ fn health(reason: OutageReason, state: Breaker) -> ServiceHealth {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     }
 }
 

@@ -28,5 +28,7 @@ pub use memos::{Memo, MemoState};
 pub use parts::{HasDeadLetterRecords, HasEnvironment, HasEvents, HasLeases, HasQueues, HasRecords, HasStore};
 pub use queues::{Queues, Source};
 pub use records::{Listed, OVER_KEPT, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
-pub use services::{Acceptance, Answers, Breaker, Outage, OutageReason, Pace, Rejections, Release, ServiceHealth};
+pub use services::{
+    Acceptance, Answers, Breaker, Evidence, Outage, OutageReason, OwnFailure, Pace, Rejections, Release, ServiceHealth,
+};
 pub use store::{Commit, Due, Inserted, ListError, Page, Store, Watched};

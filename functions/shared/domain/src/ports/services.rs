@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Listed, Record, RecordKind, Shown};
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::id::OrderId;
 use crate::order::ERASED;
 use crate::task::Quoted;
 use crate::time::Timestamp;
@@ -23,7 +24,7 @@ pub struct ServiceHealth {
     pub era: u64,
     /// Whether requests go through.
     pub state: Breaker,
-    /// Reported failures since the last success.
+    /// Reported failures since the last success. Where there are many calls: how many more there were than successes.
     pub failures_in_a_row: u32,
     /// While open: its end. While half-open: the time by which the probe must end.
     pub until: Timestamp,
@@ -46,6 +47,9 @@ pub struct ServiceHealth {
     /// Of a service with a rate: when its next calls may start (rule 20).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Whose failures they are, and among how many calls.
+    #[serde(default, skip_serializing_if = "Evidence::is_empty")]
+    pub evidence: Evidence,
 }
 
 impl ServiceHealth {
@@ -67,6 +71,7 @@ impl ServiceHealth {
             since: now,
             release: Some(Release::default()),
             outage: None,
+            evidence: Evidence { own: self.evidence.own.clone(), ..Evidence::default() },
             ..self.clone()
         }
     }
@@ -141,6 +146,51 @@ pub struct Release {
     pub taken: u32,
     /// The last interval whose permits were all taken, so that a request may have had to wait on.
     pub crowded: u32,
+    /// The permits of this interval. 0: not known yet.
+    #[serde(default)]
+    pub rate: u32,
+    /// Calls that failed in it, as far as they are reported.
+    #[serde(default)]
+    pub failed: u32,
+}
+
+/// What is known about the failures of a service, besides their number. The times and numbers are of the instances that
+/// reported them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Evidence {
+    /// The calls that ended in about a second before each report since the last success.
+    #[serde(default)]
+    pub calls: u32,
+    /// The different orders whose calls failed since the last success: enough of them to tell that it is the service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<OrderId>,
+    /// The time until which the service itself asked for no call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_until: Option<Timestamp>,
+    /// While it is open: the calls a second with which a release begins.
+    #[serde(default)]
+    pub carried: u32,
+    /// The orders whose calls failed while the service answered others, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnFailure>,
+}
+
+impl Evidence {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// An order whose calls failed, and when the service answered another order after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct OwnFailure {
+    /// The order.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The time of the answer.
+    pub at: Timestamp,
 }
 
 /// The times that calls have taken, for a service with a rate. In microseconds since 1970, since a rate seldom divides
@@ -246,7 +296,7 @@ mod tests {
             until: Timestamp::from_epoch_ms(1_795_195_603_007),
             backoff: Backoff::new(BackoffPolicy { slot_time_ms: 500, ceiling: 5, stay_at_ceiling: true }),
             since: Timestamp::from_epoch_ms(1_795_195_600_000),
-            release: Some(Release { interval: 2, taken: 40, crowded: 1 }),
+            release: Some(Release { interval: 2, taken: 40, crowded: 1, rate: 80, failed: 3 }),
             outage: Some(outage(OutageReason::Rejections)),
             unsent: Some(outage(OutageReason::Misconfigured)),
             rejections: Rejections {
@@ -254,6 +304,16 @@ mod tests {
                 accepted: Some(acceptance()),
             },
             pace: Some(Pace { next_us: 1_795_195_600_000_050, line_us: 1_795_195_600_000_100 }),
+            evidence: Evidence {
+                calls: 30,
+                orders: vec![OrderId::from_idempotency_key("shop", "1")],
+                asked_until: Some(Timestamp::from_epoch_ms(1_795_195_660_000)),
+                carried: 9,
+                own: vec![OwnFailure {
+                    order_id: OrderId::from_idempotency_key("shop", "2"),
+                    at: Timestamp::from_epoch_ms(1_795_195_600_000),
+                }],
+            },
         }
     }
 
@@ -284,10 +344,14 @@ mod tests {
             "Unsent",
             "Rejections",
             "Pace",
+            "Evidence",
         ] {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }
-        assert!(text.contains("\"Release\":{\"Interval\":2,\"Taken\":40,\"Crowded\":1}"), "{text}");
+        assert!(
+            text.contains("\"Release\":{\"Interval\":2,\"Taken\":40,\"Crowded\":1,\"Rate\":80,\"Failed\":3}"),
+            "{text}"
+        );
         assert!(text.contains("\"Pace\":{\"NextUs\":1795195600000050,\"LineUs\":1795195600000100}"), "{text}");
         assert!(text.contains("\"Reason\":\"rejections\"") && text.contains("\"Yes\":4,\"No\":17}"), "{text}");
     }
@@ -295,10 +359,10 @@ mod tests {
     #[test]
     fn a_record_of_an_earlier_version_is_read() {
         let rejections = Rejections::default();
-        let plain =
-            ServiceHealth { era: 0, release: None, outage: None, unsent: None, rejections, pace: None, ..health() };
+        let (outage, unsent, pace, evidence) = (None, None, None, Evidence::default());
+        let plain = ServiceHealth { era: 0, release: None, outage, unsent, rejections, pace, evidence, ..health() };
         let text = serde_json::to_string(&plain).unwrap();
-        for name in ["Release", "Outage", "Unsent", "Rejections", "Pace"] {
+        for name in ["Release", "Outage", "Unsent", "Rejections", "Pace", "Evidence"] {
             assert!(!text.contains(name), "{name} in {text}");
         }
         let before = text.replace("\"Era\":0,", "");

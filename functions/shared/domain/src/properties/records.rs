@@ -17,8 +17,8 @@ use crate::message::{
     Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
 };
 use crate::ports::{
-    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Outage,
-    OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
+    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, Outage,
+    OutageReason, OwnFailure, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 use crate::workflow::Encoding;
@@ -162,7 +162,13 @@ fn memo() -> impl Strategy<Value = Memo> {
 
 fn health() -> impl Strategy<Value = ServiceHealth> {
     let state = prop_oneof![Just(Breaker::Closed), Just(Breaker::Open), Just(Breaker::HalfOpen)];
-    let release = any::<(u32, u32, u32)>().prop_map(|(interval, taken, crowded)| Release { interval, taken, crowded });
+    let release = any::<(u32, u32, u32, u32, u32)>().prop_map(|(interval, taken, crowded, rate, failed)| Release {
+        interval,
+        taken,
+        crowded,
+        rate,
+        failed,
+    });
     let policy = (1..9_999_u64, 0..9_u32, any::<bool>())
         .prop_map(|(slot_time_ms, ceiling, stay_at_ceiling)| BackoffPolicy { slot_time_ms, ceiling, stay_at_ceiling });
     let backoff = (policy, vec(any::<u64>(), 0..9))
@@ -170,8 +176,10 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
     let numbers = any::<(u64, u64, u32)>();
     let outages = (option::of(outage()), option::of(outage()), rejections());
     let pace = any::<(u64, u64)>().prop_map(|(next_us, line_us)| Pace { next_us, line_us });
-    (text(), numbers, state, (time(), time()), backoff, (option::of(release), option::of(pace)), outages).prop_map(
-        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, (release, pace), outages)| {
+    let progress = (option::of(release), option::of(pace), evidence());
+    (text(), numbers, state, (time(), time()), backoff, progress, outages).prop_map(
+        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, progress, outages)| {
+            let (release, pace, evidence) = progress;
             let (outage, unsent, rejections) = outages;
             ServiceHealth {
                 service,
@@ -187,9 +195,16 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
                 unsent,
                 rejections,
                 pace,
+                evidence,
             }
         },
     )
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let own = vec((order_id(), time()).prop_map(|(order_id, at)| OwnFailure { order_id, at }), 0..3);
+    (any::<(u32, u32)>(), vec(order_id(), 0..3), option::of(time()), own)
+        .prop_map(|((calls, carried), orders, asked_until, own)| Evidence { calls, orders, asked_until, carried, own })
 }
 
 fn outage() -> impl Strategy<Value = Outage> {

@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::machine::testing::Case;
 use crate::message::{Acceptance, Outcome};
-use crate::ports::Rejections;
+use crate::ports::{Evidence, Rejections};
 
 fn of(case: &Case) -> Situation {
     Situation::of(&case.task)
@@ -280,6 +280,7 @@ fn an_outage_is_described_only_while_requests_do_not_go_through() {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     };
     let of = |state, outage| super::outage(&health(state, outage)).map(|(text, _)| text);
     assert_eq!(of(Breaker::Closed, None), None);

@@ -9,7 +9,8 @@ use domain::callback::CallbackKey;
 use domain::definition::Deployment;
 use domain::message::{Action, Command, Priority, SchedulerMessage};
 use domain::ports::{
-    Acceptance, Breaker, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth, Store,
+    Acceptance, Breaker, Evidence, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth,
+    Store,
 };
 use rusqlite::StatementStatus;
 use serde_json::Value;
@@ -234,6 +235,7 @@ async fn rule_43_the_stream_has_what_operators_write_and_no_secret() {
         unsent: None,
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     };
     records.put(Seen::nothing(at), &health).await.unwrap();
     for (by, next) in [(None, 2), (Some("ada"), 3), (Some("ada"), 4), (Some("bob"), 5), (None, 6)] {

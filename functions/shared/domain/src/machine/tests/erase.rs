@@ -8,7 +8,7 @@ use crate::machine::testing::Case;
 use crate::machine::{Refused, Verdict};
 use crate::message::{Action, Command, Failure, Outcome};
 use crate::order::ERASED;
-use crate::ports::{Breaker, Outage, OutageReason, Rejections, ServiceHealth};
+use crate::ports::{Breaker, Evidence, Outage, OutageReason, Rejections, ServiceHealth};
 use crate::task::{Approvers, ProcessState, Task, What};
 
 const PERSON: &str = "zoe quill";
@@ -135,6 +135,7 @@ fn rule_46_an_outage_an_alert_and_a_job_lose_their_texts_once_and_nothing_else()
         unsent: Some(outage(later)),
         rejections: Rejections::default(),
         pace: None,
+        evidence: Evidence::default(),
     };
     let erased = health.erased(&quoted).unwrap();
     let without = Outage { problem: ERASED.into(), ..outage(now) };
