@@ -206,6 +206,14 @@ impl Live {
         self.let_go(order_id, log);
     }
 
+    /// A load has ended, with a result or without one.
+    pub(crate) fn load_over(&mut self, order_id: OrderId, log: &Log) {
+        let entry = self.entries.get(&order_id);
+        if entry.is_some_and(|entry| matches!(entry.knowledge, Knowledge::Loading(_))) {
+            self.not_loaded(order_id, log);
+        }
+    }
+
     /// Calls `act` on a loaded entry, and removes the entry if no more work is left for it.
     pub(crate) fn act<R>(
         &mut self,
