@@ -96,11 +96,22 @@ pub struct Deployment {
     pub applied_at: Timestamp,
     /// The operator.
     pub applied_by: Arc<str>,
+    /// Whether the settings are of the folder of a start (`serve --config`), so that the next start may replace them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_start: bool,
 }
 
 impl Deployment {
     /// The key of the only record.
     pub const KEY: &str = "current";
+    /// In the place of an operator, where a start applies its folder.
+    pub const BY_START: &str = "serve --config";
+
+    /// Whether the next start may replace it. Records of before say so by the name alone.
+    #[must_use]
+    pub fn is_of_start(&self) -> bool {
+        self.of_start || &*self.applied_by == Self::BY_START
+    }
 
     /// The text with the settings of the agents; `None` if it names none, so those of the host count.
     #[must_use]
