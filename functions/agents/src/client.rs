@@ -20,12 +20,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::calls::Calls;
+
 /// A response before its body is read.
 pub(crate) type Answered = Response<hyper::body::Incoming>;
 
 /// How long an unused connection is kept: below the 60 s after which common load balancers drop one silently.
 const POOL_IDLE: Duration = Duration::from_secs(45);
-/// Unused connections kept for each host.
+/// Unused connections kept for each host; with a bound of the calls, at most an eighth of it.
 const POOL_IDLE_MAX: usize = 256;
 /// Time-out of connecting. It bounds the connection that an abandoned call leaves behind.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -37,6 +39,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct HttpClients {
     plain: Plain,
     tls: Arc<Mutex<Option<Tls>>>,
+    pub(crate) calls: Calls,
 }
 
 /// The system's root certificates cannot be used.
@@ -58,7 +61,14 @@ impl HttpClients {
     /// No connection is made yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { plain: pooled().build(connector()), tls: Arc::default() }
+        Self::with_calls_max(usize::MAX)
+    }
+
+    /// The same, with this bound of the calls under way, over all services.
+    #[must_use]
+    pub fn with_calls_max(calls_max: usize) -> Self {
+        let calls = Calls::new(calls_max);
+        Self { plain: pooled(calls_max).build(connector()), tls: Arc::default(), calls }
     }
 
     /// # Errors
@@ -72,7 +82,7 @@ impl HttpClients {
             return Ok(HttpClient::Tls(tls.clone()));
         }
         let connector = tls_connector(None, Vec::new())?.https_only().enable_http1().wrap_connector(connector());
-        Ok(HttpClient::Tls(tls.insert(pooled().build(connector)).clone()))
+        Ok(HttpClient::Tls(tls.insert(pooled(self.calls.max).build(connector)).clone()))
     }
 
     #[cfg(test)]
@@ -99,7 +109,7 @@ impl HttpClient {
     ) -> Result<Self, TlsError> {
         let builder = tls_connector(identity, authorities)?;
         // A token endpoint may be on this machine, without TLS.
-        Ok(Self::Tls(pooled().build(builder.https_or_http().enable_http1().wrap_connector(connector()))))
+        Ok(Self::Tls(pooled(usize::MAX).build(builder.https_or_http().enable_http1().wrap_connector(connector()))))
     }
 
     /// # Errors
@@ -142,9 +152,10 @@ pub(crate) fn is_of_this_machine(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-fn pooled() -> Builder {
+fn pooled(calls_max: usize) -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
-    builder.pool_idle_timeout(POOL_IDLE).pool_max_idle_per_host(POOL_IDLE_MAX).pool_timer(TokioTimer::new());
+    let idle_max = POOL_IDLE_MAX.min(calls_max / 8);
+    builder.pool_idle_timeout(POOL_IDLE).pool_max_idle_per_host(idle_max).pool_timer(TokioTimer::new());
     builder
 }
 

@@ -28,6 +28,7 @@ use tokio::select;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::host_time::{pause, within};
+use crate::open_files;
 use crate::stop::{self, Stop, Stopper};
 use bodies::BodyBytes;
 use connections::{Admitted, Connection, Connections, Limits};
@@ -156,6 +157,9 @@ async fn accept<Handle, Handling>(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("connection not accepted: {error}");
+                if open_files::is_want(&error) {
+                    all.make_room();
+                }
                 pause(ACCEPT_RETRY_MS).await;
                 continue;
             }

@@ -11,11 +11,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::bodies::{Bodies, BodyBytes};
+use crate::open_files;
 
 /// The bounds of one server.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +38,6 @@ pub(super) struct Limits {
 pub(super) const TAKEN_BYTES_MIN: usize = 16 * 1024;
 /// Connections that this process may have at the same time, if the system allows enough open files.
 const CONNECTIONS_MAX: usize = 4_096;
-/// Of two open files one is a connection of this server. The others are for the services and the data.
-const FILES_OF_A_CONNECTION: u64 = 2;
 /// Answers that no client has taken yet, in bytes.
 const UNTAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The time-out of a request's head.
@@ -68,8 +66,7 @@ impl Default for Limits {
 /// Connections that a server has at the same time, by the limit of open files.
 #[must_use]
 pub fn connections_max() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files / FILES_OF_A_CONNECTION).map_or(CONNECTIONS_MAX, |files| files.min(CONNECTIONS_MAX)).max(1)
+    open_files::for_clients().min(CONNECTIONS_MAX)
 }
 
 /// The network of a client: one address, or what is usually one customer's with IPv6.
@@ -184,6 +181,11 @@ impl Connections {
         open.by_number.insert(connection.number, connection.clone());
         *open.of_network.entry(network).or_default() += 1;
         Some(Admitted(connection))
+    }
+
+    /// Closes a connection that is not being handled, since the system has no descriptor for another one.
+    pub(super) fn make_room(&self) {
+        self.open().close_idle(|_| true, 1);
     }
 
     /// Closes the clients that took nothing for longest while all answers together have too many bytes.
@@ -380,6 +382,20 @@ mod tests {
         let third = from(&all, "192.0.2.1").unwrap();
         assert!(is_closed(&second).await, "it takes its answer, and none is idle");
         drop(third);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn f70_without_a_descriptor_a_connection_that_is_not_handled_makes_room() {
+        let all = connections(9, 9);
+        let [first, second] = [1, 2].map(|_| from(&all, "192.0.2.1").unwrap());
+        first.0.received();
+        first.0.asked();
+        first.0.handled();
+        all.make_room();
+        assert!(is_closed(&second).await && !is_closed(&first).await);
+        drop(second);
+        all.make_room();
+        assert!(!is_closed(&first).await, "its request is being handled");
     }
 
     #[tokio::test(start_paused = true)]
