@@ -277,7 +277,7 @@ where
         tracing::error!("a request's handler panicked");
         Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end"))
     })?;
-    Ok(if too_large { closing(response) } else { response })
+    Ok(if too_large || connection.is_short() { closing(response) } else { response })
 }
 
 /// What is wrong with the head of a request that hyper takes.

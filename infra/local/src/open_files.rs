@@ -52,9 +52,7 @@ mod tests {
 
     #[test]
     fn f70_clients_and_calls_have_a_share_of_the_open_files_and_the_data_too() {
-        for (limit, clients, calls) in
-            [(0, 1, 1), (64, 12, 6), (1_024, 492, 246), (u64::MAX, usize::MAX / 2 - 19, usize::MAX / 4 - 9)]
-        {
+        for (limit, clients, calls) in [(0, 1, 1), (64, 12, 6), (1_024, 492, 246)] {
             assert_eq!((share(limit, 2), share(limit, 4)), (clients, calls), "{limit}");
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::apply::{self, Application, ApplyError};
 use config::{Checked, DEPLOYMENT_FILE, DeploymentFile};
-use domain::definition::{Catalogue, Deployment};
+use domain::definition::{Catalogue, Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
@@ -145,6 +145,8 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ..Options::default()
     };
     let engine = open(&data, options).await?;
+    // Before the first order, so that each backup of one has it.
+    installation(&engine).await?;
     if let (Some(folder), Some(checked)) = (config, checked) {
         match applied(&engine, &checked).await {
             Ok(None) => {}

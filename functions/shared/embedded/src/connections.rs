@@ -1,5 +1,6 @@
 //! Connections to the database file: one connection writes, and a few others read beside it.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,8 +26,9 @@ use crate::schema::{self, VERSION};
 /// The bytes of a page in the WAL, with its header.
 const FRAME_BYTES: u64 = 4_096 + 24;
 
-/// Room below which an engine is not ready.
-const ROOM_BYTES: usize = 1024 * 1024;
+/// Room below which an engine is not ready: 1 MiB. No memory is asked for, since there may be none.
+const ROOM_CHUNKS: usize = 16;
+static ROOM_CHUNK: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Why the work of a reader had no end.
 pub(crate) const NOT_RUN: &str = "the read had no end";
@@ -202,7 +204,8 @@ impl Readers {
             return Ok(());
         }
         let probe = self.file.with_extension("room");
-        let written = fs::write(&probe, vec![0; ROOM_BYTES]);
+        let write = |mut file: fs::File| (0..ROOM_CHUNKS).try_for_each(|_| file.write_all(&ROOM_CHUNK));
+        let written = fs::File::create(&probe).and_then(write);
         written.and(fs::remove_file(&probe))
     }
 

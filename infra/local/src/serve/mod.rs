@@ -146,6 +146,7 @@ pub fn start(
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let of_room = engine.clone();
     let config = config
+        .with_installation()
         .paused_if(paused)
         .with_stand_ins_if(remotes.stand_ins().is_some())
         .ready_if(is_ready)

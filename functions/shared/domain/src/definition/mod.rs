@@ -6,6 +6,7 @@
 //! the compiled workflow and its agents.
 
 mod catalogue;
+mod installation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::pin::Pin;
 pub use catalogue::{Catalogue, DEPLOYMENT_FRESH_MS, UnknownWorkflow};
+pub use installation::installation;
 
 use crate::callback::CallbackKey;
 use crate::id::OrderId;
@@ -44,6 +46,9 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// The key of the record with the [`installation`]'s random part as its text. It is no [`Pin`].
+    pub const INSTALLATION: &str = "installation";
+
     /// The hash of a definition: the SHA-256 of its content in hexadecimal. Comments, the order of keys and blanks do not
     /// change it. A text that is no TOML has the hash of the empty content.
     #[must_use]
