@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use domain::definition::{Catalogue, installation};
 use domain::limits::DOCUMENT_BYTES_MAX;
+use domain::order::Order;
 use domain::ports::PortError;
 use domain::redaction::Redaction;
 use domain::workflow::agent_names;
@@ -47,7 +48,7 @@ pub struct ApiConfig {
 
 /// Whether the host takes a new order at this moment.
 #[derive(Clone)]
-struct Room(Arc<dyn Fn() -> bool + Send + Sync>);
+struct Room(Arc<dyn Fn(&str, usize) -> bool + Send + Sync>);
 
 impl fmt::Debug for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,9 +112,9 @@ impl ApiConfig {
         Self { readiness: Some(Readiness(Arc::new(move || Box::pin(check())))), ..self }
     }
 
-    /// Takes new orders only while there is room for them.
+    /// Takes new orders only while there is room for them: of this submitter, with so many bytes of its document.
     #[must_use]
-    pub fn with_room_if(self, has_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_room_if(self, has_room: impl Fn(&str, usize) -> bool + Send + Sync + 'static) -> Self {
         Self { room: Some(Room(Arc::new(has_room))), ..self }
     }
 
@@ -136,9 +137,10 @@ impl ApiConfig {
         Ok(known.get_or_init(|| part).clone())
     }
 
-    /// Whether there is room for a new order.
-    pub(crate) fn has_room(&self) -> bool {
-        self.room.as_ref().is_none_or(|Room(has_room)| has_room())
+    /// Whether there is room for this new order.
+    pub(crate) fn has_room(&self, order: &Order) -> bool {
+        let bytes = order.document.text().len();
+        self.room.as_ref().is_none_or(|Room(has_room)| has_room(&order.submitter, bytes))
     }
 
     /// Whether a reply channel of this name is registered.

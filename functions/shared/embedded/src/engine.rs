@@ -15,6 +15,7 @@ use crate::connections::{self, NOT_RUN, Readers};
 use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
 use crate::events::EngineEvents;
+use crate::flight::{Flight, Share};
 use crate::generation;
 use crate::leases::EngineLeases;
 use crate::live::Live;
@@ -135,13 +136,14 @@ impl Engine {
         let unreadable = |source| OpenError::Database { file: file.clone(), source };
         let number = generation::count(&connection).map_err(unreadable)?;
         let under_way = tallies::under_way(&connection).map_err(unreadable)?.into();
+        let flight = Flight::read(&connection).map_err(unreadable)?;
         found.report(number);
         directory.count_after(number)?;
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
         let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
         let (sender, receiver) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
-            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
+            state: Mutex::new(State { live: Live::new(options.live_max, flight), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options).map_err(OpenError::System)?),
             counters: Counters { under_way, ..Counters::default() },
             clock: Clock(options.now.clone()),
@@ -225,6 +227,12 @@ impl Engine {
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.core().counters.under_way.load(Relaxed) + self.all_queues().submissions.len() as u64
+    }
+
+    /// All orders under way that are stored, and those of this submitter.
+    #[must_use]
+    pub fn shares(&self, submitter: &str) -> [Share; 2] {
+        lock(&self.core().state).live.flight.shares(submitter)
     }
 
     /// The counters of this engine.

@@ -1,16 +1,18 @@
 //! The turns of reads: what fails on its way in gives back what it took (F70).
 
+use std::sync::Arc;
 use std::thread;
 
 use domain::batch::HasCause;
 use domain::ports::{HasStore, Store};
+use domain::task::{ProcessState, Task};
 use tempfile::tempdir;
 
-use super::{open, options, order, submit};
+use super::{open, options, order, submit, task};
 use crate::core::Begun;
 use crate::live::Look;
 use crate::lock::lock;
-use crate::{Engine, Options};
+use crate::{Engine, Options, Share};
 
 #[tokio::test]
 async fn f70_a_read_asks_the_system_for_no_thread() {
@@ -63,4 +65,32 @@ async fn rule_24_a_server_that_answers_no_read_is_not_ready() {
     assert!(error.contains("a read waits longer than 5000 ms"), "{error}");
     drop(turns);
     engine.reads().await.unwrap();
+}
+
+#[tokio::test]
+async fn rule_15_orders_under_way_and_their_bytes_are_counted_by_submitter() {
+    let directory = tempdir().unwrap();
+    let engine = open(directory.path());
+    let store = |n: u64| {
+        let order = Arc::new(order(n));
+        (order.clone(), Arc::new(task(&order, 1)))
+    };
+    let bytes = order(1).document.text().len() as u64;
+    let (first, second) = (store(1), store(2));
+    for (order, task) in [&first, &second, &first] {
+        engine.store().insert(order.clone(), task.clone()).await.unwrap();
+    }
+    let both = Share { orders: 2, bytes: 2 * bytes };
+    assert_eq!(engine.shares("tests"), [both, both]);
+    assert_eq!(engine.shares("another"), [both, Share::default()]);
+    let mut ended = Task::clone(&second.1);
+    (ended.version, ended.process_state) = (ended.version + 1, ProcessState::Processed);
+    engine.store().commit(&second.1, Arc::new(ended)).await.unwrap();
+    let one = Share { orders: 1, bytes };
+    assert_eq!(engine.shares("tests"), [one, one]);
+    engine.close().await.unwrap();
+    drop(engine);
+    let again = open(directory.path());
+    assert_eq!(again.shares("tests"), [one, one]);
+    again.close().await.unwrap();
 }
