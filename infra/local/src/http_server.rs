@@ -144,7 +144,8 @@ async fn accept<Handle, Handling>(
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(all.limits.idle_ms_max));
-    builder.max_buf_size(HEAD_BYTES_MAX);
+    // Who sends no more may still wait for the answer.
+    builder.max_buf_size(HEAD_BYTES_MAX).half_close(true);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {

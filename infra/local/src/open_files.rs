@@ -1,6 +1,8 @@
 //! The limit of open files and connections.
 
+use std::fs::File;
 use std::io::Error;
+use std::thread;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,6 +21,21 @@ pub fn for_clients() -> usize {
 #[must_use]
 pub fn for_calls() -> usize {
     share(limit(), 4)
+}
+
+/// Whether the system still has what work needs: a few descriptors, and a thread, without which no name of a service is
+/// looked up.
+///
+/// # Errors
+/// What the system refuses.
+pub fn spare() -> Result<(), Error> {
+    const FILES: usize = 4;
+    let mut files = Vec::with_capacity(FILES);
+    for _ in 0..FILES {
+        files.push(File::open("/dev/null")?);
+    }
+    thread::Builder::new().name("spare".to_owned()).spawn(|| {})?;
+    Ok(())
 }
 
 /// Whether the system, or this process, has no more of them.

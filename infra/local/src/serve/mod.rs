@@ -32,6 +32,7 @@ pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::direct::{Direct, FollowUps};
 use crate::http_server::{Listening, Server};
+use crate::open_files;
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::{Functions, HANDLER_GRACE_MS};
@@ -140,6 +141,9 @@ pub fn start(
             if paused {
                 Err(PortError::refused("ready", "paused: start it without --paused"))
             } else {
+                let refused =
+                    |error| PortError::unavailable("ready", format!("the system refuses what work needs: {error}"));
+                open_files::spare().map_err(refused)?;
                 engine.ready().await
             }
         }
