@@ -46,9 +46,11 @@ pub struct ApiConfig {
     installation: Option<Arc<OnceLock<Arc<str>>>>,
 }
 
-/// Whether the host takes a new order at this moment.
+/// Whether the host takes a new order of a submitter with so many bytes at this moment.
+type HasRoom = dyn Fn(&str, usize) -> bool + Send + Sync;
+
 #[derive(Clone)]
-struct Room(Arc<dyn Fn(&str, usize) -> bool + Send + Sync>);
+struct Room(Arc<HasRoom>);
 
 impl fmt::Debug for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

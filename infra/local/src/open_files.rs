@@ -1,7 +1,7 @@
 //! The limit of open files and connections.
 
 use std::fs::File;
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::thread;
 
 use rustix::io::Errno;
@@ -23,13 +23,16 @@ pub fn for_calls() -> usize {
     share(limit(), 4)
 }
 
-/// Whether the system still has what work needs: a few descriptors, and a thread, without which no name of a service is
-/// looked up.
+/// Whether the system still has what work needs: a few descriptors, memory, and a thread, without which no name of a
+/// service is looked up.
 ///
 /// # Errors
 /// What the system refuses.
 pub fn spare() -> Result<(), Error> {
     const FILES: usize = 4;
+    // More than an allocator keeps for itself. It is not touched.
+    const BYTES: usize = 33 * 1024 * 1024;
+    Vec::<u8>::new().try_reserve_exact(BYTES).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
     let mut files = Vec::with_capacity(FILES);
     for _ in 0..FILES {
         files.push(File::open("/dev/null")?);
@@ -66,6 +69,11 @@ pub fn raise_limit() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rule_24_a_system_that_refuses_nothing_has_what_work_needs() {
+        spare().unwrap();
+    }
 
     #[test]
     fn f70_clients_and_calls_have_a_share_of_the_open_files_and_the_data_too() {

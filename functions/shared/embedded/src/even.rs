@@ -68,7 +68,7 @@ mod tests {
 
     /// The time that is given at each second since the start, when the wall clock shows this.
     fn times(looks: &[(u64, i64)]) -> Vec<i64> {
-        let (even, start) = (Even::default(), Instant::now());
+        let (even, start) = (Even::default(), crate::clock::since_any_time().into_std());
         let look = |(at_s, wall_s): &(u64, i64)| {
             even.at(Timestamp::from_epoch_ms(wall_s * 1_000), start + Duration::from_secs(*at_s)).epoch_ms() / 1_000
         };
