@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.deployment import USER
 from harness.report import expect_equal, until
-from world import World, document
+from world import INSTALLATION, World, document
 
 SUBMITTER = f"{USER}application"
 POSTED_S_MAX = 90.0
@@ -25,7 +25,9 @@ class Planned:
     @property
     def order_id(self) -> str:
         """A UUID of version 8."""
-        digest = hashlib.sha256(len(SUBMITTER).to_bytes(8, "big") + f"{SUBMITTER}{self.key}".encode()).digest()
+        part = b"".join(((2**64 - 2).to_bytes(8, "big"), INSTALLATION[-1].encode())) if INSTALLATION[-1] else b""
+        submitter = len(SUBMITTER).to_bytes(8, "big") + SUBMITTER.encode()
+        digest = hashlib.sha256(part + submitter + self.key.encode()).digest()
         octets = bytearray(digest[:16])
         octets[6], octets[8] = octets[6] & 0x0F | 0x80, octets[8] & 0x3F | 0x80
         return str(uuid.UUID(bytes=bytes(octets)))

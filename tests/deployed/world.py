@@ -26,6 +26,10 @@ SECRET = "4111-1111-1111-1111"
 ORDER_S_MAX = 45.0
 
 
+# The random parts of the installations, the last one last.
+INSTALLATION: list[str] = []
+
+
 class World:
     """One deployment with everybody around it. May be used from several threads."""
 
@@ -51,6 +55,17 @@ class World:
         # The supervisors wait for this: the first run is made by hand.
         self.supervised_by_hand = threading.Event()
         self.killed_order: str | None = None
+        INSTALLATION.append(self._installation())
+
+    def _installation(self) -> str:
+        """The first order with a key makes the random part of the installation, which is in the id of each such order."""
+        self.post("Processed")
+        item = self.dynamo.get_item(
+            TableName=self.deployment.table("Definitions"),
+            Key={"Kind": {"S": "definition"}, "Key": {"S": "installation"}},
+            ConsistentRead=True,
+        )["Item"]
+        return str(item["Text"].get("S", ""))
 
     # ---- orders
 

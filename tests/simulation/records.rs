@@ -43,6 +43,7 @@ impl Records {
             callback_keys: vec![CallbackKey::first([1, 2, 3, 4])],
             applied_at: Timestamp::from_epoch_ms(0),
             applied_by: "world".into(),
+            of_start: false,
         };
         let record = serde_json::to_value(&deployment).unwrap_or_default();
         let stored = Stored { version: 1, expires_at: None, record };

@@ -20,6 +20,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::calls::Calls;
 use crate::pool::Pool;
 
 /// A response before its body is read.
@@ -35,6 +36,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct HttpClients {
     plain: Plain,
     tls: Arc<Mutex<Option<Tls>>>,
+    pub(crate) calls: Calls,
 }
 
 /// The system's root certificates cannot be used.
@@ -56,7 +58,14 @@ impl HttpClients {
     /// No connection is made yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { plain: Pool::new(connector()), tls: Arc::default() }
+        Self::with_calls_max(usize::MAX)
+    }
+
+    /// The same, with this bound of the calls under way, over all services.
+    #[must_use]
+    pub fn with_calls_max(calls_max: usize) -> Self {
+        let calls = Calls::new(calls_max);
+        Self { plain: Pool::for_requests(connector(), calls_max), tls: Arc::default(), calls }
     }
 
     /// # Errors
@@ -70,7 +79,7 @@ impl HttpClients {
             return Ok(HttpClient::Tls(tls.clone()));
         }
         let connector = tls_connector(None, Vec::new())?.https_only().enable_http1().wrap_connector(connector());
-        Ok(HttpClient::Tls(tls.insert(Pool::new(connector)).clone()))
+        Ok(HttpClient::Tls(tls.insert(Pool::for_requests(connector, self.calls.max)).clone()))
     }
 
     #[cfg(test)]

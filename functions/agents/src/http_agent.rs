@@ -57,7 +57,7 @@ pub fn http_agent(
         Some(client) => client,
         None => clients.reaching(remote.is_encrypted())?.apart(),
     };
-    Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings)))?)
+    Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings, clients.calls.clone())))?)
 }
 
 /// The agent of this name whose settings have a fault. It makes no call.

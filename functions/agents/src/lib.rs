@@ -9,6 +9,7 @@
 
 mod answer;
 mod auth;
+mod calls;
 mod client;
 mod fleet;
 mod form;

@@ -25,6 +25,8 @@ pub struct Pool<C>(Arc<Inner<C>>);
 
 struct Inner<C> {
     connector: C,
+    /// Unused connections kept for each host.
+    idle_max: usize,
     /// The present client, and when it was made. The connections of the one before end with their requests.
     present: Mutex<(Client<C, Full<Bytes>>, Instant)>,
 }
@@ -33,19 +35,30 @@ impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
     /// No connection is made yet.
     #[must_use]
     pub fn new(connector: C) -> Self {
-        let present = Mutex::new((client(&connector), now()));
-        Self(Arc::new(Inner { connector, present }))
+        Self::of(connector, IDLE_MAX)
+    }
+
+    /// The same for so many requests at once, over all hosts: a host keeps at most an eighth of them unused.
+    #[must_use]
+    pub fn for_requests(connector: C, requests_max: usize) -> Self {
+        Self::of(connector, IDLE_MAX.min(requests_max / 8))
+    }
+
+    fn of(connector: C, idle_max: usize) -> Self {
+        let present = Mutex::new((client(&connector, idle_max), now()));
+        Self(Arc::new(Inner { connector, idle_max, present }))
     }
 
     /// Another pool with the same connector.
     #[must_use]
     pub fn apart(&self) -> Self {
-        Self::new(self.0.connector.clone())
+        Self::of(self.0.connector.clone(), self.0.idle_max)
     }
 
     /// From now on no request uses a connection from before.
     pub fn renew(&self) {
-        *self.0.present.lock().unwrap_or_else(PoisonError::into_inner) = (client(&self.0.connector), now());
+        let present = (client(&self.0.connector, self.0.idle_max), now());
+        *self.0.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
     }
 
     /// # Errors
@@ -57,16 +70,16 @@ impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
     fn at(&self, now: Instant) -> Client<C, Full<Bytes>> {
         let mut present = self.0.present.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(present.1) >= AGE_MAX {
-            *present = (client(&self.0.connector), now);
+            *present = (client(&self.0.connector, self.0.idle_max), now);
         }
         present.0.clone()
     }
 }
 
-fn client<C: Connect + Clone>(connector: &C) -> Client<C, Full<Bytes>> {
+fn client<C: Connect + Clone>(connector: &C, idle_max: usize) -> Client<C, Full<Bytes>> {
     Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(IDLE_MAX)
+        .pool_max_idle_per_host(idle_max)
         .pool_timer(TokioTimer::new())
         .build(connector.clone())
 }

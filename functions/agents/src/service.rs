@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::answer::answer_to;
 use crate::auth::{Auth, Faulty, Known};
+use crate::calls::Calls;
 use crate::client::{Answered, HttpClient, chain, is_of_this_machine};
 use crate::form;
 use crate::settings::AgentSettings;
@@ -34,17 +35,27 @@ pub struct HttpService {
     client: HttpClient,
     remote: Arc<Remote>,
     settings: Arc<AgentSettings>,
+    calls: Calls,
 }
 
 impl HttpService {
-    pub(crate) const fn new(client: HttpClient, remote: Arc<Remote>, settings: Arc<AgentSettings>) -> Self {
-        Self { client, remote, settings }
+    pub(crate) const fn new(
+        client: HttpClient,
+        remote: Arc<Remote>,
+        settings: Arc<AgentSettings>,
+        calls: Calls,
+    ) -> Self {
+        Self { client, remote, settings, calls }
     }
 
     async fn post(&self, uri: &Uri, statuses: &StatusTable, call: &Call<'_>) -> Answer {
         let request = match request(uri, &self.settings.headers, call) {
             Ok(request) => request,
             Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
+        };
+        let Some(_place) = self.calls.place() else {
+            let problem = format!("all {} calls that the limit of open files allows are under way", self.calls.max);
+            return Answer::NotCalled { problem };
         };
         // Of the operation: the path of a call has values of the order.
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());

@@ -17,6 +17,7 @@ use domain::trace::{self, TraceParent};
 use memory::Memory;
 use serde_json::json;
 
+use crate::calls::Calls;
 use crate::stand_in::{Respond, StandIn, response};
 use crate::{AgentSettings, HttpClients, HttpService, Operations, Remote, Settings, http_agent};
 
@@ -64,10 +65,14 @@ fn payment_with(base: &str, lines: &str) -> HttpService {
 }
 
 pub(crate) fn service(base: &str, settings: AgentSettings) -> HttpService {
+    service_of(base, settings, Calls::new(usize::MAX))
+}
+
+fn service_of(base: &str, settings: AgentSettings, calls: Calls) -> HttpService {
     let remote = Remote::new(base, settings.operations(Operations::usual("payment"))).unwrap();
     let client = settings.auth.as_ref().and_then(|auth| auth.tls_client());
     let client = client.unwrap_or_else(|| HttpClients::new().reaching(remote.is_encrypted()).unwrap());
-    HttpService::new(client, Arc::new(remote), Arc::new(settings))
+    HttpService::new(client, Arc::new(remote), Arc::new(settings), calls)
 }
 
 async fn call(service: &mut HttpService, direction: Direction) -> Answer {
@@ -101,6 +106,20 @@ fn call_of(request: &Request, now: Timestamp) -> Call<'_> {
         attempt: request.attempt,
         started_at: now,
         timeout_ms: 10_000,
+    }
+}
+
+#[tokio::test]
+async fn f70_a_call_for_which_no_descriptor_is_left_is_made_later() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let calls = Calls::new(1);
+    let mut service = service_of(&stand_in.base, AgentSettings::default(), calls.clone());
+    let other = calls.place().unwrap();
+    let Answer::NotCalled { problem } = call(&mut service, Direction::Forward).await else { panic!("none is left") };
+    assert!(problem.contains("all 1 calls"), "{problem}");
+    drop(other);
+    for direction in [Direction::Forward, Direction::Undo] {
+        assert!(matches!(call(&mut service, direction).await, Answer::Done(_)), "the place is given back");
     }
 }
 

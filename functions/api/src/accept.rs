@@ -116,7 +116,7 @@ async fn begin(
     name: Option<&str>,
     order: &mut Order,
 ) -> Result<(), Problem> {
-    if !config.has_room() {
+    if !config.has_room(order) {
         return Err(Problem::NoRoom);
     }
     if let Some(channel) = &order.reply_channel
@@ -217,7 +217,7 @@ mod tests {
         for fake in both() {
             let first = fake.post("/orders", &[KEY], ORDER);
             fake.submission_runs(ProcessState::Processing);
-            fake.config(ApiConfig::default().with_room_if(|| false));
+            fake.config(ApiConfig::default().with_room_if(|_, _| false));
             assert_eq!(fake.post("/orders", &[KEY], ORDER).body["OrderID"], first.body["OrderID"]);
             fake.post("/orders", &[KEY], r#"{"Item":"other"}"#).is_problem(422, "idempotency-key-reused");
             for headers in [&[][..], &[("Idempotency-Key", "k2")]] {
@@ -226,7 +226,7 @@ mod tests {
                 assert_eq!(refused.header("retry-after"), Some("1"));
             }
             assert_eq!(fake.submitted().len(), 1);
-            fake.config(ApiConfig::default().with_room_if(|| true));
+            fake.config(ApiConfig::default().with_room_if(|_, _| true));
             assert_eq!(fake.post("/orders", &[], ORDER).status, 202);
         }
     }

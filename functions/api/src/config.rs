@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use domain::definition::Catalogue;
+use domain::definition::{Catalogue, installation};
 use domain::limits::DOCUMENT_BYTES_MAX;
+use domain::order::Order;
 use domain::ports::PortError;
 use domain::redaction::Redaction;
 use domain::workflow::agent_names;
@@ -41,11 +42,15 @@ pub struct ApiConfig {
     readiness: Option<Readiness>,
     /// Whether there is room for a new order. Without it there always is.
     room: Option<Room>,
+    /// The random part of the installation, once it was read. Without it, ids are the same in all installations.
+    installation: Option<Arc<OnceLock<Arc<str>>>>,
 }
 
-/// Whether the host takes a new order at this moment.
+/// Whether the host takes a new order of a submitter with so many bytes at this moment.
+type HasRoom = dyn Fn(&str, usize) -> bool + Send + Sync;
+
 #[derive(Clone)]
-struct Room(Arc<dyn Fn() -> bool + Send + Sync>);
+struct Room(Arc<HasRoom>);
 
 impl fmt::Debug for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,15 +114,35 @@ impl ApiConfig {
         Self { readiness: Some(Readiness(Arc::new(move || Box::pin(check())))), ..self }
     }
 
-    /// Takes new orders only while there is room for them.
+    /// Takes new orders only while there is room for them: of this submitter, with so many bytes of its document.
     #[must_use]
-    pub fn with_room_if(self, has_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_room_if(self, has_room: impl Fn(&str, usize) -> bool + Send + Sync + 'static) -> Self {
         Self { room: Some(Room(Arc::new(has_room))), ..self }
     }
 
-    /// Whether there is room for a new order.
-    pub(crate) fn has_room(&self) -> bool {
-        self.room.as_ref().is_none_or(|Room(has_room)| has_room())
+    /// Gives the ids of orders with an idempotency key the random part of this installation (rule 4).
+    #[must_use]
+    pub fn with_installation(self) -> Self {
+        Self { installation: Some(Arc::default()), ..self }
+    }
+
+    /// The random part of the installation, which is read once.
+    ///
+    /// # Errors
+    /// [`PortError`] if it cannot be read.
+    pub(crate) async fn installation(&self, ports: &impl ApiPorts) -> Result<Arc<str>, PortError> {
+        let Some(known) = &self.installation else { return Ok("".into()) };
+        if let Some(part) = known.get() {
+            return Ok(part.clone());
+        }
+        let part = installation(ports).await?;
+        Ok(known.get_or_init(|| part).clone())
+    }
+
+    /// Whether there is room for this new order.
+    pub(crate) fn has_room(&self, order: &Order) -> bool {
+        let bytes = order.document.text().len();
+        self.room.as_ref().is_none_or(|Room(has_room)| has_room(&order.submitter, bytes))
     }
 
     /// Whether a reply channel of this name is registered.
@@ -164,5 +189,60 @@ impl ApiConfig {
     /// The redaction of documents and outputs.
     pub(crate) const fn redaction(&self) -> &Redaction {
         &self.redaction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::definition::Definition;
+    use domain::id::OrderId;
+    use domain::ports::RecordKind;
+    use domain::task::ProcessState;
+
+    use super::*;
+    use crate::testing::{CALLER, CHANNEL, Fake, ORDER, task_in};
+
+    const KEY: (&str, &str) = ("Idempotency-Key", "k1");
+
+    /// The id of an order under a key, and of its repeat at another instance of the API.
+    fn id_in(fake: &Fake) -> String {
+        let ids = [(); 2].map(|()| {
+            fake.config(ApiConfig::new([CHANNEL]).with_installation());
+            fake.post("/orders", &[KEY], ORDER).body["OrderID"].as_str().unwrap().to_owned()
+        });
+        assert_eq!(ids[0], ids[1]);
+        ids[0].clone()
+    }
+
+    #[test]
+    fn rule_4_the_same_key_in_two_installations_makes_two_orders() {
+        let (one, other) = (Fake::default(), Fake::default());
+        other.stores_record(&Definition {
+            key: Definition::INSTALLATION.into(),
+            version: 1,
+            text: "another random part".into(),
+            hash: "".into(),
+            applied_at: domain::time::Timestamp::from_epoch_ms(0),
+            applied_by: "".into(),
+            retired_at: None,
+        });
+        let ids = [id_in(&one), id_in(&other), OrderId::from_idempotency_key(CALLER, "k1").to_string()];
+        assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2], "{ids:?}");
+    }
+
+    #[test]
+    fn rule_4_an_installation_that_had_orders_keeps_their_ids() {
+        let fake = Fake::default();
+        fake.stores(task_in("an order of before", ProcessState::Processed));
+        assert_eq!(id_in(&fake), OrderId::from_idempotency_key(CALLER, "k1").to_string());
+    }
+
+    #[test]
+    fn rule_4_no_order_is_accepted_while_the_installation_is_not_known() {
+        let fake = Fake::default();
+        fake.config(ApiConfig::new([CHANNEL]).with_installation());
+        fake.down(RecordKind::Definition.get());
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 503);
+        assert_eq!(fake.post("/orders", &[], ORDER).status, 202, "no key, no need");
     }
 }

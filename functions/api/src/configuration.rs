@@ -169,6 +169,7 @@ fn first_deployment(catalogue: &Catalogue, now: domain::time::Timestamp) -> Depl
         callback_keys: Vec::new(),
         applied_at: now,
         applied_by: "".into(),
+        of_start: true,
     }
 }
 
@@ -229,7 +230,8 @@ async fn deployment(ports: &impl ApiPorts) -> Result<Option<Deployment>, Problem
 /// Writes the deployment on the version that was read.
 async fn replace(ports: &impl ApiPorts, deployment: Deployment, by: &Arc<str>) -> Result<(), Problem> {
     let (seen, now) = (deployment.version, ports.environment().now());
-    let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), ..deployment };
+    let of_start = deployment.is_of_start();
+    let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), of_start, ..deployment };
     put(ports, Seen { version: seen, at: now }, &next).await
 }
 

@@ -20,6 +20,7 @@ async fn run() -> Result<(), Error> {
     let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
         ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
+    let api_config = api_config.with_installation();
     let api_config = api_config.with_stand_ins_if(config.services.stand_ins.is_some());
     lambda::http_api(async |Identity { name, scopes }, request| {
         api::handle(&ports, &api_config, &gateway.caller(name, scopes), request).await

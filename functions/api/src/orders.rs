@@ -44,7 +44,13 @@ pub(crate) async fn post(
     body::check(headers, body)?;
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
-    let given = read(ports, caller.name(), key.as_deref(), body)?;
+    let installation = match &key {
+        Some(_) => Box::pin(config.installation(ports)).await,
+        None => Ok("".into()),
+    };
+    let installation = installation.map_err(|error| Problem::Unavailable { advice: WITH_KEY.advice, error })?;
+    let key = key.as_deref().map(|key| (&*installation, key));
+    let given = read(ports, caller.name(), key, body)?;
     if let Some(channel) = &given.order.reply_channel
         && !caller.may_use(channel)
     {
@@ -55,8 +61,9 @@ pub(crate) async fn post(
     take(ports, config, caller.name(), repeat, wait, given, span).await
 }
 
-/// The order for the queue: the body unchanged, and the values of the reserved members.
-fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Given, Problem> {
+/// The order for the queue: the body unchanged, and the values of the reserved members. A `key` comes with the random
+/// part of the installation.
+fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &Bytes) -> Result<Given, Problem> {
     let document = Json::document(body)?;
     const RESERVED: [&str; 4] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority"];
     let [reply_channel, correlation_id, workflow, own_priority] = document.members(RESERVED);
@@ -67,7 +74,7 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) ->
     let priority = own_priority.map(priority).transpose()?;
     let submitted_at = ports.environment().now();
     let order_id = match key {
-        Some(key) => OrderId::from_idempotency_key(caller, key),
+        Some((installation, key)) => OrderId::of_installation(installation, caller, key),
         None => OrderId::generate(submitted_at, [ports.environment().random(), ports.environment().random()]),
     };
     let fingerprint = document.fingerprint().into();

@@ -28,6 +28,7 @@ use tokio::select;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::host_time::{pause, within};
+use crate::open_files;
 use crate::stop::{self, Stop, Stopper};
 use bodies::BodyBytes;
 use connections::{Admitted, Connection, Connections, Limits};
@@ -143,7 +144,8 @@ async fn accept<Handle, Handling>(
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(all.limits.idle_ms_max));
-    builder.max_buf_size(HEAD_BYTES_MAX);
+    // Who sends no more may still wait for the answer.
+    builder.max_buf_size(HEAD_BYTES_MAX).half_close(true);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
@@ -156,6 +158,9 @@ async fn accept<Handle, Handling>(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("connection not accepted: {error}");
+                if open_files::is_want(&error) {
+                    all.make_room();
+                }
                 pause(ACCEPT_RETRY_MS).await;
                 continue;
             }
@@ -273,7 +278,7 @@ where
         tracing::error!("a request's handler panicked");
         Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end"))
     })?;
-    Ok(if too_large { closing(response) } else { response })
+    Ok(if too_large || connection.is_short() { closing(response) } else { response })
 }
 
 /// What is wrong with the head of a request that hyper takes.

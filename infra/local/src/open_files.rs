@@ -1,6 +1,60 @@
 //! The limit of open files and connections.
 
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::thread;
+
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Open files that are neither for clients nor for services: data, listeners, timers.
+const OWN: u64 = 40;
+
+/// The share of the open files for connections of the API's clients.
+#[must_use]
+pub fn for_clients() -> usize {
+    share(limit(), 2)
+}
+
+/// The share of the open files for calls of services. Beside it there is room for unused connections, and for the other
+/// ends where stand-ins run in this process.
+#[must_use]
+pub fn for_calls() -> usize {
+    share(limit(), 4)
+}
+
+/// Whether the system still has what work needs: a few descriptors, memory, and a thread, without which no name of a
+/// service is looked up.
+///
+/// # Errors
+/// What the system refuses.
+pub fn spare() -> Result<(), Error> {
+    const FILES: usize = 4;
+    // More than an allocator keeps for itself. It is not touched.
+    const BYTES: usize = 33 * 1024 * 1024;
+    Vec::<u8>::new().try_reserve_exact(BYTES).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
+    let mut files = Vec::with_capacity(FILES);
+    for _ in 0..FILES {
+        files.push(File::open("/dev/null")?);
+    }
+    thread::Builder::new().name("spare".to_owned()).spawn(|| {})?;
+    Ok(())
+}
+
+/// Whether the system, or this process, has no more of them.
+#[must_use]
+pub fn is_want(error: &Error) -> bool {
+    let errors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    errors.contains(&error.raw_os_error())
+}
+
+fn limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn share(limit: u64, of: u64) -> usize {
+    usize::try_from(limit.saturating_sub(OWN) / of).unwrap_or(usize::MAX).max(1)
+}
 
 /// Raises the limit as far as the system allows. The usual 1,024 is too low: under load, the agents and the stand-ins
 /// alone have more connections, with both ends in this process.
@@ -9,5 +63,22 @@ pub fn raise_limit() {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::debug!("limit of open files not raised: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_24_a_system_that_refuses_nothing_has_what_work_needs() {
+        spare().unwrap();
+    }
+
+    #[test]
+    fn f70_clients_and_calls_have_a_share_of_the_open_files_and_the_data_too() {
+        for (limit, clients, calls) in [(0, 1, 1), (64, 12, 6), (1_024, 492, 246)] {
+            assert_eq!((share(limit, 2), share(limit, 4)), (clients, calls), "{limit}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::sinks::web_address;
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
 use http::{StatusCode, Uri};
@@ -122,6 +123,12 @@ impl ReplyChannels {
     pub fn new(channels: &[ReplyChannel]) -> Result<Self, NameTwice> {
         let mut receivers = BTreeMap::new();
         for ReplyChannel { name, url } in channels {
+            if web_address(url).is_err() {
+                tracing::warn!(
+                    channel = &**name,
+                    "status messages go to another machine without encryption: use a proxy with TLS"
+                );
+            }
             let receiver = Receiver { url: url.clone(), pause: ChannelPause::default() };
             if receivers.insert(name.clone(), receiver).is_some() {
                 return Err(NameTwice(name.clone()));

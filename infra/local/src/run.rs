@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use config::apply::{self, Application, ApplyError};
 use config::{Checked, DEPLOYMENT_FILE, DeploymentFile};
-use domain::definition::{Catalogue, Deployment};
+use domain::definition::{Catalogue, Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
+use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
@@ -144,11 +145,17 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ..Options::default()
     };
     let engine = open(&data, options).await?;
-    if let (Some(folder), Some(checked)) = (config, checked)
-        && let Err(source) = applied(&engine, &checked).await
-    {
-        engine.close().await?;
-        return Err(RunError::Apply { folder, source });
+    // Before the first order, so that each backup of one has it.
+    installation(&engine).await?;
+    if let (Some(folder), Some(checked)) = (config, checked) {
+        match applied(&engine, &checked).await {
+            Ok(None) => {}
+            Ok(Some(older)) => older.tell(&folder),
+            Err(source) => {
+                engine.close().await?;
+                return Err(RunError::Apply { folder, source });
+            }
+        }
     }
     if sinks.names().is_empty() && has_sinks_applied(&engine).await? {
         tracing::warn!("the applied configuration names sinks of alerts, and none is told: start with --config DIR");
@@ -244,10 +251,46 @@ async fn stop(running: Running, engine: &Engine, mut signals: Signals) -> Result
     engine.close().await
 }
 
-/// Applies a folder at the start. The same folder again changes nothing.
-async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
+/// What was applied through the API counts, and not the folder of the start.
+#[derive(Debug, PartialEq, Eq)]
+struct Older {
+    applied_at: Timestamp,
+    applied_by: Arc<str>,
+    /// What applying the folder would change, or why it is refused.
+    differences: Vec<String>,
+}
+
+impl Older {
+    /// Says so on stdout, and what differs in the log.
+    fn tell(&self, folder: &Path) {
+        let Self { applied_at, applied_by, differences } = self;
+        for difference in differences {
+            tracing::warn!(difference, "not applied");
+        }
+        let folder = folder.display();
+        announce(&format!(
+            "{folder} is older, or another one, and is not applied: what {applied_by} applied on {applied_at} counts. To \
+             see the difference, and to apply it: stepwarden apply {folder} --reason TEXT"
+        ));
+    }
+}
+
+/// Applies a folder at the start, unless an operator applied another one since the last start (rule 22). The same folder
+/// again changes nothing.
+async fn applied(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
     let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
-    let application = Application { by: "serve --config".into(), share_percent: None, seen: None };
+    let application = Application { by: Deployment::BY_START.into(), share_percent: None, seen: None };
+    let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
+    if let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.is_of_start()) {
+        let differences = match apply::plan(engine, &catalogue, checked, &application).await {
+            Ok(plan) => plan.changes,
+            Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
+            Err(error) => return Err(error),
+        };
+        if !differences.is_empty() {
+            return Ok(Some(Older { applied_at, applied_by, differences }));
+        }
+    }
     let plan = apply::apply(engine, &catalogue, checked, &application).await?;
     for change in plan.changes {
         tracing::info!(change, "configuration applied");
@@ -255,7 +298,7 @@ async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
     for note in plan.notes {
         tracing::info!(note, "configuration");
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether the folder that was applied last names sinks of alerts.
@@ -303,4 +346,75 @@ fn sinks_of(sinks: &Sinks) -> impl Iterator<Item = (Arc<str>, Channel)> {
 fn announce(what: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Folder;
+
+    use super::*;
+
+    fn folder(url: &str, versions: &[u32]) -> Checked {
+        let settings = format!("default = \"flow\"\n[agents.svc]\nurl = \"{url}\"\n");
+        let mut files = vec![("stepwarden.toml".to_owned(), settings)];
+        files.extend(versions.iter().map(|version| {
+            let text = format!("name = \"flow\"\nversion = {version}\n[[step]]\nname = \"call\"\nagent = \"svc\"\n");
+            (format!("workflows/flow-{version}.toml"), text)
+        }));
+        Folder::check(&files).unwrap()
+    }
+
+    async fn by_api(engine: &Engine, checked: &Checked) {
+        let application = Application { by: "ada".into(), share_percent: None, seen: None };
+        apply::apply(engine, &Catalogue::new(Workflows::shipped().unwrap()), checked, &application).await.unwrap();
+    }
+
+    async fn url(engine: &Engine) -> String {
+        let deployment: Option<Deployment> = engine.records().get(Deployment::KEY).await.unwrap();
+        let settings = deployment.unwrap().settings;
+        settings.split('"').nth(3).unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn rule_22_a_start_takes_nothing_back_that_was_applied_since_and_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        let (old, mended) = (folder("https://old", &[1]), folder("https://new", &[1, 2]));
+        assert_eq!(applied(&engine, &old).await.unwrap(), None);
+        assert_eq!(
+            applied(&engine, &folder("https://edited", &[1])).await.unwrap(),
+            None,
+            "an edit before a start counts"
+        );
+        assert_eq!(url(&engine).await, "https://edited");
+
+        by_api(&engine, &mended).await;
+        for (edited, difference) in [(&old, "agent svc"), (&folder("https://edited", &[1, 3]), "workflow flow/3")] {
+            let older = applied(&engine, edited).await.unwrap().expect("what ada applied counts");
+            assert_eq!(&*older.applied_by, "ada");
+            assert!(older.differences.iter().any(|line| line.contains(difference)), "{older:?}");
+            assert_eq!(url(&engine).await, "https://new");
+        }
+
+        assert_eq!(applied(&engine, &mended).await.unwrap(), None, "the same as what was applied");
+        assert_eq!(applied(&engine, &folder("https://newer", &[1, 2])).await.unwrap(), None);
+        assert_eq!(url(&engine).await, "https://newer");
+        engine.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn rule_22_a_start_is_not_refused_for_what_was_applied_since() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        let old = folder("https://old", &[1]);
+        applied(&engine, &old).await.unwrap();
+        let more = [
+            ("stepwarden.toml", "[agents.svc]\nurl = \"https://old\"\n[agents.gift]\nurl = \"https://gift\"\n"),
+            ("workflows/flow-2.toml", "name = \"flow\"\nversion = 2\n[[step]]\nname = \"wrap\"\nagent = \"gift\"\n"),
+        ];
+        by_api(&engine, &Folder::check(&more.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap()).await;
+        let older = applied(&engine, &old).await.unwrap().unwrap();
+        assert!(older.differences[0].contains("no table [agents.gift]"), "{older:?}");
+        engine.close().await.unwrap();
+    }
 }

@@ -10,8 +10,11 @@ use tokio::{pin, select};
 
 use crate::stop::Stop;
 
-/// Runs `tick` at once and then every `period` until `stop`. Ticks never overlap: a long tick delays the next one. A panic
-/// ends its own tick only. At a stop, the running tick gets `grace_ms`.
+/// The longest tick. What hangs is ended, and its leases are renewed no longer.
+const TICK_MAX: Duration = Duration::from_secs(120);
+
+/// Runs `tick` at once and then every `period` until `stop`. Ticks never overlap: a long tick delays the next one, and is
+/// ended after [`TICK_MAX`]. A panic ends its own tick only. At a stop, the running tick gets `grace_ms`.
 pub async fn run<Tick, Ticking>(name: &'static str, period: Duration, grace_ms: u64, tick: Tick, stop: Stop)
 where
     Tick: Fn() -> Ticking,
@@ -26,7 +29,7 @@ where
             () = &mut stopped => return,
             _ = times.tick() => {}
         }
-        let mut ticking = tokio::spawn(tick());
+        let mut ticking = tokio::spawn(tokio::time::timeout(TICK_MAX, tick()));
         let ended = select! {
             ended = &mut ticking => ended,
             () = &mut stopped => {
@@ -36,8 +39,10 @@ where
                 return;
             }
         };
-        if ended.is_err() {
-            tracing::error!("{name} panicked; the next tick is not affected");
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::error!("{name} took too long and was ended; the next tick begins anew"),
+            Err(_) => tracing::error!("{name} panicked; the next tick is not affected"),
         }
     }
 }
@@ -76,6 +81,21 @@ mod tests {
             times_ms.push(begins.recv().await.unwrap());
         }
         assert_eq!(times_ms, [0, 1_000, 3_500, 4_500]);
+        stopper.stop();
+        ticking.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rule_13_a_tick_that_hangs_is_ended_and_the_next_one_begins() {
+        let (stopper, stop) = stop::pair();
+        let (began, mut begins) = mpsc::unbounded_channel();
+        let started = tokio::time::Instant::now();
+        let tick = move || {
+            began.send(started.elapsed()).unwrap();
+            std::future::pending()
+        };
+        let ticking = tokio::spawn(run("test", Duration::from_secs(1), 0, tick, stop));
+        assert_eq!((begins.recv().await.unwrap(), begins.recv().await.unwrap()), (Duration::ZERO, TICK_MAX));
         stopper.stop();
         ticking.await.unwrap();
     }

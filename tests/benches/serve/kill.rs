@@ -5,10 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
 use domain::id::OrderId;
+use rusqlite::{Connection, OpenFlags};
 use tests::bench::served::{Served, Stub};
 use tests::bench::stub::{self, Manner};
 use tests::bench::{Wire, document};
@@ -27,6 +29,7 @@ const RECOVERED_S_MAX: f64 = 2.0;
 /// What the callers know.
 #[derive(Default)]
 struct Known {
+    installation: String,
     posted: Cell<u64>,
     /// Orders that were answered 202.
     accepted: RefCell<BTreeSet<OrderId>>,
@@ -44,7 +47,7 @@ async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference
     let data = tempfile::tempdir()?;
     let stub = Stub::start(Manner { mix: false, counts: true })?;
     let mut served = Served::start(data.path(), &stub)?;
-    let known = Rc::new(Known::default());
+    let known = Rc::new(Known { installation: installation(data.path())?, ..Known::default() });
     let callers: Vec<_> = (0..in_flight).map(|_| spawn_local(caller(served.address(), known.clone()))).collect();
     tokio::time::sleep(times.until_kill).await;
     served.kill()?;
@@ -96,6 +99,13 @@ async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference
     Ok(report)
 }
 
+/// The random part of the installation, from which the ids of orders with a key follow.
+fn installation(data: &Path) -> io::Result<String> {
+    const SQL: &str = "SELECT body ->> '$.Text' FROM definitions WHERE key = 'installation'";
+    let read = Connection::open_with_flags(data.join("stepwarden.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+    read.and_then(|database| database.query_row(SQL, [], |row| row.get(0))).map_err(io::Error::other)
+}
+
 /// Posts an order, waits for its end, and posts the next, until the connection breaks.
 async fn caller(address: SocketAddr, known: Rc<Known>) -> io::Result<()> {
     let mut wire = Wire::open(address).await?;
@@ -103,7 +113,7 @@ async fn caller(address: SocketAddr, known: Rc<Known>) -> io::Result<()> {
         let number = known.posted.get();
         known.posted.set(number + 1);
         let (key, document) = (format!("kill-{number}"), document(number));
-        let order_id = OrderId::from_idempotency_key(CALLER, &key);
+        let order_id = OrderId::of_installation(&known.installation, CALLER, &key);
         let length = document.len();
         let post = format!(
             "POST /orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: {key}\r\n\

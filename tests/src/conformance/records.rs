@@ -100,6 +100,7 @@ fn deployment(version: u64) -> Deployment {
         callback_keys: Vec::new(),
         applied_at: NOON,
         applied_by: "ann".into(),
+        of_start: false,
     }
 }
 

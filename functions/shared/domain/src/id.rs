@@ -33,7 +33,19 @@ impl OrderId {
     /// The id for a submitter's idempotency key: the same key always gives the same order (UUID version 8).
     #[must_use]
     pub fn from_idempotency_key(submitter: &str, key: &str) -> Self {
+        Self::of_installation("", submitter, key)
+    }
+
+    /// The same in the installation with this random part, which may be empty. So no two of them give two orders the same
+    /// id, from which the idempotency keys of the services follow.
+    #[must_use]
+    pub fn of_installation(installation: &str, submitter: &str, key: &str) -> Self {
         let mut hash = Sha256::new();
+        if !installation.is_empty() {
+            // No submitter has a name of this length.
+            hash.update((u64::MAX - 1).to_be_bytes());
+            hash.update(installation.as_bytes());
+        }
         hash.update((submitter.len() as u64).to_be_bytes());
         hash.update(submitter.as_bytes());
         hash.update(key.as_bytes());

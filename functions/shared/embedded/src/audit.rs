@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use domain::audit::{Entry, Hash};
-use domain::definition::Deployment;
+use domain::definition::{Definition, Deployment};
 use domain::ports::{Acceptance, RecordKind, ServiceHealth};
 use domain::time::Timestamp;
 use rusqlite::types::Type;
@@ -140,7 +140,7 @@ fn told<'a>(kind: RecordKind, key: &str, body: &'a str, kept: &Kept) -> Option<(
             is_by_operator.then(|| ("service", body.into()))
         }
         RecordKind::Job => Some(("job", body.into())),
-        RecordKind::Definition => Some(("definition", body.into())),
+        RecordKind::Definition => (key != Definition::INSTALLATION).then(|| ("definition", body.into())),
         RecordKind::Deployment => Some(("deployment", without_keys(body).into())),
         RecordKind::Memo | RecordKind::Alert => None,
     }

@@ -5,10 +5,12 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use domain::ports::Environment;
 use domain::time::Timestamp;
+
+use crate::even::Even;
 
 /// A wall clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -19,6 +21,12 @@ pub fn system_time() -> Timestamp {
     // A time before 1970 counts as 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The same without jumps that are taken back soon, for all that an order waits for.
+pub(crate) fn even_time() -> Now {
+    let even = Even::default();
+    Arc::new(move || even.at(system_time(), Instant::now()))
 }
 
 /// The time of the options' clock, and randomness from the operating system.

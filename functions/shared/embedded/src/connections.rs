@@ -1,15 +1,17 @@
 //! Connections to the database file: one connection writes, and a few others read beside it.
 
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{fs, io};
+use std::{fs, io, thread};
 
 use domain::ports::PortError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::checkpoints;
 use crate::directory::{OpenError, free_bytes};
@@ -24,8 +26,12 @@ use crate::schema::{self, VERSION};
 /// The bytes of a page in the WAL, with its header.
 const FRAME_BYTES: u64 = 4_096 + 24;
 
-/// Room below which an engine is not ready.
-const ROOM_BYTES: usize = 1024 * 1024;
+/// Room below which an engine is not ready: 1 MiB. No memory is asked for, since there may be none.
+const ROOM_CHUNKS: usize = 16;
+static ROOM_CHUNK: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// Why the work of a reader had no end.
+pub(crate) const NOT_RUN: &str = "the read had no end";
 
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
@@ -111,6 +117,9 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", VERSION)
 }
 
+/// Work for one of the threads that read.
+type Job = Box<dyn FnOnce() + Send>;
+
 /// Connections that read beside the writer. They see only durable state.
 #[derive(Debug)]
 pub(crate) struct Readers {
@@ -119,15 +128,23 @@ pub(crate) struct Readers {
     vfs: Option<&'static str>,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
+    /// To the threads that read. All are there from the start, so a system that has no thread left refuses no read.
+    /// `None` on a simulated machine.
+    jobs: Option<Sender<Job>>,
     pub(crate) identity: Identity,
 }
 
 impl Readers {
     /// The writer has the file open.
-    pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
-        let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
+    ///
+    /// # Errors
+    /// The system's error, if it refuses a thread.
+    pub(crate) fn new(file: PathBuf, options: &Options) -> io::Result<Self> {
+        let readers_max = options.readers_max.max(1);
+        let permits = Arc::new(Semaphore::new(readers_max));
         let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, options.vfs());
-        Self { file, busy_ms, vfs, permits, idle: Mutex::default(), identity }
+        let jobs = if vfs.is_none() { Some(start_threads(readers_max)?) } else { None };
+        Ok(Self { file, busy_ms, vfs, permits, idle: Mutex::default(), jobs, identity })
     }
 
     /// The permit for one reading connection.
@@ -159,19 +176,26 @@ impl Readers {
     ) -> Result<R, PortError> {
         let permit = self.permit(operation).await?;
         let readers = self.clone();
-        match self.run(move || readers.read_here(permit, read)).await {
-            Ok(found) => found.map_err(|error| error.of(operation)),
-            Err(stopped) => Err(PortError::unavailable(operation, stopped)),
-        }
+        let found = self
+            .run(move || readers.read_here(permit, read))
+            .await
+            .ok_or(PortError::unavailable(operation, NOT_RUN))?;
+        found.map_err(|error| error.of(operation))
     }
 
-    /// Runs this on a thread that may block, or in place if the machine is simulated. It ends also if its caller is
-    /// gone.
-    pub(crate) async fn run<R: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> R + Send + 'static,
-    ) -> Result<R, JoinError> {
-        if self.vfs.is_some() { tokio::spawn(async { work() }).await } else { spawn_blocking(work).await }
+    /// Runs this on a thread that reads, or in place if the machine is simulated. It ends also if its caller is gone.
+    /// `None`: it panicked, or the engine is closing. Then all that it holds is dropped.
+    pub(crate) async fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        let (sender, receiver) = oneshot::channel();
+        let job = move || {
+            // Its caller may be gone.
+            let _ = sender.send(work());
+        };
+        match &self.jobs {
+            Some(jobs) => jobs.send(Box::new(job)).ok()?,
+            None => drop(tokio::spawn(async { job() })),
+        }
+        receiver.await.ok()
     }
 
     /// Whether the directory has room, by a file that is removed at once.
@@ -180,7 +204,8 @@ impl Readers {
             return Ok(());
         }
         let probe = self.file.with_extension("room");
-        let written = fs::write(&probe, vec![0; ROOM_BYTES]);
+        let write = |mut file: fs::File| (0..ROOM_CHUNKS).try_for_each(|_| file.write_all(&ROOM_CHUNK));
+        let written = fs::File::create(&probe).and_then(write);
         written.and(fs::remove_file(&probe))
     }
 
@@ -190,6 +215,27 @@ impl Readers {
         connection.busy_timeout(Duration::from_millis(self.busy_ms))?;
         self.identity.check()?;
         Ok(connection)
+    }
+}
+
+/// Starts the threads that read. They end once the sender is gone.
+fn start_threads(count: usize) -> io::Result<Sender<Job>> {
+    let (sender, receiver) = channel();
+    let receiver = Arc::new(Mutex::new(receiver));
+    for _ in 0..count {
+        let receiver = receiver.clone();
+        thread::Builder::new().name("reader".to_owned()).spawn(move || work_off(&receiver))?;
+    }
+    Ok(sender)
+}
+
+fn work_off(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        // One thread waits here, and the others for the lock.
+        let next = lock(jobs).recv();
+        let Ok(job) = next else { return };
+        // The panic is printed, and its caller learns of it.
+        let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 

@@ -8,10 +8,10 @@ use domain::ports::PortError;
 use domain::time::Timestamp;
 
 use crate::clock::{Clock, since_any_time};
-use crate::connections::Readers;
+use crate::connections::{NOT_RUN, Readers};
 use crate::live::{Entry, Live, Look};
 use crate::lock::lock;
-use crate::log::{Log, WriteError};
+use crate::log::Log;
 use crate::rows;
 use crate::steady::Steady;
 
@@ -87,22 +87,26 @@ impl Core {
                     continue;
                 }
             }
-            let core = self.clone();
+            let begun = Begun(self.clone(), order_id);
             let loading = self.readers.run(move || {
+                let Begun(core, _) = &begun;
                 let found = core.readers.read_here(permit, |connection| rows::stored(connection, order_id));
                 let State { live, log, .. } = &mut *lock(&core.state);
-                match found {
-                    Ok(stored) => {
-                        live.loaded(order_id, stored);
-                        Ok(live.act(order_id, log, act))
-                    }
-                    Err(error) => {
-                        live.not_loaded(order_id, log);
-                        Err(error.of(operation))
-                    }
-                }
+                let stored = found.map_err(|error| error.of(operation))?;
+                live.loaded(order_id, stored);
+                Ok(live.act(order_id, log, act))
             });
-            return loading.await.unwrap_or_else(|_| Err(PortError::unavailable(operation, WriteError::Closed)));
+            return loading.await.unwrap_or_else(|| Err(PortError::unavailable(operation, NOT_RUN)));
         }
+    }
+}
+
+/// A load that was begun. If it ends without a result, also by a panic, others may load the entry.
+pub(crate) struct Begun(pub(crate) Arc<Core>, pub(crate) OrderId);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let State { live, log } = &mut *lock(&self.0.state);
+        live.load_over(self.1, log);
     }
 }

@@ -82,6 +82,15 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
+/// Has new files of a directory written in place where the file system copies on write (btrfs). On a full disk, a copied
+/// page of the mapped `-shm` would end the process by a signal. Other file systems refuse the attribute.
+fn write_in_place(directory: &File) {
+    #[cfg(target_os = "linux")]
+    if let Ok(flags) = rustix::fs::ioctl_getflags(directory) {
+        let _ = rustix::fs::ioctl_setflags(directory, flags | rustix::fs::IFlags::NOCOW);
+    }
+}
+
 /// When a process last took this directory.
 pub(crate) fn taken_at(directory: &Path) -> Option<SystemTime> {
     fs::metadata(directory.join(LOCK)).and_then(|lock| lock.modified()).ok()
@@ -123,6 +132,7 @@ impl Directory {
                 TryLockError::Error(source) => not_writable(source),
             })?;
         }
+        write_in_place(&locks[1]);
         // A backup under way gives up then, since a start needs the log. A system that refuses it only makes both wait.
         let now = Duration::from_millis(u64::try_from(system_time().epoch_ms()).unwrap_or(0));
         let _ = locks[0].set_modified(SystemTime::UNIX_EPOCH + now);

@@ -7,14 +7,15 @@ use std::thread::{self, JoinHandle};
 
 use domain::ports::PortError;
 use tokio::runtime::Builder;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout_at;
 
 use crate::clock::{Clock, later};
-use crate::connections::{self, Readers};
+use crate::connections::{self, NOT_RUN, Readers};
 use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
 use crate::events::EngineEvents;
+use crate::flight::{Flight, Share};
 use crate::generation;
 use crate::leases::EngineLeases;
 use crate::live::Live;
@@ -59,7 +60,7 @@ domain::has_parts!([] Engine {
 
 /// The writer at work.
 enum Running {
-    Thread(JoinHandle<()>),
+    Thread(JoinHandle<()>, oneshot::Receiver<()>),
     /// On a simulated machine.
     Task(tokio::task::JoinHandle<()>),
 }
@@ -71,17 +72,26 @@ impl Running {
         }
         let runtime = Builder::new_current_thread().enable_time().build().map_err(OpenError::System)?;
         let thread = thread::Builder::new().name("writer".to_owned());
-        thread.spawn(move || runtime.block_on(writer.run())).map(Self::Thread).map_err(OpenError::System)
+        let (ended, end) = oneshot::channel();
+        let work = move || {
+            runtime.block_on(writer.run());
+            // Dropped by a panic.
+            let _ = ended.send(());
+        };
+        Ok(Self::Thread(thread.spawn(work).map_err(OpenError::System)?, end))
     }
 
     /// Returns false if the writer panicked.
     async fn ended(self) -> bool {
         match self {
-            Self::Thread(thread) => tokio::task::spawn_blocking(|| thread.join().is_ok()).await.unwrap_or(false),
+            // No thread is asked for here: the system may have none.
+            Self::Thread(_, end) => end.await.is_ok(),
             Self::Task(task) => task.await.is_ok(),
         }
     }
 }
+/// The name of the question in errors.
+const READY: &str = "engine.ready";
 /// The longest time for a write that shows that the disk works, in milliseconds.
 const READY_MS_MAX: u64 = 5_000;
 
@@ -126,14 +136,15 @@ impl Engine {
         let unreadable = |source| OpenError::Database { file: file.clone(), source };
         let number = generation::count(&connection).map_err(unreadable)?;
         let under_way = tallies::under_way(&connection).map_err(unreadable)?.into();
+        let flight = Flight::read(&connection).map_err(unreadable)?;
         found.report(number);
         directory.count_after(number)?;
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
         let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
         let (sender, receiver) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
-            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
-            readers: Arc::new(Readers::new(directory.database.clone(), &options)),
+            state: Mutex::new(State { live: Live::new(options.live_max, flight), log: Log::new(sender) }),
+            readers: Arc::new(Readers::new(directory.database.clone(), &options).map_err(OpenError::System)?),
             counters: Counters { under_way, ..Counters::default() },
             clock: Clock(options.now.clone()),
             steady: Mutex::new(Steady::new(options.clock_rest_ms)),
@@ -175,31 +186,53 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a write reaches the disk now. It makes one of its own, which shares its sync with others.
+    /// Whether a write reaches the disk now, and a read is answered. It makes a write of its own, which shares its sync
+    /// with others.
     ///
     /// # Errors
-    /// [`PortError`] if the write fails, takes too long, or the engine is closing.
+    /// [`PortError`] if one of them fails or takes too long, or the engine is closing.
     pub async fn ready(&self) -> Result<(), PortError> {
-        const OPERATION: &str = "engine.ready";
         let probe = lock(&self.core().state).log.append_awaited(Write::Barrier);
-        match timeout_at(later(READY_MS_MAX), probe.reached(OPERATION)).await {
+        match timeout_at(later(READY_MS_MAX), probe.reached(READY)).await {
             Ok(reached) => reached?,
             Err(_) => {
                 let words = format!("a write to the disk takes longer than {READY_MS_MAX} ms");
-                return Err(PortError::unavailable(OPERATION, words));
+                return Err(PortError::unavailable(READY, words));
             }
         }
-        // Where no order has room, the write above may still have had some.
+        self.reads().await
+    }
+
+    /// Whether a read gets its turn and its answer, as those of orders do, and an order has room on the disk: the write
+    /// above may still have had some.
+    pub(crate) async fn reads(&self) -> Result<(), PortError> {
         let readers = self.core().readers.clone();
-        let room = self.core().readers.run(move || readers.has_room()).await;
-        room.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)))
-            .map_err(|error| PortError::unavailable(OPERATION, format!("there is no room: {error}")))
+        let Ok(permit) = timeout_at(later(READY_MS_MAX), readers.permit(READY)).await else {
+            return Err(PortError::unavailable(
+                READY,
+                format!("a read waits longer than {READY_MS_MAX} ms for its turn"),
+            ));
+        };
+        let (permit, reader) = (permit?, readers.clone());
+        let look = move || {
+            let read = reader.read_here(permit, |connection| Ok(generation::count(connection)?));
+            read.map(|_| reader.has_room())
+        };
+        let room = readers.run(look).await.ok_or_else(|| PortError::unavailable(READY, NOT_RUN))?;
+        let room = room.map_err(|error| error.of(READY))?;
+        room.map_err(|error| PortError::unavailable(READY, format!("there is no room: {error}")))
     }
 
     /// Orders that were accepted and are not settled. One that is being stored may count twice.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.core().counters.under_way.load(Relaxed) + self.all_queues().submissions.len() as u64
+    }
+
+    /// All orders under way that are stored, and those of this submitter.
+    #[must_use]
+    pub fn shares(&self, submitter: &str) -> [Share; 2] {
+        lock(&self.core().state).live.flight.shares(submitter)
     }
 
     /// The counters of this engine.
@@ -236,7 +269,7 @@ impl Engine {
 impl Drop for Inner {
     fn drop(&mut self) {
         lock(&self.core.state).log.close();
-        if let Some(Running::Thread(writer)) = lock(&self.writer).take() {
+        if let Some(Running::Thread(writer, _)) = lock(&self.writer).take() {
             // A writer that panicked has nothing more to write.
             let _ = writer.join();
         }

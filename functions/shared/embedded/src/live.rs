@@ -13,6 +13,7 @@ use domain::order::Order;
 use domain::task::{Task, Watch};
 use tokio::sync::oneshot;
 
+use crate::flight::Flight;
 use crate::log::{Durable, Log};
 use crate::rows::Stored;
 
@@ -151,11 +152,13 @@ pub(crate) struct Live {
     entries_max: usize,
     /// The size at which the next removal runs. It is above `entries_max` if the last removal found few entries.
     sweep_at: usize,
+    /// Those that are not settled, also if they are not here.
+    pub(crate) flight: Flight,
 }
 
 impl Live {
-    pub(crate) fn new(entries_max: usize) -> Self {
-        Self { entries: HashMap::new(), entries_max, sweep_at: entries_max }
+    pub(crate) fn new(entries_max: usize, flight: Flight) -> Self {
+        Self { entries: HashMap::new(), entries_max, sweep_at: entries_max, flight }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -194,6 +197,7 @@ impl Live {
 
     /// The order was unknown, and its insert is durable. Wakes the waiting callers.
     pub(crate) fn inserted(&mut self, order: Arc<Order>, task: &Arc<Task>, log: &Log) {
+        self.flight.change(None, Flight::part(&order, task));
         self.loaded(order.order_id, Some(Stored { order, task: task.clone() }));
         self.written(task, log);
     }
@@ -206,6 +210,14 @@ impl Live {
         self.let_go(order_id, log);
     }
 
+    /// A load has ended, with a result or without one.
+    pub(crate) fn load_over(&mut self, order_id: OrderId, log: &Log) {
+        let entry = self.entries.get(&order_id);
+        if entry.is_some_and(|entry| matches!(entry.knowledge, Knowledge::Loading(_))) {
+            self.not_loaded(order_id, log);
+        }
+    }
+
     /// Calls `act` on a loaded entry, and removes the entry if no more work is left for it.
     pub(crate) fn act<R>(
         &mut self,
@@ -213,7 +225,10 @@ impl Live {
         log: &mut Log,
         act: impl FnOnce(&mut Entry, &mut Log) -> R,
     ) -> R {
-        let result = act(self.entries.entry(order_id).or_default(), log);
+        let entry = self.entries.entry(order_id).or_default();
+        let before = Flight::part_of(entry.stored.as_ref());
+        let result = act(entry, log);
+        self.flight.change(before, Flight::part_of(entry.stored.as_ref()));
         self.let_go(order_id, log);
         result
     }

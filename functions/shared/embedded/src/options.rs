@@ -8,7 +8,7 @@ use std::{fmt, io};
 
 use domain::message::CloudEvent;
 
-use crate::clock::{Now, system_time};
+use crate::clock::{Now, even_time};
 
 /// The size of a write-ahead log above which a start of it is overdue, in bytes.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -134,7 +134,7 @@ impl Default for Options {
             dead_letter_visibility_ms: 60_000,
             channels: BTreeMap::new(),
             channel_ms: 5_000,
-            now: Arc::new(system_time),
+            now: even_time(),
             simulated: None,
         }
     }

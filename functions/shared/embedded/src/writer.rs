@@ -21,6 +21,7 @@ use crate::clock::later;
 use crate::core::{Core, State};
 use crate::directory::Directory;
 use crate::disk::Disk;
+use crate::flight::Flight;
 use crate::lock::lock;
 use crate::log::{Queued, Urgency, WriteError};
 use crate::options::Options;
@@ -57,6 +58,8 @@ pub(crate) struct Writer {
     audit_kept_ms: Option<u64>,
     /// Whether the log may have data of an order that was erased.
     has_traces: bool,
+    /// Whether the orders under way must be counted anew, since writes were lost.
+    has_lost: bool,
     busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
@@ -89,6 +92,7 @@ impl Writer {
             chain: None,
             audit_kept_ms: options.audit_kept_ms,
             has_traces: false,
+            has_lost: false,
             busy,
             events_max,
             lazy_ms,
@@ -267,6 +271,7 @@ impl Writer {
         if let Some(present) = &self.present {
             counters.under_way.store(present.under_way(), Relaxed);
         }
+        let counted = self.has_lost.then(|| Flight::read(&self.connection).ok()).flatten();
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
@@ -301,6 +306,9 @@ impl Writer {
                     Write::DeadLetterRecord(_) | Write::Event(_) | Write::Barrier => {}
                 }
             }
+            if let Some(counted) = counted {
+                (live.flight, self.has_lost) = (counted, false);
+            }
             found.erased.into_iter().for_each(|dead_letter_id| queues.dead_letters.finish(dead_letter_id));
             found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
             waiters
@@ -312,6 +320,7 @@ impl Writer {
     fn failed(&mut self, mut batch: Vec<Queued>, error: WriteError) {
         self.disk.failed(&error);
         self.core.counters.failures.fetch_add(1, Relaxed);
+        self.has_lost = true;
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so these are all of them.

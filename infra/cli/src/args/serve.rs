@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
-use http::HeaderName;
+use http::{HeaderName, header};
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
 use standins::Service;
@@ -57,10 +57,16 @@ pub struct ServeArgs {
     #[arg(long = "trusted-proxy", value_name = "ADDRESS", value_delimiter = ',', requires = "trusted_header")]
     pub trusted_proxies: Vec<serve::TrustedPeer>,
     /// The header in which --trusted-proxy names the caller, such as X-Forwarded-User
-    #[arg(long, value_name = "NAME", requires = "trusted_proxies")]
+    #[arg(long, value_name = "NAME", requires = "trusted_proxies", value_parser = of_a_proxy)]
     pub trusted_header: Option<HeaderName>,
     /// The header in which --trusted-proxy names the roles of the caller, with commas between them
-    #[arg(long, value_name = "NAME", default_value = "x-forwarded-roles", requires = "trusted_proxies")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "x-forwarded-roles",
+        requires = "trusted_proxies",
+        value_parser = of_a_proxy
+    )]
     pub trusted_roles_header: HeaderName,
     /// Let other machines do everything, without a token: something else keeps strangers out
     #[arg(long, conflicts_with_all = ["tokens", "jwt_issuer", "trusted_proxies"])]
@@ -202,4 +208,23 @@ fn period(text: &str) -> Result<Duration, String> {
 
 fn service(text: &str) -> Result<Service, String> {
     Service::named(text).ok_or_else(|| format!("must be one of {}", Service::ALL.map(Service::name).join(", ")))
+}
+/// A header that a proxy may set. One that each client sends, with whatever value, names no caller.
+fn of_a_proxy(text: &str) -> Result<HeaderName, String> {
+    const OF_CLIENTS: [HeaderName; 8] = [
+        header::ACCEPT,
+        header::AUTHORIZATION,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::HOST,
+        header::TRANSFER_ENCODING,
+        header::USER_AGENT,
+    ];
+    let name: HeaderName = text.parse().map_err(|_| "is not the name of a header".to_owned())?;
+    if OF_CLIENTS.contains(&name) {
+        Err("clients send it themselves: give one that the proxy alone sets".to_owned())
+    } else {
+        Ok(name)
+    }
 }

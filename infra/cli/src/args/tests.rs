@@ -165,4 +165,9 @@ fn an_issuer_and_proxies_are_settings_of_the_server() {
     let (_, proxy) = read("stepwarden serve --trusted-proxy 10.0.0.7,unix --trusted-header X-User");
     let proxy = proxy.unwrap();
     assert_eq!((proxy.peers.len(), proxy.name.as_str(), proxy.roles.as_str()), (2, "x-user", "x-forwarded-roles"));
+    for line in
+        ["--trusted-header Host", "--trusted-header X-User --trusted-roles-header user-agent", "--trusted-header a:b"]
+    {
+        assert!(parse(&format!("stepwarden serve --trusted-proxy unix {line}")).is_err(), "{line}");
+    }
 }

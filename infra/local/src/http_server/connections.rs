@@ -11,11 +11,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::bodies::{Bodies, BodyBytes};
+use crate::open_files;
 
 /// The bounds of one server.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +38,6 @@ pub(super) struct Limits {
 pub(super) const TAKEN_BYTES_MIN: usize = 16 * 1024;
 /// Connections that this process may have at the same time, if the system allows enough open files.
 const CONNECTIONS_MAX: usize = 4_096;
-/// Of two open files one is a connection of this server. The others are for the services and the data.
-const FILES_OF_A_CONNECTION: u64 = 2;
 /// Answers that no client has taken yet, in bytes.
 const UNTAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The time-out of a request's head.
@@ -48,6 +46,8 @@ const HEAD_MS_MAX: u64 = 10_000;
 const IDLE_MS_MAX: u64 = 60_000;
 /// The time in which a client takes some of its answer.
 const TAKING_MS_MAX: u64 = 10_000;
+/// How long connections are short, once the system has no descriptor left.
+const SHORT_MS: u64 = 1_000;
 /// One connection of so many is closed at once when there are too many, since each time all are looked at.
 const CLOSED_AT_ONCE_SHARE: usize = 64;
 
@@ -68,8 +68,7 @@ impl Default for Limits {
 /// Connections that a server has at the same time, by the limit of open files.
 #[must_use]
 pub fn connections_max() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(files / FILES_OF_A_CONNECTION).map_or(CONNECTIONS_MAX, |files| files.min(CONNECTIONS_MAX)).max(1)
+    open_files::for_clients().min(CONNECTIONS_MAX)
 }
 
 /// The network of a client: one address, or what is usually one customer's with IPv6.
@@ -118,6 +117,7 @@ pub(super) struct Connections {
     open: Mutex<Open>,
     untaken_bytes: AtomicUsize,
     bodies: Bodies,
+    short_until_ms: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -150,7 +150,8 @@ pub(super) struct Admitted(pub(super) Arc<Connection>);
 impl Connections {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         let (open, untaken_bytes) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, bodies: Bodies::default() })
+        let (bodies, short_until_ms) = (Bodies::default(), AtomicU64::new(0));
+        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, bodies, short_until_ms })
     }
 
     /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
@@ -184,6 +185,26 @@ impl Connections {
         open.by_number.insert(connection.number, connection.clone());
         *open.of_network.entry(network).or_default() += 1;
         Some(Admitted(connection))
+    }
+
+    /// The system has no descriptor for another connection: for a moment each one ends with its answer, and one that is
+    /// idle for longer than a busy client is closed.
+    pub(super) fn make_room(&self) {
+        let now_ms = self.now_ms();
+        self.short_until_ms.store(now_ms + SHORT_MS, Relaxed);
+        let is_idle = |connection: &Connection| {
+            matches!(connection.phase(), Phase::Idle | Phase::Head)
+                && connection.since_ms.load(Relaxed) + SHORT_MS <= now_ms
+        };
+        let mut open = self.open();
+        if let Some(connection) = open.longest(is_idle).first() {
+            open.close(connection);
+        }
+    }
+
+    /// Whether each connection is to end with its answer.
+    pub(super) fn are_short(&self) -> bool {
+        self.now_ms() < self.short_until_ms.load(Relaxed)
     }
 
     /// Closes the clients that took nothing for longest while all answers together have too many bytes.
@@ -261,6 +282,10 @@ impl Connection {
     /// A body, of which no byte is here yet.
     pub(super) fn body(&self) -> BodyBytes<'_> {
         self.all.bodies.from(self.network)
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.all.are_short()
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -380,6 +405,26 @@ mod tests {
         let third = from(&all, "192.0.2.1").unwrap();
         assert!(is_closed(&second).await, "it takes its answer, and none is idle");
         drop(third);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn f70_without_a_descriptor_connections_end_with_their_answer_and_an_idle_one_is_closed() {
+        let all = connections(9, 9);
+        let [first, second] = [1, 2].map(|_| from(&all, "192.0.2.1").unwrap());
+        first.0.received();
+        first.0.asked();
+        first.0.handled();
+        tokio::time::advance(std::time::Duration::from_millis(SHORT_MS)).await;
+        let third = from(&all, "192.0.2.1").unwrap();
+        assert!(!first.0.is_short());
+        all.make_room();
+        assert!(is_closed(&second).await && !is_closed(&first).await, "it is being handled");
+        drop(second);
+        all.make_room();
+        assert!(!is_closed(&third).await, "its client may be about to ask");
+        assert!(first.0.is_short());
+        tokio::time::advance(std::time::Duration::from_millis(SHORT_MS)).await;
+        assert!(!first.0.is_short());
     }
 
     #[tokio::test(start_paused = true)]

@@ -260,3 +260,28 @@ async fn a_stop_lets_the_request_under_way_be_answered_and_takes_no_new_one() {
     assert!(answer.ends_with("got 3"), "{answer}");
     stopping.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_its_answer() {
+    let may_answer = Arc::new(Notify::new());
+    let waits = may_answer.clone();
+    let server = server(move |request| {
+        let waits = waits.clone();
+        async move {
+            waits.notified().await;
+            length(request).await
+        }
+    });
+    let server = server.await;
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(post("", "abc").as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    for _ in 0..1_000 {
+        // The server sees the end meanwhile.
+        tokio::task::yield_now().await;
+    }
+    may_answer.notify_one();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("got 3"), "{answer}");
+}

@@ -9,6 +9,7 @@ pub(crate) mod hosts;
 mod http_api;
 mod reads;
 mod remotes;
+mod room;
 mod waits;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,11 +32,13 @@ pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::direct::{Direct, FollowUps};
 use crate::http_server::{Listening, Server};
+use crate::open_files;
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::{Functions, HANDLER_GRACE_MS};
 use hosts::Hosts;
 use reads::Reads;
+use room::Room;
 
 /// The settings.
 #[derive(Debug, Clone)]
@@ -138,18 +141,25 @@ pub fn start(
             if paused {
                 Err(PortError::refused("ready", "paused: start it without --paused"))
             } else {
+                let refused =
+                    |error| PortError::unavailable("ready", format!("the system refuses what work needs: {error}"));
+                open_files::spare().map_err(refused)?;
                 engine.ready().await
             }
         }
     };
     let redaction = Redaction::of(&redacted);
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
-    let of_room = engine.clone();
+    let (of_room, has_submitters) = (engine.clone(), !callers.are_all_trusted());
     let config = config
+        .with_installation()
         .paused_if(paused)
         .with_stand_ins_if(remotes.stand_ins().is_some())
         .ready_if(is_ready)
-        .with_room_if(move || of_room.under_way() < orders_max);
+        .with_room_if(move |submitter, bytes| {
+            let room = Room { orders_max, has_submitters };
+            room.has(of_room.under_way(), of_room.shares(submitter), bytes)
+        });
     // A socket is only reached from this machine.
     let port = listening.address()?;
     let address = port.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));

@@ -13,6 +13,7 @@ use embedded::system_time;
 
 use standins::Service;
 
+use crate::open_files;
 use crate::stand_ins::StandIns;
 
 /// The URLs of the remote services (an empty URL means none), and the settings of their agents.
@@ -69,7 +70,7 @@ impl Remotes {
     /// # Errors
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
-        let clients = HttpClients::new();
+        let clients = HttpClients::with_calls_max(open_files::for_calls());
         let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), system_time, &clients);
         let (source, text) = settings.file.clone().unwrap_or_default();
         let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;

@@ -84,6 +84,7 @@ impl World {
             callback_keys: vec![key()],
             applied_at: NOW,
             applied_by: "test".into(),
+            of_start: false,
         };
         world.ports.put(Seen::nothing(NOW), &deployment).await.unwrap();
         world

@@ -128,6 +128,7 @@ impl World {
             callback_keys,
             applied_at: START,
             applied_by: "ada".into(),
+            of_start: false,
         };
         self.memory.put(Seen::nothing(START), &deployment).now_or_never().unwrap().unwrap();
         self.callbacks = Some(Callbacks::below(api, Catalogue::new(Workflows::shipped().unwrap())));

@@ -168,9 +168,11 @@ impl Plan {
             callback_keys.push(CallbackKey::first(random));
             changes.push("callback addresses: a new key".to_owned());
         }
+        let of_start = &*application.by == Deployment::BY_START;
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)
                 && before.callback_keys == callback_keys
+                && (before.is_of_start() || !of_start)
                 && highest.iter().all(|(name, version)| before.highest(name) == Some(*version))
         });
         let deployment = (!is_same).then(|| Deployment {
@@ -178,10 +180,11 @@ impl Plan {
             default,
             workflows,
             highest,
-            settings,
+            settings: settings.clone(),
             callback_keys,
             applied_at: now,
             applied_by: application.by.clone(),
+            of_start,
         });
         if let Some(next) = &deployment
             && let Some(Choice { version, share: None }) = catalogue.choice(Some(next), &next.default)
@@ -189,7 +192,8 @@ impl Plan {
         {
             notes.push(format!("default workflow: {}, but agent {agent} has no service, so an order that names no workflow is refused: set `default`", next.default));
         }
-        if deployment.is_some() && changes.is_empty() {
+        let is_new_text = before.is_none_or(|before| before.settings != settings);
+        if deployment.is_some() && is_new_text && changes.is_empty() {
             changes.push("stepwarden.toml: new text".to_owned());
         }
         Ok(Self { seen, definitions, deployment, changes, notes })

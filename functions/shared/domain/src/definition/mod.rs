@@ -6,6 +6,7 @@
 //! the compiled workflow and its agents.
 
 mod catalogue;
+mod installation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::pin::Pin;
 pub use catalogue::{Catalogue, DEPLOYMENT_FRESH_MS, UnknownWorkflow};
+pub use installation::installation;
 
 use crate::callback::CallbackKey;
 use crate::id::OrderId;
@@ -44,6 +46,9 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// The key of the record with the [`installation`]'s random part as its text. It is no [`Pin`].
+    pub const INSTALLATION: &str = "installation";
+
     /// The hash of a definition: the SHA-256 of its content in hexadecimal. Comments, the order of keys and blanks do not
     /// change it. A text that is no TOML has the hash of the empty content.
     #[must_use]
@@ -96,11 +101,22 @@ pub struct Deployment {
     pub applied_at: Timestamp,
     /// The operator.
     pub applied_by: Arc<str>,
+    /// Whether the settings are of the folder of a start (`serve --config`), so that the next start may replace them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_start: bool,
 }
 
 impl Deployment {
     /// The key of the only record.
     pub const KEY: &str = "current";
+    /// In the place of an operator, where a start applies its folder.
+    pub const BY_START: &str = "serve --config";
+
+    /// Whether the next start may replace it. Records of before say so by the name alone.
+    #[must_use]
+    pub fn is_of_start(&self) -> bool {
+        self.of_start || &*self.applied_by == Self::BY_START
+    }
 
     /// The text with the settings of the agents; `None` if it names none, so those of the host count.
     #[must_use]

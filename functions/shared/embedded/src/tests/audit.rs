@@ -217,6 +217,7 @@ async fn rule_43_the_stream_has_what_operators_write_and_no_secret() {
         callback_keys: vec![key],
         applied_at: at,
         applied_by: "ada [desk]".into(),
+        of_start: false,
     };
     let records = engine.records();
     records.put(Seen::nothing(at), &deployment).await.unwrap();

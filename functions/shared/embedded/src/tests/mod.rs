@@ -10,6 +10,7 @@ mod loss;
 mod repeats;
 mod retain;
 mod tallies;
+mod turns;
 mod writes;
 
 use std::path::Path;

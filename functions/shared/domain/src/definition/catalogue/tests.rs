@@ -52,6 +52,7 @@ fn deploy(ports: &FakePorts, version: u64, default: &str, workflows: &[(&str, Ch
         callback_keys: Vec::new(),
         applied_at: ports.now(),
         applied_by: "ada".into(),
+        of_start: false,
     };
     now(ports.put(Seen::nothing(ports.now()), &deployment)).unwrap();
 }
