@@ -58,7 +58,7 @@ class World:
         INSTALLATION.append(self._installation())
 
     def _installation(self) -> str:
-        """The first order with a key makes the random part of the installation, which is in the id of each such order."""
+        """The random part of the installation, which the first order with a key makes."""
         self.post("Processed")
         item = self.dynamo.get_item(
             TableName=self.deployment.table("Definitions"),

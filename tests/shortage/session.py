@@ -4,8 +4,8 @@
 
 Clients post orders, read them, list them and look at the overview all the time. Then the system refuses the server one
 thing for some seconds, and gives it back. Every request in between is answered, as usual or with 503, by the deadline
-of its client, and `/ready` says no. Within 5 s after it everything goes on without a restart, `/ready` says so, and each
-accepted order ends.
+of its client, and `/ready` says no. Within 5 s after it everything goes on without a restart, `/ready` says so, and
+each accepted order ends.
 
 That is tried on the file system of the temporary folder, on tmpfs, and on btrfs, which copies on write: there a write
 through a mapping may end a process. A file system that cannot be mounted here is said. A start with 64 descriptors lets

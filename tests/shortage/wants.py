@@ -82,10 +82,11 @@ class Wants:
         expect(503 in ready, f"/ready said {ready}")
         expect(sum(during.statuses.values()) > 10, f"hardly any answer: {during.statuses}")
         slowest_s = max(during.slowest_s, late.slowest_s)
-        return f"{dict(during.statuses)}, slowest {slowest_s:.1f} s, /ready {sorted(set(ready))}, well after {took_s:.1f} s"
+        said = f"/ready {sorted(set(ready))}, well after {took_s:.1f} s"
+        return f"{dict(during.statuses)}, slowest {slowest_s:.1f} s, {said}"
 
     def _ended(self, crowd: Crowd) -> str:
-        """The queue of each order may hold some behind a service's breaker for a moment."""
+        """Each order that was accepted ends, and a sample of them is as it should be."""
 
         def is_over() -> bool:
             counts = {one["State"]: one["Count"] for one in self.server.get("/overview")["Counts"]}
