@@ -70,6 +70,7 @@ class Scheme:
         file.write_text(f"{self.secret}\n")
         return (
             f'[agents.{self.agent}]\nurl = "{url}/{self.name}"\nsettles_within = "11s"\n'
+            'forward.status = { 200 = "done" }\n'
             f'[agents.{self.agent}.webhook]\nsecret = "file:{file}"\nscheme = "{self.name}"\n'
             'key = "/data/metadata/key"\nevent = "/type"\ndone = ["payment.succeeded"]\nno = ["payment.failed"]\n'
             'working = ["payment.processing"]\ncode = "/data/failure_code"\nmessage = "/data/failure_message"\n'

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import schemathesis
@@ -127,10 +127,11 @@ def known_names(body: dict[str, Any]) -> None:
 
 
 def near_time(body: dict[str, Any]) -> None:
-    """No schema says how far ahead a time may be."""
-    for name in ("NotBefore", "CompleteBy"):
-        if isinstance(body.get(name), str):
-            body[name] = "2026-01-01T08:00:00+01:00"
+    """No schema says how far ahead a time may be, and that a deadline is not over."""
+    if isinstance(body.get("NotBefore"), str):
+        body["NotBefore"] = "2026-01-01T08:00:00+01:00"
+    if isinstance(body.get("CompleteBy"), str):
+        body["CompleteBy"] = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="milliseconds")
 
 
 def ordered_times(selector: object) -> None:

@@ -159,16 +159,17 @@ impl Ports {
     fn begin_attempts(&self, given: &[Given]) {
         let mut state = self.shared.lock();
         let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
-        let mut longest_ms: BTreeMap<Try, u64> = BTreeMap::new();
+        let mut budgets_ms: BTreeMap<Try, (u64, u64)> = BTreeMap::new();
         for given in given {
             let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
             let Request { order_id, step, direction, attempt, budget_ms, .. } = request;
             let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
-            let longest_ms = longest_ms.entry(of).or_default();
-            *longest_ms = budget_ms.max(*longest_ms);
+            let (longest_ms, shortest_ms) = budgets_ms.entry(of).or_insert((budget_ms, budget_ms));
+            (*longest_ms, *shortest_ms) = (budget_ms.max(*longest_ms), budget_ms.min(*shortest_ms));
             let (to, until_ms) = (self.who.name.clone(), clock_ms.saturating_add_unsigned(*longest_ms));
+            let budget_ms = *shortest_ms;
             let (message, overlaps) = (given.receipt.message_id.clone(), given.overlaps);
-            state.see(&self.who.name, &Seen::Handed { of, to, until_ms, message, overlaps });
+            state.see(&self.who.name, &Seen::Handed { of, to, until_ms, budget_ms, message, overlaps });
         }
     }
 }

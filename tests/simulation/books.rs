@@ -247,7 +247,7 @@ impl State {
         }
         self.see(&world, &Seen::Confirmed { of });
         let text = match character.says_too_much && of.way == Way::Forward {
-            true => format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX)),
+            true => format!("{{\"Number\":{number},\"More\":\"{}\"}}", "x".repeat(OUTPUT_BYTES_MAX)),
             false => format!("{{\"Step\":{},\"Number\":{number}}}", of.step),
         };
         Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))

@@ -5,9 +5,9 @@
 //! | 2xx except 202 | done; the body is the output, and an empty body is `{}` |
 //! | 202 | under way: asked again, not before `Retry-After` |
 //! | 409, 423 | under way while an earlier call with the key may be at work, else rejected |
-//! | 425, 429, 5xx, a redirect, and a status that HTTP does not have | failing: asked again, not before `Retry-After` |
+//! | 425, 429, 5xx, another redirect, and a status that HTTP does not have | failing: asked again, not before `Retry-After` |
 //! | 408, 502, 504, a 2xx whose body is not JSON or breaks off | the same, and the effect is unknown |
-//! | 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: the same, and an operator is alerted |
+//! | 301, 308, 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: the same, and an operator is alerted |
 //! | any other | rejected for good, with the reason of the body if it has one |
 //!
 //! A [`StatusTable`] gives single statuses another meaning, for one operation of one service. A [`Condition`](config::Condition) does so
@@ -21,31 +21,42 @@
 //! it counts as no answer, and the service is asked again with the same key. If that goes on, the supervisor counts,
 //! and an operator sees it.
 
+mod body;
 mod condition;
 
 use std::error::Error;
 use std::future::{Future, ready};
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
-use bytes::Bytes;
 use config::{Meaning, StatusTable};
-use domain::json::{Json, JsonError};
+use domain::json::{Json, JsonError, lossy_text, members};
 use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
 use domain::time::Timestamp;
-use http::{Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::header::LOCATION;
+use http::{HeaderMap, Response, StatusCode, Uri};
 use hyper::body::Body;
-use serde_json::{Map, Value};
 
-use crate::client::chain;
 use crate::retry_after::retry_after_ms;
+use body::End;
+pub(crate) use body::Read;
 use condition::Verdict;
 
-/// Members that may name the reason in a body; the first usable one wins. RFC 9457 calls it `type`.
-const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
-/// Members that may explain the reason.
-const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
+/// Members of a body that may name the reason, and then those that may explain it. The first usable one wins. RFC 9457 calls
+/// the reason `type`.
+const MEMBERS: [&str; 9] = ["code", "Code", "type", "detail", "message", "Message", "title", "error", "Error"];
+/// So many of them name it.
+const CODES: usize = 3;
+/// A `type` is no proof of a reason: some frameworks send it with every unknown route.
+const PROOFS: usize = 2;
+
+/// What a response says besides its body.
+struct Head {
+    status: StatusCode,
+    after_ms: Option<u64>,
+    /// Status and, of a redirect, the host to which it leads. The rest of an address may be a secret.
+    problem: String,
+}
 
 /// The meaning of a service's response. `now` is by the agent's clock. At most [`ANSWER_BYTES_MAX`] bytes of the body are read.
 pub async fn answer_to<B>(response: Response<B>, statuses: &StatusTable, now: Timestamp) -> Answer
@@ -53,96 +64,86 @@ where
     B: Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let status = response.status();
+    let (parts, body) = response.into_parts();
+    let status = parts.status;
     // A service that limits its calls is never asked again at once.
     let no_wait = (status == StatusCode::TOO_MANY_REQUESTS).then_some(0);
-    let after_ms = retry_after_ms(response.headers(), now).or(no_wait);
+    let after_ms = retry_after_ms(&parts.headers, now).or(no_wait);
+    let head = Head { status, after_ms, problem: format!("HTTP {status}{}", leads_to(status, &parts.headers)) };
+    let read = Read::of(&parts.headers, body);
     // Where the status says enough, the wait for the body could cost the answer.
     if !statuses.depends_on_body(status) {
-        return meant(statuses.meaning(status), status, after_ms, read(response)).await;
+        return meant(statuses.meaning(status), head, read).await;
     }
-    let body = match read(response).await {
-        Err(Unread::Broken(problem)) => return broken(status, &problem),
-        body @ (Ok(_) | Err(Unread::TooLarge)) => body,
-    };
-    let Some(Ok(json)) = body.as_ref().ok().map(output) else {
-        // It may come from a proxy, so no condition says anything about it.
-        return if status.is_success() {
-            success(status, body)
-        } else {
-            meant(statuses.meaning(status), status, after_ms, ready(body)).await
-        };
-    };
-    let verdict = Verdict::of(&statuses.conditions, status, &json);
+    let read = read.await;
+    if let End::Broken(problem) = &read.end {
+        return broken(status, problem);
+    }
+    // A success may come from a proxy, whose page is no JSON: no condition says anything about it.
+    if status.is_success() {
+        let Ok(json) = output(&read) else { return success(status, &read) };
+        if let Some(place) = Verdict::ambiguous(&statuses.conditions, status, &json) {
+            return Answer::unknown(format!("HTTP {status}, but its body is ambiguous: {place} is there twice"));
+        }
+    }
+    let verdict = Verdict::of(&statuses.conditions, status, &read.text());
     let meaning = verdict.means.unwrap_or_else(|| statuses.meaning(status));
     if meaning == Meaning::No && status.is_success() {
         // The body describes the order and no fault, so the reason is what a condition looked at.
         return Answer::Fail(refusal(status, verdict.text));
     }
-    meant(meaning, status, after_ms, ready(body)).await
+    meant(meaning, head, ready(read)).await
 }
 
 /// The answer with this meaning. The body is read only for a meaning that needs it.
-async fn meant(
-    meaning: Meaning,
-    status: StatusCode,
-    after_ms: Option<u64>,
-    body: impl Future<Output = Result<Bytes, Unread>>,
-) -> Answer {
+async fn meant(meaning: Meaning, head: Head, read: impl Future<Output = Read>) -> Answer {
+    let Head { status, after_ms, problem } = head;
     match meaning {
-        Meaning::Done => success(status, body.await),
+        Meaning::Done => success(status, &read.await),
         Meaning::UnderWay => Answer::UnderWay { after_ms, unless_alone: None },
-        Meaning::Failing => Answer::Retry { after_ms, problem: format!("HTTP {status}") },
-        Meaning::Unknown => Answer::Unknown { after_ms, problem: format!("HTTP {status}") },
-        Meaning::Misconfigured => Answer::Misconfigured { after_ms, problem: format!("HTTP {status}") },
-        Meaning::Conflict => Answer::UnderWay { after_ms, unless_alone: Some(failure(status, body.await).failure) },
-        Meaning::MisconfiguredWithoutCode => match failure(status, body.await) {
+        Meaning::Failing => Answer::Retry { after_ms, problem },
+        Meaning::Unknown => Answer::Unknown { after_ms, problem },
+        Meaning::Misconfigured => Answer::Misconfigured { after_ms, problem },
+        Meaning::Conflict => Answer::UnderWay { after_ms, unless_alone: Some(failure(status, &read.await).failure) },
+        Meaning::MisconfiguredWithoutCode => match failure(status, &read.await) {
             Rejection { failure, has_code: true } => Answer::Fail(failure),
-            Rejection { has_code: false, .. } => Answer::Misconfigured { after_ms, problem: format!("HTTP {status}") },
+            Rejection { has_code: false, .. } => Answer::Misconfigured { after_ms, problem },
         },
-        Meaning::No => Answer::Fail(failure(status, body.await).failure),
+        Meaning::No => Answer::Fail(failure(status, &read.await).failure),
     }
 }
 
-/// Why there is no body.
-enum Unread {
-    /// It has more than [`ANSWER_BYTES_MAX`].
-    TooLarge,
-    /// The connection broke.
-    Broken(String),
-}
-
-async fn read<B>(response: Response<B>) -> Result<Bytes, Unread>
-where
-    B: Body,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    match Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
-        Err(error) => Err(Unread::Broken(chain(&*error))),
+/// Where a redirect leads: the address of the agent may have to be changed.
+fn leads_to(status: StatusCode, headers: &HeaderMap) -> String {
+    let location = headers.get(LOCATION).filter(|_| status.is_redirection());
+    let Some(location) = location.and_then(|location| location.to_str().ok()) else { return String::new() };
+    let uri = location.parse::<Uri>().ok();
+    match uri.as_ref().and_then(Uri::authority) {
+        Some(host) => format!(", which leads to {}", host.as_str().rsplit('@').next().unwrap_or_default()),
+        None => ", which leads to another path".to_owned(),
     }
 }
 
-fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
-    let body = match body {
-        Ok(body) => body,
-        Err(Unread::TooLarge) => return too_large(&format!("has more than {ANSWER_BYTES_MAX} bytes")),
-        Err(Unread::Broken(problem)) => return broken(status, &problem),
-    };
-    match output(&body) {
+fn success(status: StatusCode, read: &Read) -> Answer {
+    match &read.end {
+        End::Whole => {}
+        End::TooLarge => return too_large(&format!("has more than {ANSWER_BYTES_MAX} bytes")),
+        End::Broken(problem) => return broken(status, problem),
+    }
+    match output(read) {
         Ok(output) => Answer::Done(output),
-        Err(error @ (JsonError::TooLarge { .. } | JsonError::TooDeep)) => too_large(&format!("is {error}")),
-        Err(error @ (JsonError::Malformed(_) | JsonError::NotAnObject(_))) => {
-            Answer::unknown(format!("HTTP {status}, but its body is {error}"))
-        }
+        Err(error @ JsonError::TooLarge { .. }) => too_large(&format!("is {error}")),
+        Err(error) => Answer::unknown(format!("HTTP {status}, but its body{} is {error}", read.said())),
     }
 }
 
-fn output(body: &Bytes) -> Result<Json, JsonError> {
-    match body.trim_ascii() {
+/// The JSON of a body. Only a part of it may be kept, so its depth is no fault, and a byte that is no UTF-8 spoils its own
+/// text alone.
+fn output(read: &Read) -> Result<Json, JsonError> {
+    match read.bytes() {
         b"" => Ok(Json::empty()),
-        text => Json::parse(text, ANSWER_BYTES_MAX),
+        bytes => Json::of_any_depth(read.text().as_bytes(), ANSWER_BYTES_MAX)
+            .map_err(|lossy| Json::of_any_depth(bytes, ANSWER_BYTES_MAX).err().unwrap_or(lossy)),
     }
 }
 
@@ -167,26 +168,26 @@ struct Rejection {
     has_code: bool,
 }
 
-fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Rejection {
-    // The status alone is the rejection; an unreadable body only leaves it unexplained.
-    let body = body.unwrap_or_default();
-    let problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
+/// The status alone is the rejection. A body that can be read in parts explains it as far as that goes.
+fn failure(status: StatusCode, read: &Read) -> Rejection {
+    let body = read.text();
     // Many services put the reason into an object of this name, or into the first of a list.
-    let (error, errors) = (problem.get("error"), problem.get("errors").and_then(|errors| errors.get(0)));
-    let parts = [error.and_then(Value::as_object), Some(&problem), errors.and_then(Value::as_object)];
-    let first = |name: &&str| parts.iter().flatten().find_map(|part| text(part, name).filter(|code| is_code(code)));
-    let code = CODE_MEMBERS.iter().find_map(first);
-    let code = code.map_or_else(|| format!("http-{}", status.as_u16()), str::to_owned);
-    let message = parts.iter().flatten().find_map(|part| MESSAGE_MEMBERS.iter().find_map(|name| text(part, name)));
-    let message = message.map_or_else(|| plain(status, &body), str::to_owned);
-    // `type` is no proof: some frameworks send it with every unknown route.
-    let has_code = ["code", "Code"].iter().find_map(first).is_some();
+    let [error, errors] = members(&body, ["error", "errors"]);
+    let errors = errors.and_then(|errors| errors.strip_prefix('[')).map(str::trim_start);
+    let text = |literal: Option<&str>| {
+        let text = lossy_text(literal?)?.trim().to_owned();
+        Some(text).filter(|text| !text.is_empty())
+    };
+    let parts = [error, Some(&*body), errors].map(|part| members(part.unwrap_or_default(), MEMBERS).map(text));
+    let first_code = |count: usize| {
+        let codes = (0..count).flat_map(|at| parts.iter().filter_map(move |part| part[at].as_ref()));
+        codes.into_iter().find(|code| is_code(code)).cloned()
+    };
+    let code = first_code(CODES).unwrap_or_else(|| format!("http-{}", status.as_u16()));
+    let message = parts.iter().find_map(|part| part[CODES..].iter().find_map(Option::clone));
+    let message = message.unwrap_or_else(|| plain(status, &body));
+    let has_code = first_code(PROOFS).is_some();
     Rejection { failure: Failure { code: code.into(), message: message.into() }, has_code }
-}
-
-/// A member that is a non-empty text.
-fn text<'a>(problem: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    problem.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// Whether a program can use it as a code. `about:blank` is RFC 9457's empty value. [`OUTPUT_TOO_LARGE`] is ours: it
@@ -198,9 +199,106 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn plain(status: StatusCode, body: &[u8]) -> String {
-    match String::from_utf8_lossy(body).trim() {
+fn plain(status: StatusCode, body: &str) -> String {
+    match body {
         "" => format!("HTTP {status}"),
         text => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+
+    use super::*;
+    use crate::tests::NOW;
+
+    async fn answer(status: u16, body: &[u8], headers: &[(&str, &str)]) -> Answer {
+        let response =
+            headers.iter().fold(Response::builder().status(status), |of, (name, value)| of.header(*name, *value));
+        let response = response.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+        answer_to(response, &StatusTable::default(), NOW).await
+    }
+
+    async fn problem(status: u16, body: &[u8], headers: &[(&str, &str)]) -> String {
+        match answer(status, body, headers).await {
+            Answer::Retry { problem, .. } | Answer::Unknown { problem, .. } | Answer::Misconfigured { problem, .. } => {
+                problem
+            }
+            other @ (Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. } | Answer::NotCalled { .. }) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+
+    /// Error bodies with a code that can be read, and one corner that cannot.
+    fn corners() -> Vec<(&'static str, Vec<u8>)> {
+        const CODE: &[u8] = br#"{"code":"no_such_customer","message":"#;
+        let with = |more: &[u8]| [CODE, more].concat();
+        let mut gzip = Vec::new();
+        flate2::read::GzEncoder::new(&*with(b"1}"), flate2::Compression::fast()).read_to_end(&mut gzip).unwrap();
+        vec![
+            ("a cut emoji", with(br#""cut \ud83d"}"#)),
+            ("a number beyond all floats", with(b"1e999}")),
+            ("a byte order mark", [b"\xef\xbb\xbf", &with(b"1}")[..]].concat()),
+            ("a letter in Latin-1", with(b"\"caf\xe9\"}")),
+            ("130 levels", with(format!("{}{}}}", "[".repeat(130), "]".repeat(130)).as_bytes())),
+            ("a trace over the limit", with(format!("\"{}\"}}", "x".repeat(ANSWER_BYTES_MAX)).as_bytes())),
+            ("a body that was cut", with(b"\"cut he")),
+            ("gzip", gzip),
+            ("a list of errors", [b"{\"errors\":[", &with(b"1e999},7]}")[..]].concat()),
+        ]
+    }
+
+    #[tokio::test]
+    async fn rule_17_a_code_that_can_be_read_is_kept_whatever_else_cannot() {
+        for (corner, body) in corners() {
+            for status in [422, 404] {
+                let Answer::Fail(failure) = answer(status, &body, &[]).await else { panic!("{status}: {corner}") };
+                assert_eq!(&*failure.code, "no_such_customer", "{status}: {corner}");
+            }
+        }
+        let Answer::Fail(failure) = answer(422, &corners()[0].1, &[]).await else { panic!("a rejection") };
+        assert!(failure.message.starts_with("cut "), "{}", failure.message);
+        assert!(matches!(answer(404, b"{\"code\":\"no_such", &[]).await, Answer::Misconfigured { .. }));
+    }
+
+    #[tokio::test]
+    async fn rule_17_a_success_is_read_as_far_as_it_can_be() {
+        for (body, output) in [
+            (&b"\xef\xbb\xbf{\"id\":1}"[..], r#"{"id":1}"#),
+            (b"{\"id\":1,\"t\":\"caf\xe9\"}", "{\"id\":1,\"t\":\"caf\u{fffd}\"}"),
+            (b" {\"id\":1,\"cut\":\"\\ud83d\"} ", "{\"id\":1,\"cut\":\"\\ud83d\"}"),
+            (&corners()[7].1, r#"{"code":"no_such_customer","message":1}"#),
+        ] {
+            let Answer::Done(done) = answer(200, body, &[]).await else { panic!("{output}") };
+            assert_eq!(done.text(), output);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_no_json_is_named_with_its_type_its_encoding_and_the_cause() {
+        let page = problem(200, b"<html>log in</html>", &[("content-type", "text/html; charset=utf-8")]).await;
+        assert!(page.starts_with("HTTP 200 OK, but its body (text/html) is not valid JSON: "), "{page}");
+        let packed = problem(200, b"\x0b\x02\x80", &[("content-encoding", "br"), ("content-type", "application/json")]);
+        assert!(packed.await.contains("(application/json, Content-Encoding br)"));
+        let wide = problem(200, b"\xff\xfe{\0}\0", &[]).await;
+        assert!(wide.contains("UTF-16"), "{wide}");
+    }
+
+    #[tokio::test]
+    async fn rule_17_a_redirect_for_good_is_a_wrong_address_and_its_host_is_told() {
+        let to = [("location", "https://user:word-5520@pay.example/v2/do?token=word-5520")];
+        for (status, words) in [(301, "301 Moved Permanently"), (308, "308 Permanent Redirect")] {
+            assert!(matches!(answer(status, b"", &to).await, Answer::Misconfigured { .. }), "{status}");
+            assert_eq!(problem(status, b"", &to).await, format!("HTTP {words}, which leads to pay.example"));
+        }
+        assert!(matches!(answer(303, b"", &to).await, Answer::Retry { .. }));
+        let path = problem(307, b"", &[("location", "/v2/do?token=word-5520")]).await;
+        assert_eq!(path, "HTTP 307 Temporary Redirect, which leads to another path");
+        assert_eq!(problem(308, b"", &[]).await, "HTTP 308 Permanent Redirect");
     }
 }

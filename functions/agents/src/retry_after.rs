@@ -10,16 +10,33 @@ use http::header::{DATE, HeaderName, RETRY_AFTER};
 ///
 /// A date is by the service's clock, so it is compared with the date of its answer. Only without that date, `now` by
 /// the agent's clock is used: the two clocks may differ.
+/// Of several values the first that can be read counts. One that is invalid spoils none beside it.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number with too many digits is longer than any wait.
-        return Some(value.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
+    let mut values = headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| value.to_str().ok());
+    let wait_ms = |value: &str| until_ms(value.trim(), headers, now);
+    // A date has a comma of its own.
+    values.find_map(|value| wait_ms(value).or_else(|| value.split(',').find_map(wait_ms)))
+}
+
+fn until_ms(value: &str, headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    if let Some(seconds) = seconds(value) {
+        return Some(seconds.saturating_mul(1_000));
     }
     let until = httpdate::parse_http_date(value).ok()?;
     let now = date(headers, &DATE).unwrap_or_else(|| system_time(now));
     let wait = until.duration_since(now).unwrap_or(Duration::ZERO);
     Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Digits; some services also send a fraction, which is rounded up.
+fn seconds(value: &str) -> Option<u64> {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    if [whole, fraction].iter().any(|digits| digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        return None;
+    }
+    let is_more = fraction.bytes().any(|digit| digit != b'0');
+    // A number with too many digits is longer than any wait.
+    Some(whole.parse::<u64>().unwrap_or(u64::MAX).saturating_add(u64::from(is_more)))
 }
 
 fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
@@ -50,6 +67,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_of_a_second_is_rounded_up() {
+        for (value, ms) in [("4.0", 4_000), ("2.5", 3_000), ("0.001", 1_000), ("0.0", 0)] {
+            assert_eq!(of(&[(RETRY_AFTER, value)]), Some(ms), "{value}");
+        }
+    }
+
+    #[test]
+    fn of_several_values_the_first_counts_and_a_bad_one_spoils_none() {
+        assert_eq!(of(&[(RETRY_AFTER, "4"), (RETRY_AFTER, "9")]), Some(4_000));
+        assert_eq!(of(&[(RETRY_AFTER, "soon"), (RETRY_AFTER, "4")]), Some(4_000));
+        assert_eq!(of(&[(RETRY_AFTER, "soon, 9.5, 4")]), Some(10_000));
+        assert_eq!(of(&[(RETRY_AFTER, "-1"), (RETRY_AFTER, "Fri, 20 Nov 2026 17:27:00 GMT")]), Some(17_000));
+    }
+
+    #[test]
     fn a_date_in_each_form_of_http_is_taken_as_a_distance() {
         for date in ["Fri, 20 Nov 2026 17:27:00 GMT", "Friday, 20-Nov-26 17:27:00 GMT", "Fri Nov 20 17:27:00 2026"] {
             assert_eq!(of(&[(RETRY_AFTER, date)]), Some(17_000), "{date}");
@@ -67,7 +99,7 @@ mod tests {
     #[test]
     fn nonsense_is_no_command() {
         assert_eq!(of(&[]), None);
-        for value in ["", "soon", "-1", "1.5", "1s", "Fri, 99 Nov 2026 17:27:00 GMT"] {
+        for value in ["", "soon", "-1", "1.", ".5", "1.5.5", "1e3", "1s", "Fri, 99 Nov 2026 17:27:00 GMT"] {
             assert_eq!(of(&[(RETRY_AFTER, value)]), None, "{value:?}");
         }
     }

@@ -261,4 +261,19 @@ mod tests {
             other.is_problem(422, "idempotency-key-reused");
         }
     }
+
+    #[test]
+    fn a_document_with_a_member_twice_is_400_with_its_place() {
+        let fake = Fake::default();
+        for (text, place) in [
+            (r#"{"Total":5000,"Total":10}"#, "/Total"),
+            (r#"{"Total":5000,"Tot\u0061l":10}"#, "/Total"),
+            (r#"{"Lines":[{"Sku":"a"},{"Sku":"b","No":1,"Sku":"c"}]}"#, "/Lines/1/Sku"),
+            (r#"{"CorrelationID":"a","CorrelationID":"b"}"#, "/CorrelationID"),
+        ] {
+            fake.post("/orders", &[], text).names(400, "invalid-field", place);
+        }
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[], "\u{feff}{\"Total\":10}").status, 202, "a byte order mark says nothing");
+    }
 }

@@ -6,7 +6,7 @@ use domain::callback::{self, Awaited, NotTaken};
 use domain::definition::Pin;
 use domain::json::Json;
 use domain::machine::Dropped;
-use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage};
+use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage, Trouble};
 use domain::output;
 use domain::ports::{PortError, Queues, Store};
 use domain::task::{Direction, Task, shortened};
@@ -45,6 +45,12 @@ pub(crate) async fn result(
     let outcome = match said {
         Said::Done(output) => {
             let keep = keep(ports, config, &task, &awaited).await?;
+            if let Some(fault) = refusal(&output, keep.as_ref(), awaited.direction) {
+                // The order shows it while it waits on. Who told the result learns it from the answer.
+                let problem = shortened(&format!("a result was refused: {fault}"));
+                let _ = tell(ports, &task, awaited, Outcome::Retrying(Trouble { problem })).await;
+                return Err(Problem::member("Output", format!("cannot be taken: {fault}")));
+            }
             output::done(output, keep.as_ref(), awaited.direction)
         }
         Said::No(failure) => output::failed(failure, awaited.direction),
@@ -131,6 +137,15 @@ async fn keep(
     let workflow = catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?;
     let rule = workflow.as_ref().and_then(|workflow| workflow.steps.iter().find(|rule| rule.name == awaited.step));
     Ok(rule.and_then(|rule| rule.keep.clone()))
+}
+
+/// Why an output cannot be the result. The step is not rejected for it: its service did the work.
+fn refusal(output: &Json, keep: Option<&Template>, direction: Direction) -> Option<String> {
+    let unusable = output::unusable(output, keep, direction);
+    unusable.or_else(|| match output::done(output.clone(), keep, direction) {
+        Outcome::Failed(failure) => Some(failure.message.to_string()),
+        Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => None,
+    })
 }
 
 /// Queues the reply, unless it would change nothing.

@@ -38,7 +38,10 @@ pub(crate) fn unless_known(
 pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<(), Problem> {
     match matches(headers, &IF_MATCH, "If-Match", version, Weak::IsNone)? {
         None | Some(true) => Ok(()),
-        Some(false) => Err(Problem::VersionChanged { version }),
+        Some(false) => {
+            let is_weak = matches(headers, &IF_MATCH, "If-Match", version, Weak::Counts)? == Some(true);
+            Err(Problem::VersionChanged { version, is_weak })
+        }
     }
 }
 

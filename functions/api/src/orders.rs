@@ -66,7 +66,9 @@ pub(crate) async fn post(
 fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &Bytes) -> Result<Given, Problem> {
     let document = Json::document(body)?;
     const RESERVED: [&str; 4] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority"];
-    let [reply_channel, correlation_id, workflow, own_priority] = document.members(RESERVED);
+    // Many programs write `null` for a member that they leave out.
+    let given = document.members(RESERVED).map(|value| value.filter(|json| *json != "null"));
+    let [reply_channel, correlation_id, workflow, own_priority] = given;
     let text = |name, value: Option<&str>| value.map(|value| body::text(name, value)).transpose();
     let reply_channel = text("ReplyChannel", reply_channel)?;
     let correlation_id = text("CorrelationID", correlation_id)?;
@@ -138,8 +140,7 @@ mod tests {
 
     #[test]
     fn the_document_reaches_the_queue_digit_for_digit() {
-        let text =
-            r#"{ "Total": 10000000000000000000000.10, "e": 1E400, "n": -0, "s": "\u00e9\ud800", "a": 1, "a": 2 }"#;
+        let text = r#"{ "Total": 10000000000000000000000.10, "e": 1E400, "n": -0, "s": "\u00e9\ud800", "a": 1 }"#;
         let fake = Fake::default();
         assert_eq!(fake.post("/orders", &[], text).status, 202);
         assert_eq!(fake.submitted()[0].document.text(), text);
@@ -154,6 +155,11 @@ mod tests {
         assert_eq!(order.reply_channel.as_deref(), Some(CHANNEL));
         assert_eq!(order.correlation_id.as_deref(), Some("café-7"));
         assert_eq!(order.document.text(), text);
+        // Many programs write `null` for a member that they leave out.
+        let text = r#"{"ReplyChannel":null,"CorrelationID":null,"Workflow":null,"Priority":null}"#;
+        assert_eq!(fake.post("/orders", &[], text).status, 202);
+        let order = &fake.submitted()[1];
+        assert_eq!((&order.reply_channel, &order.correlation_id, order.priority), (&None, &None, None));
     }
 
     #[test]
@@ -162,7 +168,6 @@ mod tests {
         let text_of = |characters| format!(r#"{{"CorrelationID":"{}"}}"#, "é".repeat(characters));
         for (body, name) in [
             (r#"{"CorrelationID":7}"#, "CorrelationID"),
-            (r#"{"CorrelationID":null}"#, "CorrelationID"),
             (r#"{"CorrelationID":""}"#, "CorrelationID"),
             (&text_of(TEXT_CHARS_MAX + 1), "CorrelationID"),
             (r#"{"ReplyChannel":["shop-replies"]}"#, "ReplyChannel"),
@@ -193,7 +198,7 @@ mod tests {
             assert_eq!((order.priority, order.document.text()), (priority, text));
         }
         let fake = Fake::default();
-        for value in ["\"High\"", "\"urgent\"", "\"\"", "1", "null", "true", "[\"high\"]", "{\"high\":null}"] {
+        for value in ["\"High\"", "\"urgent\"", "\"\"", "1", "true", "[\"high\"]", "{\"high\":null}"] {
             let document = format!("{{\"Priority\":{value}}}");
             fake.post("/orders", &[], &document).names(400, "invalid-field", "Priority");
         }
@@ -283,7 +288,10 @@ mod tests {
             );
         }
         fake.queued_nothing();
-        let text = r#"{"CompleteBy":"2001-01-01T00:00:00Z","Item":{"CompleteBy":1},"completeby":1}"#;
+        let text = r#"{"CompleteBy":"2001-01-01T00:00:00Z"}"#;
+        fake.post("/orders", &[], text).names(400, "invalid-field", "CompleteBy");
+        fake.queued_nothing();
+        let text = r#"{"CompleteBy":null,"Item":{"CompleteBy":1},"completeby":1}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
         let text = r#"{"NotBefore":"2001-01-01T00:00:00+01:00","Deliver":{"On":"2001-01-01T00:00:00Z"}}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);

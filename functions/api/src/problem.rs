@@ -22,6 +22,9 @@ use crate::reply;
 /// When a caller may try again after a 503, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
+const WEAK: &str = "If-Match has a weak tag (W/), which proves no version: a proxy on the way may have made it weak; send the \
+                    tag without W/";
+
 /// Why a request failed. Its text is the `detail` of its problem document.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
@@ -64,8 +67,12 @@ pub(crate) enum Problem {
     NoOrder,
     #[error("{refused} (it is {state})")]
     StateForbids { order_id: OrderId, state: ProcessState, refused: Refused },
-    #[error("it was changed meanwhile and is of version {version} now; look at it again, then decide")]
-    VersionChanged { version: u64 },
+    #[error("{}", if *.is_weak { WEAK.to_owned() } else { format!("it was changed meanwhile and is of version {version} now; look at it again, then decide") })]
+    VersionChanged {
+        version: u64,
+        /// The tag is the present one, and a weak one.
+        is_weak: bool,
+    },
     #[error("there is no job of this id")]
     NoJob,
     #[error("{not_now}")]
@@ -178,7 +185,7 @@ impl Problem {
             Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
-            Self::VersionChanged { version } => response = reply::tagged(response, *version),
+            Self::VersionChanged { version, .. } => response = reply::tagged(response, *version),
             Self::Unauthenticated => {
                 response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
@@ -290,6 +297,7 @@ impl From<JsonError> for Problem {
             JsonError::NotAnObject(_) => Self::NotAnObject(error),
             JsonError::Malformed(_) => Self::NotJson(error),
             JsonError::TooDeep => Self::TooDeep(error),
+            JsonError::Repeated(place) => Self::member(place, "is there twice"),
         }
     }
 }

@@ -21,6 +21,8 @@ impl<P: HasStore + HasRecords + HasDeadLetterRecords + HasEvents + HasEnvironmen
 
 /// The sink that is always there: the event bus.
 const BUS: &str = "bus";
+/// The same beside a sink of this name. No sink has a blank in its name.
+const BUS_BESIDE: &str = "event bus";
 /// Orders in `Error` that are looked at.
 const ORDERS_MAX: usize = 10_000;
 /// The time in which orders are looked at, in milliseconds.
@@ -38,7 +40,8 @@ const TELL_MS: u64 = 30_000;
 /// # Errors
 /// The first [`PortError`], after everything else had its turn. The next look does the rest.
 pub async fn alerts(ports: &impl AlertPorts, sinks: &[Arc<str>]) -> Result<u64, PortError> {
-    let sinks: Vec<Arc<str>> = [BUS.into()].into_iter().chain(sinks.iter().cloned()).collect();
+    let bus: Arc<str> = if sinks.iter().any(|sink| **sink == *BUS) { BUS_BESIDE } else { BUS }.into();
+    let sinks: Vec<Arc<str>> = [bus.clone()].into_iter().chain(sinks.iter().cloned()).collect();
     let stored: BTreeMap<Arc<str>, Alert> =
         ports.records().list(usize::MAX).await?.into_iter().map(|alert: Alert| (alert.cause.clone(), alert)).collect();
     let mut failed = Failed::default();
@@ -49,7 +52,7 @@ pub async fn alerts(ports: &impl AlertPorts, sinks: &[Arc<str>]) -> Result<u64, 
         let changed = write(ports, &sinks, key, stored.get(key), &causes).await;
         telling.extend(failed.unless(changed).flatten());
     }
-    let told = join_all(sinks.iter().map(|sink| tell(ports, sink, &telling))).await;
+    let told = join_all(sinks.iter().map(|sink| tell(ports, sink, *sink == bus, &telling))).await;
     let mut took = 0;
     for alert in &telling {
         let tried = told.iter().flatten().filter(|tried| *tried.cause == *alert.cause);
@@ -203,7 +206,7 @@ async fn put(ports: &impl AlertPorts, stored: Option<&Alert>, alert: &Alert) -> 
 }
 
 /// Tells one sink of all alerts, until it fails.
-async fn tell<'a>(ports: &impl AlertPorts, sink: &'a Arc<str>, alerts: &'a [Alert]) -> Vec<Tried<'a>> {
+async fn tell<'a>(ports: &impl AlertPorts, sink: &'a Arc<str>, is_bus: bool, alerts: &'a [Alert]) -> Vec<Tried<'a>> {
     let began = ports.environment().now();
     let mut tried = Vec::new();
     for alert in alerts {
@@ -213,9 +216,9 @@ async fn tell<'a>(ports: &impl AlertPorts, sink: &'a Arc<str>, alerts: &'a [Aler
         }
         let Some(turn) = alert.turn(sink, began) else { continue };
         let event = alert.event(turn, now);
-        let told = match &**sink {
-            BUS => ports.events().publish(event).await,
-            channel => ports.events().notify(channel, event).await,
+        let told = match is_bus {
+            true => ports.events().publish(event).await,
+            false => ports.events().notify(sink, event).await,
         };
         tried.push(Tried { sink, cause: &alert.cause, took: told.is_ok() });
         if let Err(error) = told {

@@ -79,7 +79,7 @@ impl Auditor {
         let Some(limit_ms) = self.dossier(of.order).limit_ms(of, by) else {
             return Err((Invariant::Claims, format!("a call for {of}, which nobody claimed")));
         };
-        let late_ms = clock_ms - (limit_ms - margin_ms);
+        let late_ms = clock_ms - (limit_ms - self.dossier(of.order).margin_ms(of, by, margin_ms));
         must(late_ms < 0, Invariant::Deadline, || {
             format!("a call for {of} starts {late_ms} ms too late by the agent's clock")
         })

@@ -35,8 +35,8 @@ pub(super) struct Dossier {
     pub(super) claims: BTreeMap<(usize, u32), Claimed>,
     /// By step: the end of a forward attempt that was in flight at the turn.
     pub(super) running_until_ms: BTreeMap<usize, i64>,
-    /// By step, attempt and agent instance: the deadline of the last delivery.
-    pub(super) handed: BTreeMap<(usize, u32, Arc<str>), i64>,
+    /// By step, attempt and agent instance: the deadline of the last delivery, and the smallest budget.
+    pub(super) handed: BTreeMap<(usize, u32, Arc<str>), (i64, u64)>,
     /// By step and attempt: the first message with its request.
     pub(super) messages: BTreeMap<(usize, u32), Arc<str>>,
     /// Attempts that two agents may work on at once: a request came twice, or again while the first was at work.
@@ -151,8 +151,15 @@ impl Dossier {
     /// The end of an agent instance's attempt, by its clock: the earlier of the deadline and the end of the budget.
     pub(super) fn limit_ms(&self, of: Try, by: &Arc<str>) -> Option<i64> {
         let claim = self.claims.get(&(of.step, of.attempt))?;
-        let until_ms = self.handed.get(&(of.step, of.attempt, by.clone())).copied();
-        Some(claim.complete_by_ms.min(until_ms.unwrap_or(i64::MAX)))
+        let handed = self.handed.get(&(of.step, of.attempt, by.clone()));
+        Some(claim.complete_by_ms.min(handed.map_or(i64::MAX, |(until_ms, _)| *until_ms)))
+    }
+
+    /// A margin of an agent instance's attempt: at most a fifth of the time that its request was sent with.
+    pub(super) fn margin_ms(&self, of: Try, by: &Arc<str>, margin_ms: i64) -> i64 {
+        let handed = self.handed.get(&(of.step, of.attempt, by.clone()));
+        let budget_ms = handed.and_then(|(_, budget_ms)| i64::try_from(*budget_ms).ok());
+        budget_ms.map_or(margin_ms, |budget_ms| margin_ms.min(budget_ms / 5))
     }
 
     /// What its workflow says about the ways of a step.

@@ -171,8 +171,10 @@ impl Auditor {
             Seen::Requested { of, complete_by_ms, budget_ms, clock_ms } => {
                 self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms).and_then(|()| self.undo_has_waited(*of))
             }
-            Seen::Handed { of, to, until_ms, message, overlaps } => {
-                self.dossier(of.order).handed.insert((of.step, of.attempt, to.clone()), *until_ms);
+            Seen::Handed { of, to, until_ms, budget_ms, message, overlaps } => {
+                let handed = &mut self.dossier(of.order).handed;
+                let handed = handed.entry((of.step, of.attempt, to.clone())).or_insert((*until_ms, *budget_ms));
+                *handed = (*until_ms, handed.1.min(*budget_ms));
                 self.handed_as(*of, message, *overlaps);
                 Ok(())
             }

@@ -12,7 +12,9 @@ pub(super) fn run(input: &[u8]) {
         check(&output);
     }
     let Ok(document) = Json::document(input) else { return };
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     assert_eq!(document.text().as_bytes(), input.trim_ascii(), "a document is kept as it was sent");
+    assert_eq!(document.check_unique(), Ok(()));
     assert_eq!(document.kind(), "an object");
     check(&document);
     for name in ["ReplyChannel", "CorrelationID", "Priority", "StandIn", ""] {

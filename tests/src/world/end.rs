@@ -186,7 +186,8 @@ impl World {
                     == (called.order_id, &*called.step, called.direction, called.attempt)
             };
             let asked = record.to_agents.iter().map(|(_, request)| request).find(is_its);
-            let latest = asked.expect("nobody asked").complete_by.minus_ms(self.policy.margin_ms);
+            let asked = asked.expect("nobody asked");
+            let latest = asked.complete_by.minus_ms(self.policy.margin_ms.min(asked.budget_ms / 5));
             assert!(called.started_at < latest, "called too late: {called:#?}");
         }
     }

@@ -14,11 +14,17 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// The place of a condition at which a reader could find another value than the one that is taken.
+    pub(super) fn ambiguous(conditions: &[Condition], status: StatusCode, body: &Json) -> Option<String> {
+        let mut asked = conditions.iter().filter(|condition| condition.status == status.as_u16());
+        asked.find(|condition| condition.at.is_ambiguous_in(body)).map(|condition| condition.at.text())
+    }
+
     /// The meaning of the first condition that is met.
-    pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &Json) -> Self {
+    pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &str) -> Self {
         let mut known = Self { means: None, text: None };
         for condition in conditions.iter().filter(|condition| condition.status == status.as_u16()) {
-            let Some(text) = condition.at.text_in(body) else { continue };
+            let Some(text) = condition.at.text_within(body) else { continue };
             if condition.texts.contains(&text) {
                 return Self { means: Some(condition.means), text: Some(text) };
             }
@@ -105,6 +111,17 @@ mod tests {
         let body = r#"{"error":{"code":"unexpected_state","message":"it is processing"}}"#;
         assert_eq!(answer(400, body).await, Answer::fail("unexpected_state", "it is processing"));
         assert_eq!(answer(400, "<h1>no</h1>").await, Answer::fail("http-400", "<h1>no</h1>"));
+    }
+
+    #[tokio::test]
+    async fn rule_17_a_condition_sees_what_can_be_read_and_no_success_with_two_readings() {
+        for corner in [r#""cut \ud83d"}"#, "1e999}", "[[[[[", &format!("\"{}", "x".repeat(ANSWER_BYTES_MAX))] {
+            let body = format!(r#"{{"error":{{"code":"not_charged"}},"trace":{corner}"#);
+            let answer = answer(400, &body).await;
+            assert!(!matches!(answer, Answer::Fail(failure) if &*failure.code == "http-400"), "the condition is met");
+        }
+        let twice = answer(200, r#"{"status":"failed","status":"succeeded"}"#).await;
+        assert!(matches!(twice, Answer::Unknown { problem, .. } if problem.contains("/status is there twice")));
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ pub(super) fn hide(answer: Answer, values: &[&str]) -> Answer {
             Answer::UnderWay { after_ms, unless_alone: unless_alone.map(|failure| reason(failure, values)) }
         }
         Answer::Done(output) => Answer::Done(without(output, values)),
-        // These have no text of the service.
+        // Of the service these have a type, an encoding or a host at most.
         Answer::Retry { .. } | Answer::Unknown { .. } | Answer::Misconfigured { .. } | Answer::NotCalled { .. } => {
             answer
         }
@@ -59,7 +59,7 @@ fn without(output: Json, values: &[&str]) -> Json {
         return output;
     }
     kept.push_str(&text[from..]);
-    Json::parse(kept.as_bytes(), ANSWER_BYTES_MAX).unwrap_or_else(|_| Json::empty())
+    Json::of_any_depth(kept.as_bytes(), ANSWER_BYTES_MAX).unwrap_or_else(|_| Json::empty())
 }
 
 /// The next string literal of a JSON text, with its quotes.

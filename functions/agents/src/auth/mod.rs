@@ -28,7 +28,7 @@ pub(crate) use known::Known;
 pub use machine::{Now, Variable, machine_secrets};
 pub use secret::{Resolver, Secret};
 pub use webhook::Signer;
-pub(crate) use webhook::{ID, SIGNATURE, TIMESTAMP, standard_key};
+pub(crate) use webhook::standard_key;
 
 use crate::client::{HttpClient, HttpClients};
 use known::read;

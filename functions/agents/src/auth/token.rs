@@ -4,20 +4,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use config::auth::TokenSettings;
+use domain::json::{lossy_text, members};
 use domain::time::Timestamp;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use serde::Deserialize;
+use http_body_util::Full;
 
 use super::known::sensitive;
 use super::secret::Secret;
 use super::{Cause, Faulty};
+use crate::answer::Read;
 use crate::client::{HttpClient, chain};
 use crate::form::escaped;
 
-/// Largest answer of a token endpoint, in bytes.
-const BODY_BYTES_MAX: usize = 64 * 1024;
 /// A token is fetched again when less than a fifth of its life is left, and at most a minute before its end.
 const REFRESH_MS_MAX: u64 = 60_000;
 /// The code for a wrong secret of the client.
@@ -51,19 +50,6 @@ impl Token {
     }
 }
 
-#[derive(Deserialize)]
-struct Granted {
-    access_token: String,
-    token_type: Option<String>,
-    expires_in: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Refused<'a> {
-    #[serde(borrow)]
-    error: std::borrow::Cow<'a, str>,
-}
-
 /// Fetches a token. `now` is the start of the fetch.
 pub(super) async fn fetch(
     client: &HttpClient,
@@ -76,20 +62,28 @@ pub(super) async fn fetch(
         Ok(response) => response,
         Err(error) => return Err(Faulty::passing(format!("no answer for a token: {}", chain(&error)))),
     };
-    let status = response.status();
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-    let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    if status.is_success() { granted(&body, now) } else { Err(refused(status, &body)) }
+    let (parts, body) = response.into_parts();
+    let read = Read::of(&parts.headers, body).await;
+    if !parts.status.is_success() {
+        return Err(refused(parts.status, &read.text()));
+    }
+    let (token, granted) = granted(&read, now)?;
+    if let Some(missing) = granted.and_then(|granted| missing(settings.scope.as_deref()?, &granted)) {
+        let words = "the token endpoint gives a token without scopes that were asked for";
+        tracing::warn!(endpoint = %settings.url, missing, "{words}");
+    }
+    Ok(token)
 }
 
 fn request(settings: &TokenSettings, secret: &Secret) -> Option<Request<Full<Bytes>>> {
-    let TokenSettings { url, client_id, scope, audience, secret_in_body } = settings;
+    let TokenSettings { url, client_id, scope, audience, resource, secret_in_body } = settings;
     let encode = |text: &str| escaped(text).to_string();
     let mut body = "grant_type=client_credentials".to_owned();
     let in_body = secret_in_body.then_some(());
     for (name, value) in [
         ("scope", scope.as_deref()),
         ("audience", audience.as_deref()),
+        ("resource", resource.as_deref()),
         ("client_id", in_body.map(|()| client_id.as_str())),
         ("client_secret", in_body.map(|()| secret.expose())),
     ] {
@@ -109,22 +103,44 @@ fn request(settings: &TokenSettings, secret: &Secret) -> Option<Request<Full<Byt
     Some(request)
 }
 
-fn granted(body: &[u8], now: Timestamp) -> Result<Token, Faulty> {
-    let granted: Granted =
-        serde_json::from_slice(body).map_err(|_| Faulty::passing("the answer of the token endpoint has no token"))?;
-    if granted.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+/// The token, and the scopes that the endpoint says it has. Only the token must be readable: the rest are hints.
+fn granted(read: &Read, now: Timestamp) -> Result<(Token, Option<String>), Faulty> {
+    let body = read.text();
+    let [token, kind, life, scope] = members(&body, ["access_token", "token_type", "expires_in", "scope"]);
+    let text = |literal: Option<&str>| serde_json::from_str::<String>(literal?).ok();
+    let Some(token) = text(token) else {
+        let problem = format!("the answer of the token endpoint{} has no text access_token", read.said());
+        return Err(Faulty::passing(problem));
+    };
+    if text(kind).is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
         return Err(Faulty::configuration("the token endpoint gives no bearer token"));
     }
-    let header = sensitive(&format!("Bearer {}", granted.access_token));
+    let header = sensitive(&format!("Bearer {token}"));
     let header = header.ok_or_else(|| Faulty::passing("the token cannot be sent"))?;
-    let life_ms = granted.expires_in.map(|seconds| seconds.saturating_mul(1_000).min(u64::from(u32::MAX)));
+    let life_ms = life.and_then(life_ms);
     let refresh_at = life_ms.map(|life_ms| now.plus_ms(life_ms - (life_ms / 5).min(REFRESH_MS_MAX)));
-    Ok(Token { header, refresh_at, expires_at: life_ms.map(|life_ms| now.plus_ms(life_ms)) })
+    let token = Token { header, refresh_at, expires_at: life_ms.map(|life_ms| now.plus_ms(life_ms)) };
+    Ok((token, text(scope)))
 }
 
-fn refused(status: StatusCode, body: &[u8]) -> Faulty {
-    let code = serde_json::from_slice::<Refused<'_>>(body).ok();
-    let code = code.and_then(|refused| CODES.into_iter().find(|&code| code == refused.error));
+/// The time of a token, in milliseconds. Some endpoints send the seconds as a text or with a fraction. What is no time is
+/// no hint: the token lasts until the service refuses it.
+fn life_ms(literal: &str) -> Option<u64> {
+    let seconds: f64 = literal.trim_matches('"').trim().parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    (seconds >= 0.0).then(|| ((seconds * 1_000.0) as u64).min(u64::from(u32::MAX)))
+}
+
+/// The scopes that were asked for and are not among the given ones, with blanks between them.
+fn missing(asked: &str, given: &str) -> Option<String> {
+    let given: Vec<&str> = given.split_whitespace().collect();
+    let missing: Vec<&str> = asked.split_whitespace().filter(|scope| !given.contains(scope)).collect();
+    (!missing.is_empty()).then(|| missing.join(" "))
+}
+
+fn refused(status: StatusCode, body: &str) -> Faulty {
+    let [code] = members(body, ["error"]);
+    let code = code.and_then(lossy_text).and_then(|error| CODES.into_iter().find(|&code| code == error));
     let problem =
         format!("no token: HTTP {status}{}{}", if code.is_some() { ", " } else { "" }, code.unwrap_or_default());
     let cause = match status {
@@ -135,4 +151,35 @@ fn refused(status: StatusCode, body: &[u8]) -> Faulty {
         _ => Cause::Passing,
     };
     Faulty { problem, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_token_is_a_hint_in_whatever_form_it_comes() {
+        for (literal, ms) in [
+            ("3600", Some(3_600_000)),
+            ("\"3599\"", Some(3_599_000)),
+            ("3599.0", Some(3_599_000)),
+            ("\" 60.5 \"", Some(60_500)),
+            ("0", Some(0)),
+            ("1e999", Some(u64::from(u32::MAX))),
+            ("-1", None),
+            ("\"soon\"", None),
+            ("null", None),
+            ("{}", None),
+            ("\"NaN\"", None),
+        ] {
+            assert_eq!(life_ms(literal), ms, "{literal}");
+        }
+    }
+
+    #[test]
+    fn scopes_that_were_asked_for_and_not_given_are_told() {
+        assert_eq!(missing("read write", "write  read more"), None);
+        assert_eq!(missing("read write refund", "read").as_deref(), Some("write refund"));
+        assert_eq!(missing("", "read"), None);
+    }
 }

@@ -12,9 +12,9 @@ use super::secret::Secret;
 const PREFIX: &str = "whsec_";
 /// The length of a secret, in bytes.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-pub(crate) const ID: HeaderName = HeaderName::from_static("webhook-id");
-pub(crate) const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-pub(crate) const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// Signs calls by Standard Webhooks. The key has no `Debug` output of its own.
 #[derive(Debug, Clone)]

@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError};
 
 use agent::AgentPorts;
 use bytes::Bytes;
-use domain::json::Json;
+use domain::json::{Json, lossy_text, members};
 use domain::ports::{Environment, PortError};
+use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode};
 
 use super::{APPLIED, Applied, Fleet, version};
@@ -18,6 +19,9 @@ use crate::webhook::{BODY_BYTES_MAX, Hook, Told, Unverified, answer};
 
 /// What the paths of all webhooks begin with; the name of the agent follows.
 pub const WEBHOOKS: &str = "/webhooks/";
+/// The type of a form, which GitHub sends unless it is told otherwise.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+const FORM_ADVICE: &str = ". It is a form: choose application/json as the content type of this webhook";
 /// The end of the address for a heartbeat.
 const HEARTBEAT: &str = "/heartbeat";
 
@@ -75,9 +79,13 @@ impl<A: Applied> Fleet<A> {
             }
             Err(unverified @ Unverified::SecretUnread) => return answer::unavailable(&unverified.to_string()),
         }
-        let document = match Json::parse(&body, BODY_BYTES_MAX) {
+        let document = match Json::received(&body, BODY_BYTES_MAX) {
             Ok(document) => document,
-            Err(fault) => return answer::problem(StatusCode::BAD_REQUEST, &format!("the body is {fault}")),
+            Err(fault) => {
+                let is_form = parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(FORM));
+                let advice = if is_form { FORM_ADVICE } else { "" };
+                return answer::problem(StatusCode::BAD_REQUEST, &format!("the body is {fault}{advice}"));
+            }
         };
         match hook.read_event(&document) {
             Ok(told) => self.tell(ports, api, agent, told).await,
@@ -113,8 +121,10 @@ impl<A: Applied> Fleet<A> {
                     let event = "event taken";
                     tracing::debug!(monotonic_counter.webhooks_taken = 1, agent, %order_id, %step, status, event);
                 } else {
-                    let words = "the API refused an event";
-                    tracing::warn!(monotonic_counter.webhooks_refused = 1, agent, %order_id, %step, status, words);
+                    let [why] =
+                        members(&String::from_utf8_lossy(response.body()), ["detail"]).map(|why| lossy_text(why?));
+                    let (words, why) = ("the API refused an event", why.unwrap_or_default());
+                    tracing::warn!(monotonic_counter.webhooks_refused = 1, agent, %order_id, %step, status, why, words);
                 }
                 response
             }

@@ -6,18 +6,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::WebhookScheme;
 use domain::time::Timestamp;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use ring::hmac::{HMAC_SHA256, Key, verify};
 
-use crate::auth::{ID, SIGNATURE, Secret, TIMESTAMP, standard_key};
+use crate::auth::{Secret, standard_key};
 
 /// How far the time of an event may be from now, before and after, in milliseconds. It bounds the age of a replay, and
 /// includes the difference of the clocks.
 const TOLERANCE_MS: u64 = 5 * 60 * 1_000;
 /// Signatures of one event that are looked at. A provider that changes its secret sends two.
 const SIGNATURES_MAX: usize = 8;
-const STRIPE: HeaderName = HeaderName::from_static("stripe-signature");
-const GITHUB: HeaderName = HeaderName::from_static("x-hub-signature-256");
+const STRIPE: &str = "Stripe-Signature";
+const GITHUB: &str = "X-Hub-Signature-256";
 
 /// Knows the secrets of one webhook, as they were read last. No `Debug` output shows them.
 #[derive(Debug)]
@@ -94,46 +94,58 @@ impl Verifier {
     }
 }
 
-/// `webhook-id`, `webhook-timestamp`, and `webhook-signature` such as `v1,BASE64 v1,BASE64`.
+/// The names of the headers of Standard Webhooks. Many providers still send those of the library that it came from.
+const STANDARD_NAMES: [[&str; 3]; 2] =
+    [["webhook-id", "webhook-timestamp", "webhook-signature"], ["svix-id", "svix-timestamp", "svix-signature"]];
+
+/// Identifier, time, and signatures such as `v1,BASE64 v1,BASE64`. A set of headers that is incomplete spoils no other.
 fn standard(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    let (id, time) = (only(headers, &ID, "webhook-id")?, only(headers, &TIMESTAMP, "webhook-timestamp")?);
-    let malformed = Refusal::Malformed("webhook-signature");
-    let signatures = only(headers, &SIGNATURE, "webhook-signature")?.split(' ');
-    let signatures = signatures.filter_map(|one| one.strip_prefix("v1,")).take(SIGNATURES_MAX);
-    let signatures = signatures.map(|text| STANDARD.decode(text).map_err(|_| malformed)).collect::<Result<_, _>>()?;
-    let at_ms = at_ms(time).ok_or(Refusal::Malformed("webhook-timestamp"))?;
-    Ok(Signed { prefix: format!("{id}.{time}."), at_ms: Some(at_ms), signatures })
+    let [standard, older] = STANDARD_NAMES;
+    standard_under(headers, standard).or_else(|refusal| standard_under(headers, older).map_err(|_| refusal))
+}
+
+fn standard_under(headers: &HeaderMap, [id, time, signature]: [&'static str; 3]) -> Result<Signed, Refusal> {
+    let (id, seconds) = (only(headers, id)?, only(headers, time)?);
+    let at_ms = Some(at_ms(seconds).ok_or(Refusal::Malformed(time))?);
+    let signatures = all(headers, signature).flat_map(|value| value.split(' '));
+    let signatures = signatures.filter_map(|one| STANDARD.decode(one.strip_prefix("v1,")?).ok());
+    let signatures = signatures.take(SIGNATURES_MAX).collect();
+    Signed { prefix: format!("{id}.{seconds}."), at_ms, signatures }.signed_by(signature)
 }
 
 /// `t=SECONDS,v1=HEX,v1=HEX`.
 fn stripe(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    const NAME: &str = "Stripe-Signature";
-    let malformed = Refusal::Malformed(NAME);
-    let (mut time, mut signatures) = (None, Vec::new());
-    for part in only(headers, &STRIPE, NAME)?.split(',') {
-        match part.split_once('=').ok_or(malformed)? {
-            ("t", text) if time.is_none() => time = Some(text),
-            ("t", _) => return Err(malformed),
-            ("v1", text) if signatures.len() < SIGNATURES_MAX => signatures.push(unhexed(text).ok_or(malformed)?),
-            // Of another scheme, or one too many.
-            (_, _) => {}
-        }
-    }
-    let time = time.ok_or(malformed)?;
-    Ok(Signed { prefix: format!("{time}."), at_ms: Some(at_ms(time).ok_or(malformed)?), signatures })
+    let parts = || all(headers, STRIPE).flat_map(|value| value.split(',')).filter_map(|part| part.split_once('='));
+    let of = |name: &'static str| parts().filter(move |(key, _)| key.trim() == name).map(|(_, text)| text.trim());
+    // Each signature is of one time.
+    let (mut times, signatures) = (of("t"), of("v1").filter_map(unhexed).take(SIGNATURES_MAX).collect());
+    let (Some(time), None) = (times.next(), times.next()) else { return Err(Refusal::Malformed(STRIPE)) };
+    let at_ms = Some(at_ms(time).ok_or(Refusal::Malformed(STRIPE))?);
+    Signed { prefix: format!("{time}."), at_ms, signatures }.signed_by(STRIPE)
 }
 
 /// `sha256=HEX`.
 fn github(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    const NAME: &str = "X-Hub-Signature-256";
-    let signature = only(headers, &GITHUB, NAME)?.strip_prefix("sha256=").and_then(unhexed);
-    let signatures = vec![signature.ok_or(Refusal::Malformed(NAME))?];
-    Ok(Signed { prefix: String::new(), at_ms: None, signatures })
+    let signatures = all(headers, GITHUB).filter_map(|value| value.strip_prefix("sha256=").and_then(unhexed));
+    let signatures = signatures.take(SIGNATURES_MAX).collect();
+    Signed { prefix: String::new(), at_ms: None, signatures }.signed_by(GITHUB)
+}
+
+impl Signed {
+    /// Itself, if this header has a signature that can be read. One that cannot be read spoils none beside it.
+    fn signed_by(self, header: &'static str) -> Result<Self, Refusal> {
+        if self.signatures.is_empty() { Err(Refusal::Malformed(header)) } else { Ok(self) }
+    }
+}
+
+/// The values of a header.
+fn all<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
 /// The value of a header that must be there once.
-fn only<'a>(headers: &'a HeaderMap, header: &HeaderName, name: &'static str) -> Result<&'a str, Refusal> {
-    let mut values = headers.get_all(header).iter();
+fn only<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, Refusal> {
+    let mut values = headers.get_all(name).iter();
     match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
         (Some(value), None) => Ok(value),
         (_, _) => Err(Refusal::Malformed(name)),

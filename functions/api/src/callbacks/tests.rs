@@ -94,12 +94,23 @@ fn rule_38_a_no_has_a_code_and_a_message_for_people_which_is_cut() {
 }
 
 #[test]
-fn rule_38_an_output_that_no_task_can_hold_is_a_failure_as_in_an_answer() {
+fn rule_38_an_output_that_cannot_be_kept_is_400_and_shown_while_the_order_waits_and_rejects_no_step() {
+    for (output, words) in [
+        (format!(r#"{{"id":"{}"}}"#, "x".repeat(OUTPUT_BYTES_MAX)), "over the limit of 16384"),
+        ("{}".to_owned(), "nothing at /id"),
+        (r#"{"ID":7}"#.to_owned(), "nothing at /id"),
+    ] {
+        let world = World::new();
+        let body = format!(r#"{{"Outcome":"Done","Output":{output}}}"#);
+        let answer = world.fake.post(&world.path(), &[], &body);
+        answer.names(400, "invalid-field", "Output");
+        assert!(answer.text.contains(words), "{}", answer.text);
+        let Outcome::Retrying(trouble) = world.reply().outcome else { panic!("a trouble") };
+        assert!(trouble.problem.contains(words), "{}", trouble.problem);
+    }
     let world = World::new();
-    let body = format!(r#"{{"Outcome":"Done","Output":{{"id":"{}"}}}}"#, "x".repeat(OUTPUT_BYTES_MAX));
-    assert_eq!(world.fake.post(&world.path(), &[], &body).status, 202);
-    let Outcome::Failed(failure) = world.reply().outcome else { panic!("a failure") };
-    assert_eq!(&*failure.code, domain::output::OUTPUT_TOO_LARGE);
+    let twice = r#"{"Outcome":"Done","Output":{"id":7,"in":{"a":1,"\u0061":2}}}"#;
+    world.fake.post(&world.path(), &[], twice).names(400, "invalid-field", "/Output/in/a");
 }
 
 #[test]

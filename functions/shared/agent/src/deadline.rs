@@ -10,11 +10,15 @@ pub(crate) struct Deadline {
     margin_ms: u64,
 }
 
+/// The margin is at most this part of the time that the request was sent with: a short attempt is called too.
+const MARGIN_PART: u64 = 5;
+
 impl Deadline {
     /// The earlier of `CompleteBy` and `BudgetMs` after the receipt. The budget protects an agent with a slow clock,
     /// and `CompleteBy` one with a fast clock: neither stops later than intended.
     pub(crate) fn of(request: &Request, received_at: Timestamp, margin_ms: u64) -> Self {
-        Self { at: request.complete_by.min(received_at.plus_ms(request.budget_ms)), margin_ms }
+        let at = request.complete_by.min(received_at.plus_ms(request.budget_ms));
+        Self { at, margin_ms: margin_ms.min(request.budget_ms / MARGIN_PART) }
     }
 
     /// Whether a call may start at this time.

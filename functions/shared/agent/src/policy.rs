@@ -13,8 +13,8 @@ use crate::memo::MemoPolicy;
 /// [`Agent::new`]: crate::Agent::new
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// No call starts if less than this is left until the deadline, in milliseconds (rule 6). The default is below
-    /// [`COMPLETE_WITHIN_MS_MIN`], so that the shortest step of a workflow is still called.
+    /// No call starts if less than this is left until the deadline, in milliseconds (rule 6); of a short attempt, if less
+    /// than a fifth of its time is left.
     pub margin_ms: u64,
     /// The time-out of a call, in milliseconds; the deadline may end it earlier.
     pub call_timeout_ms: u64,

@@ -94,6 +94,8 @@ pub struct TokenSettings {
     pub scope: Option<String>,
     /// Whom the token is for.
     pub audience: Option<String>,
+    /// The service that the token is for, as a URL (RFC 8707).
+    pub resource: Option<String>,
     /// Whether the client's secret is in the body, and not in the header `Authorization`.
     pub secret_in_body: bool,
 }

@@ -1,5 +1,7 @@
 //! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
 
+mod demands;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;

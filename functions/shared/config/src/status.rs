@@ -89,7 +89,8 @@ fn usual(status: StatusCode) -> Meaning {
         202 => Meaning::UnderWay,
         200..=299 => Meaning::Done,
         409 | 423 => Meaning::Conflict,
-        401 | 403 | 407 => Meaning::Misconfigured,
+        // Of these redirects the new address is for good: the one in the settings is wrong.
+        301 | 308 | 401 | 403 | 407 => Meaning::Misconfigured,
         404 | 405 | 410 | 421 => Meaning::MisconfiguredWithoutCode,
         // A gateway may say so while the service behind it is still at work.
         408 | 502 | 504 => Meaning::Unknown,

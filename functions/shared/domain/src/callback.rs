@@ -152,7 +152,8 @@ impl Awaited {
             None => (rest, Direction::Forward),
         };
         let is_step = !step.is_empty() && step.chars().nth(NAME_CHARS_MAX).is_none();
-        let order_id = order_id.parse().ok().filter(|_| is_step)?;
+        // Some providers change the case of what they send back.
+        let order_id = order_id.to_ascii_lowercase().parse().ok().filter(|_| is_step)?;
         Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
     }
 
@@ -260,7 +261,10 @@ mod tests {
             ("undo", Direction::Undo),
         ] {
             let key = crate::message::idempotency_key(id, step, direction);
-            assert_eq!(Awaited::of_key(&key, &bank), Some(of_webhook("bank", step, direction)), "{key}");
+            let upper = key.replace(&id.to_string(), &id.to_string().to_uppercase());
+            for key in [&*key, &*upper] {
+                assert_eq!(Awaited::of_key(key, &bank), Some(of_webhook("bank", step, direction)), "{key}");
+            }
         }
         let long = format!("{id}/{}", "x".repeat(NAME_CHARS_MAX + 1));
         for text in ["", "pay", "/pay", "1/pay", &*id.to_string(), &format!("{id}/"), &format!("{id}//undo"), &long] {

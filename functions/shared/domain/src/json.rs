@@ -1,5 +1,8 @@
 //! JSON kept as it was written: documents and outputs pass through unchanged, numbers digit for digit.
 
+mod partial;
+mod repeated;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX};
 use crate::tokens::{Tokens, is_plain, literal_text};
+pub use partial::{lossy_text, members};
+
+/// The byte order mark in UTF-8. Some programs write it before JSON, and it says nothing.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A JSON value as its text. Cloning it copies a pointer.
 #[derive(Clone)]
@@ -36,26 +43,50 @@ pub enum JsonError {
     /// JSON, but not an object.
     #[error("must be a JSON object, got {0}")]
     NotAnObject(&'static str),
+    /// An object has a member twice; the text is its place, a JSON pointer.
+    #[error("ambiguous: {0} is there twice")]
+    Repeated(String),
 }
 
 impl Json {
-    /// Takes any JSON value of at most `bytes_max` bytes.
+    /// Takes any JSON value of at most `bytes_max` bytes, such as a stored one.
     ///
     /// # Errors
     /// [`JsonError`] if the text is too large, too deep or not JSON.
     pub fn parse(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
         fits(text, bytes_max)?;
-        let raw: Box<RawValue> =
-            serde_json::from_slice(text).map_err(|error| JsonError::Malformed(error.to_string()))?;
+        Self::of_any_depth(text, bytes_max)
+    }
+
+    /// The same at any depth, for a value of which only a part is kept.
+    ///
+    /// # Errors
+    /// [`JsonError`] if the text is too large or not JSON.
+    pub fn of_any_depth(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
+        if text.len() > bytes_max {
+            return Err(JsonError::TooLarge { bytes: text.len(), bytes_max });
+        }
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let raw: Box<RawValue> = serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
         Ok(Self(raw.into()))
+    }
+
+    /// Takes a value from outside that everybody reads alike: no object in it has a member twice.
+    ///
+    /// # Errors
+    /// [`JsonError`] if the text is too large, too deep, not JSON or ambiguous.
+    pub fn received(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
+        let json = Self::of_any_depth(text, bytes_max)?;
+        json.check_unique()?;
+        Ok(json)
     }
 
     /// Takes an order document: a JSON object of at most [`DOCUMENT_BYTES_MAX`] bytes.
     ///
     /// # Errors
-    /// [`JsonError`] if the text is too large, too deep, not JSON or not an object.
+    /// [`JsonError`] as of [`Json::received`], or if it is not an object.
     pub fn document(text: &[u8]) -> Result<Self, JsonError> {
-        let json = Self::parse(text, DOCUMENT_BYTES_MAX)?;
+        let json = Self::received(text, DOCUMENT_BYTES_MAX)?;
         match json.kind() {
             "an object" => Ok(json),
             other => Err(JsonError::NotAnObject(other)),
@@ -99,21 +130,7 @@ impl Json {
     /// The texts of these members of an object, found in one pass; of a repeated member the last one.
     #[must_use]
     pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<&str>; N] {
-        let (mut found, text) = ([None; N], self.text());
-        // Most documents have none of them. An escape may spell a name in another way.
-        let may_have = text.contains('\\') || names.iter().any(|name| text.contains(name));
-        if may_have && text.starts_with('{') {
-            Tokens::of(text).members(|tokens, key| {
-                let value = tokens.value();
-                let key = literal_text(key);
-                for (name, found) in names.iter().zip(&mut found) {
-                    if key.as_deref() == Some(name) {
-                        *found = Some(value);
-                    }
-                }
-            });
-        }
-        found
+        members(self.text(), names)
     }
 
     /// The text of the member `name` of an object; the last one if it is repeated.
@@ -129,6 +146,14 @@ impl Json {
     /// [`JsonError`] if it is too large or too deep.
     pub fn fits(&self, bytes_max: usize) -> Result<(), JsonError> {
         fits(self.text().as_bytes(), bytes_max)
+    }
+
+    /// Checks that it has at most [`NESTING_MAX`] levels, and no member twice: stored, it must have one reading.
+    ///
+    /// # Errors
+    /// [`JsonError`] if it is too deep or ambiguous.
+    pub fn check_unique(&self) -> Result<(), JsonError> {
+        repeated::check(self.text())
     }
 
     /// The value as the parser has it.
@@ -180,6 +205,21 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
     }
+}
+
+/// What is wrong with a text, with the encodings that are meant most often.
+fn malformed(text: &[u8], error: &serde_json::Error) -> JsonError {
+    let cause = match text {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [_, 0, ..] | [0, _, ..] => {
+            "it is UTF-16 or UTF-32; send UTF-8".to_owned()
+        }
+        [0x1f, 0x8b, ..] => "it is compressed by gzip".to_owned(),
+        _ => match std::str::from_utf8(text) {
+            Ok(_) => error.to_string(),
+            Err(error) => format!("it is not UTF-8 from byte {} on", error.valid_up_to() + 1),
+        },
+    };
+    JsonError::Malformed(cause)
 }
 
 fn fits(text: &[u8], bytes_max: usize) -> Result<(), JsonError> {
@@ -304,8 +344,12 @@ fn canonical_string(literal: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    fn stored(text: &str) -> Json {
+        Json::parse(text.as_bytes(), DOCUMENT_BYTES_MAX).unwrap()
+    }
+
     fn fingerprint(text: &str) -> String {
-        Json::document(text.as_bytes()).unwrap().fingerprint()
+        stored(text).fingerprint()
     }
 
     #[test]
@@ -351,6 +395,30 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_one_reading() {
+        let twice = |place: &str| Err(JsonError::Repeated(place.to_owned()));
+        assert_eq!(Json::document(br#"{"Total":5000,"Tot\u0061l":10}"#), twice("/Total"));
+        assert_eq!(Json::document(br#"{"Lines":[{"Sku":1,"Sku":1}]}"#), twice("/Lines/0/Sku"));
+        assert!(Json::document(br#"{"Lines":[{"Sku":1},{"Sku":1}]}"#).is_ok());
+    }
+
+    #[test]
+    fn a_byte_order_mark_says_nothing_and_another_encoding_is_named() {
+        let document = Json::document(b"\xef\xbb\xbf {\"a\":1}").unwrap();
+        assert_eq!(document.text(), r#"{"a":1}"#);
+        for (text, words) in [
+            (&b"\xff\xfe{\x00}\x00"[..], "UTF-16"),
+            (b"{\x00}\x00", "UTF-16"),
+            (b"\x00{\x00}", "UTF-16"),
+            (b"\x1f\x8b\x08", "gzip"),
+            (b"{\"a\":\"caf\xe9\"}", "not UTF-8 from byte 10 on"),
+        ] {
+            let error = Json::document(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
     fn size_and_depth_are_bounded() {
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(DOCUMENT_BYTES_MAX));
         assert!(matches!(Json::document(large.as_bytes()), Err(JsonError::TooLarge { .. })));
@@ -363,7 +431,8 @@ mod tests {
 
     #[test]
     fn a_member_is_found_by_name() {
-        let document = Json::document(br#"{"a":1,"b":{"c":2},"a":3}"#).unwrap();
+        // An earlier version took such a document.
+        let document = stored(r#"{"a":1,"b":{"c":2},"a":3}"#);
         assert_eq!(document.member("a"), Some("3"));
         assert_eq!(document.member("b"), Some(r#"{"c":2}"#));
         assert_eq!(document.members(["c", "b", "a"]), [None, Some(r#"{"c":2}"#), Some("3")]);

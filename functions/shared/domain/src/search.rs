@@ -76,14 +76,20 @@ impl Pointer {
         Self::walk(&self.0, document)
     }
 
-    /// Whether there is a value at this position, in any of repeated members.
-    pub(crate) fn occurs_in(&self, document: &RawValue) -> bool {
-        fn occurs(names: &[String], tokens: &mut Tokens<'_>) -> bool {
-            let mut found = names.is_empty();
-            each_named(names, tokens, |rest, tokens| found |= occurs(rest, tokens));
+    /// How many values are at this position: more than one if a member on the way is repeated.
+    pub(crate) fn times_in(&self, document: &RawValue) -> usize {
+        fn times(names: &[String], tokens: &mut Tokens<'_>) -> usize {
+            let mut found = usize::from(names.is_empty());
+            each_named(names, tokens, |rest, tokens| found += times(rest, tokens));
             found
         }
-        occurs(&self.0, &mut Tokens::of(document.get()))
+        times(&self.0, &mut Tokens::of(document.get()))
+    }
+
+    /// Whether a reader could find another value here than the one that is taken, since a member on the way is repeated.
+    #[must_use]
+    pub fn is_ambiguous_in(&self, document: &Json) -> bool {
+        self.times_in(document.raw()) > 1
     }
 
     /// The value at this position, as it is written.
@@ -98,8 +104,18 @@ impl Pointer {
         self.of(document.raw()).and_then(plain_text)
     }
 
+    /// The same in a text that may be JSON in parts alone.
+    #[must_use]
+    pub fn text_within(&self, text: &str) -> Option<String> {
+        Self::walk_text(&self.0, text).and_then(plain_text)
+    }
+
     /// The value at the end of these names.
     pub(crate) fn walk<'a>(names: &[String], document: &'a RawValue) -> Option<&'a RawValue> {
+        Self::walk_text(names, document.get())
+    }
+
+    fn walk_text<'a>(names: &[String], text: &'a str) -> Option<&'a RawValue> {
         fn last<'a>(names: &[String], tokens: &mut Tokens<'a>) -> Option<&'a str> {
             if names.is_empty() {
                 return Some(tokens.value());
@@ -108,7 +124,7 @@ impl Pointer {
             each_named(names, tokens, |rest, tokens| found = last(rest, tokens));
             found
         }
-        last(names, &mut Tokens::of(document.get())).and_then(|text| serde_json::from_str(text).ok())
+        last(names, &mut Tokens::of(text)).and_then(|text| serde_json::from_str(text).ok())
     }
 }
 
@@ -206,7 +222,7 @@ mod tests {
         "Card": {"Cvc": "123"}}"#;
 
     fn document() -> Json {
-        Json::document(DOCUMENT.as_bytes()).unwrap()
+        Json::parse(DOCUMENT.as_bytes(), 10_000).unwrap()
     }
 
     fn equals(pointer: &str, text: &str) -> bool {

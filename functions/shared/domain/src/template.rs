@@ -1,27 +1,33 @@
 //! Values with places to fill: what a step sends to its service, and keeps of the answer.
 //!
 //! In a template, a text that begins with a slash is a JSON pointer. Any other value stands for itself. A pointer that
-//! finds nothing leaves its member out. What a pointer finds is copied as it is written, numbers digit for digit.
+//! finds nothing leaves its member out. What a pointer finds, and what stands for itself, is copied as it is written,
+//! numbers digit for digit.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{Json, JsonError};
-use crate::limits::{PATH_CHARS_MAX, TEMPLATE_NESTING_MAX, TEMPLATE_PARTS_MAX};
+use crate::json::{Json, JsonError, key_text};
+use crate::limits::{ANSWER_BYTES_MAX, PATH_CHARS_MAX, TEMPLATE_NESTING_MAX, TEMPLATE_PARTS_MAX};
 use crate::search::{NotAPointer, Pointer, plain_text};
 
 /// A template of a JSON value: an object, or a pointer to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Part);
+pub struct Template {
+    root: Part,
+    /// As it was read.
+    source: Json,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Pointer(Pointer),
-    Literal(Value),
+    /// The JSON text.
+    Literal(Box<str>),
     Array(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
@@ -86,9 +92,9 @@ impl Template {
     ///
     /// # Errors
     /// [`BadTemplate`], which says what is wrong.
-    pub fn parse(value: Value) -> Result<Self, BadTemplate> {
-        match Part::parse(value, 1, &mut 0)? {
-            part @ (Part::Object(_) | Part::Pointer(_)) => Ok(Self(part)),
+    pub fn parse(source: Json) -> Result<Self, BadTemplate> {
+        match Part::parse(source.raw(), 1, &mut 0)? {
+            root @ (Part::Object(_) | Part::Pointer(_)) => Ok(Self { root, source }),
             Part::Literal(_) | Part::Array(_) => Err(BadTemplate::NotAnObject),
         }
     }
@@ -96,7 +102,7 @@ impl Template {
     /// All pointers.
     #[must_use]
     pub fn pointers(&self) -> Vec<&Pointer> {
-        let (mut found, mut parts) = (Vec::new(), vec![&self.0]);
+        let (mut found, mut parts) = (Vec::new(), vec![&self.root]);
         while let Some(part) = parts.pop() {
             match part {
                 Part::Pointer(pointer) => found.push(pointer),
@@ -111,7 +117,7 @@ impl Template {
     /// Whether its value may have something at this place. What a pointer finds may have any shape.
     #[must_use]
     pub(crate) fn may_have(&self, names: &[String]) -> bool {
-        let mut part = &self.0;
+        let mut part = &self.root;
         for name in names {
             let inner = match part {
                 Part::Pointer(_) => return true,
@@ -128,7 +134,7 @@ impl Template {
     /// The names of its members. A pointer has none.
     #[must_use]
     pub(crate) fn members(&self) -> Vec<&str> {
-        let Part::Object(members) = &self.0 else { return Vec::new() };
+        let Part::Object(members) = &self.root else { return Vec::new() };
         members.iter().map(|(name, _)| &**name).collect()
     }
 
@@ -144,7 +150,7 @@ impl Template {
     ) -> Result<Json, Unfilled> {
         let mut text = String::new();
         // A message has no member for null, so null counts as nothing.
-        if !self.0.write(find, bytes_max, &mut text)? || text == "null" {
+        if !self.root.write(find, bytes_max, &mut text)? || text == "null" {
             return Ok(Json::empty());
         }
         Json::parse(text.as_bytes(), bytes_max).map_err(Unfilled::Unfit)
@@ -159,10 +165,30 @@ impl Template {
     }
 }
 
+impl Template {
+    /// What this template lacks to keep something of an answer that has one reading. `None`: nothing.
+    pub(crate) fn missing_in(&self, answer: &Json) -> Option<String> {
+        let (pointers, mut found) = (self.pointers(), 0);
+        for pointer in &pointers {
+            match pointer.times_in(answer.raw()) {
+                0 => {}
+                1 => found += 1,
+                _ => return Some(format!("{} is there twice", pointer.text())),
+            }
+        }
+        if found == 0 && !pointers.is_empty() {
+            let places: Vec<String> = pointers.into_iter().map(Pointer::text).collect();
+            return Some(format!("it has nothing at {}, which `keep` needs", places.join(" or ")));
+        }
+        // A limit is told as one.
+        let kept = self.keep(answer, ANSWER_BYTES_MAX).ok()?;
+        let ambiguous = kept.check_unique().err().filter(|error| matches!(error, JsonError::Repeated(_)))?;
+        Some(format!("what `keep` takes is {ambiguous}"))
+    }
+}
+
 impl Part {
-    fn parse(value: Value, depth: usize, parts: &mut usize) -> Result<Self, BadTemplate> {
-        /// The member in which the TOML parser hands over a date.
-        const TOML_DATE: &str = "$__toml_private_datetime";
+    fn parse(value: &RawValue, depth: usize, parts: &mut usize) -> Result<Self, BadTemplate> {
         *parts += 1;
         if *parts > TEMPLATE_PARTS_MAX {
             return Err(BadTemplate::TooLarge);
@@ -170,22 +196,28 @@ impl Part {
         if depth > TEMPLATE_NESTING_MAX {
             return Err(BadTemplate::TooDeep);
         }
-        Ok(match value {
-            // TOML has no null, but a number that is none becomes one.
-            Value::Null => return Err(BadTemplate::NotJson),
-            Value::String(text) if text.starts_with('/') => {
-                Self::Pointer(Pointer::parse(&text).map_err(|problem| BadTemplate::Pointer(text, problem))?)
-            }
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::Literal(value),
-            Value::Array(elements) => {
+        let json = value.get();
+        Ok(match json.as_bytes().first() {
+            Some(b'n') | None => return Err(BadTemplate::NotJson),
+            Some(b'"') => match key_text(value).ok_or(BadTemplate::NotJson)? {
+                text if text.starts_with('/') => Self::Pointer(
+                    Pointer::parse(&text).map_err(|problem| BadTemplate::Pointer(text.into_owned(), problem))?,
+                ),
+                _ => Self::Literal(json.into()),
+            },
+            Some(b'[') => {
+                let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| BadTemplate::NotJson)?;
                 let elements = elements.into_iter().map(|element| Self::parse(element, depth + 1, parts));
                 Self::Array(elements.collect::<Result<_, _>>()?)
             }
-            Value::Object(members) if members.contains_key(TOML_DATE) => return Err(BadTemplate::NotJson),
-            Value::Object(members) => {
+            Some(b'{') => {
+                // Sorted by name, so that the call of a key stays the same.
+                let members: BTreeMap<String, &RawValue> =
+                    serde_json::from_str(json).map_err(|_| BadTemplate::NotJson)?;
                 let members = members.into_iter().map(|(name, part)| Ok((name, Self::parse(part, depth + 1, parts)?)));
                 Self::Object(members.collect::<Result<_, _>>()?)
             }
+            Some(_) => Self::Literal(json.into()),
         })
     }
 
@@ -201,12 +233,12 @@ impl Part {
                 let Some(found) = find(pointer) else { return Ok(false) };
                 into.push_str(found.get());
             }
-            Self::Literal(value) => into.push_str(&value.to_string()),
+            Self::Literal(json) => into.push_str(json),
             Self::Array(elements) => {
                 list(elements, ['[', ']'], into, |element, into| element.write(find, bytes_max, into))?;
             }
             Self::Object(members) => list(members, ['{', '}'], into, |(name, part), into| {
-                into.push_str(&Value::from(name.as_str()).to_string());
+                into.push_str(Json::of(name).text());
                 into.push(':');
                 part.write(find, bytes_max, into)
             })?,
@@ -215,17 +247,6 @@ impl Part {
         match into.len() > bytes_max {
             true => Err(Unfilled::Unfit(JsonError::TooLarge { bytes: into.len(), bytes_max })),
             false => Ok(true),
-        }
-    }
-
-    fn value(&self) -> Value {
-        match self {
-            Self::Pointer(pointer) => Value::from(&*pointer.text()),
-            Self::Literal(value) => value.clone(),
-            Self::Array(elements) => Value::Array(elements.iter().map(Self::value).collect()),
-            Self::Object(members) => {
-                Value::Object(members.iter().map(|(name, part)| (name.clone(), part.value())).collect())
-            }
         }
     }
 }
@@ -255,13 +276,13 @@ fn list<T>(
 
 impl Serialize for Template {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.value().serialize(serializer)
+        self.source.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(Value::deserialize(deserializer)?).map_err(de::Error::custom)
+        Self::parse(Json::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
@@ -345,7 +366,7 @@ fn encode(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -354,11 +375,11 @@ mod tests {
 
     fn kept(template: &Value) -> String {
         let answer = Json::document(ANSWER.as_bytes()).unwrap();
-        Template::parse(template.clone()).unwrap().keep(&answer, 1_000).unwrap().text().to_owned()
+        Template::parse(Json::of(template)).unwrap().keep(&answer, 1_000).unwrap().text().to_owned()
     }
 
-    fn refused(template: Value) -> String {
-        Template::parse(template).unwrap_err().to_string()
+    fn refused(template: &Value) -> String {
+        Template::parse(Json::of(template)).unwrap_err().to_string()
     }
 
     #[test]
@@ -379,35 +400,36 @@ mod tests {
 
     #[test]
     fn a_template_is_read_from_a_message_as_it_was_written() {
-        let text = r#"{"a":["/list/0",{"b":"/x~1y"}],"c":1.5}"#;
+        let text = r#"{"a":["/list/0",{"b":"/x~1y"}],"c":1.50}"#;
         let template: Template = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&template).unwrap(), text);
+        assert_eq!(template.keep(&Json::empty(), 100).unwrap().text(), r#"{"a":[{}],"c":1.50}"#);
         assert!(serde_json::from_str::<Template>("7").is_err());
     }
 
     #[test]
     fn a_template_has_limits() {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
-        assert!(Template::parse(nested(TEMPLATE_NESTING_MAX)).is_ok());
-        assert!(refused(nested(TEMPLATE_NESTING_MAX + 1)).contains("deeper than 16"));
+        assert!(Template::parse(Json::of(&nested(TEMPLATE_NESTING_MAX))).is_ok());
+        assert!(refused(&nested(TEMPLATE_NESTING_MAX + 1)).contains("deeper than 16"));
         let wide = |parts: usize| json!({"a": vec![1; parts - 2]});
-        assert!(Template::parse(wide(TEMPLATE_PARTS_MAX)).is_ok());
-        assert!(refused(wide(TEMPLATE_PARTS_MAX + 1)).contains("more than 256"));
-        assert!(refused(json!(["/a"])).contains("table"));
-        assert!(refused(json!("text")).contains("table"));
-        assert!(refused(json!({"a": null})).contains("texts, numbers"));
-        assert!(refused(json!({"a": "/b~2"})).contains("~0"));
+        assert!(Template::parse(Json::of(&wide(TEMPLATE_PARTS_MAX))).is_ok());
+        assert!(refused(&wide(TEMPLATE_PARTS_MAX + 1)).contains("more than 256"));
+        assert!(refused(&json!(["/a"])).contains("table"));
+        assert!(refused(&json!("text")).contains("table"));
+        assert!(refused(&json!({"a": null})).contains("texts, numbers"));
+        assert!(refused(&json!({"a": "/b~2"})).contains("~0"));
     }
 
     #[test]
     fn a_large_value_is_not_copied_beyond_the_limit() {
         let answer = Json::document(format!("{{\"a\":\"{}\"}}", "x".repeat(1_000)).as_bytes()).unwrap();
-        let many = Template::parse(json!({"a": vec!["/a"; 200]})).unwrap();
+        let many = Template::parse(Json::of(&json!({"a": vec!["/a"; 200]}))).unwrap();
         let Err(Unfilled::Unfit(JsonError::TooLarge { bytes, .. })) = many.keep(&answer, 2_000) else {
             panic!("too large")
         };
         assert!(bytes < 4_000, "{bytes}");
-        let exact = Template::parse(json!({"b": "/a"})).unwrap();
+        let exact = Template::parse(Json::of(&json!({"b": "/a"}))).unwrap();
         assert!(exact.keep(&answer, 1_008).is_ok() && exact.keep(&answer, 1_007).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Texts that are cut to a length.
+//! Texts that are cut to a length, and names that are compared.
 
 use std::sync::Arc;
 
@@ -17,4 +17,55 @@ pub fn shortened(text: &str) -> Arc<str> {
 #[must_use]
 pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
+}
+
+/// Letters with marks, and after each group its letter. One text may have such a letter as one character, and another as two.
+const MARKED: &str = "àáâãäåāăąạảấầẩẫậắằẳẵặa çćĉċčc ďđd èéêëēĕėęěẹẻẽếềểễệe ĝğġģg ĥħh ìíîïĩīĭįıỉịi ĵj ķk ĺļľłl ñńņňn \
+                      òóôõöøōŏőọỏốồổỗộơớờởỡợo ŕŗřr śŝşšșs ţťŧțt ùúûüũūŭůűųụủưứừửữựu ŵw ýÿŷỳỵỷỹy źżžz йи ёе άα έε ήη ίι όο ύυ ώω";
+
+/// A name as it is compared: without case, marks and invisible characters, and with single blanks. Two people whose names
+/// differ in these alone count as one, which is the safe side where a person must not decide.
+#[must_use]
+pub(crate) fn name(text: &str) -> String {
+    let is_seen = |sign: &char| !matches!(sign, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
+    // Full-width letters stand for those of ASCII.
+    let narrow = |sign: char| match u32::from(sign) {
+        wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(sign),
+        _ => sign,
+    };
+    let letter = |sign: char| {
+        let mut groups = MARKED.split(' ').filter(|_| !sign.is_ascii());
+        groups.find(|group| group.contains(sign)).and_then(|group| group.chars().last()).unwrap_or(sign)
+    };
+    // Sharp s has two capitals.
+    let signs = text.chars().map(narrow).flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    let name: String = signs.filter(is_seen).map(letter).collect();
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_40_a_name_is_the_same_however_it_is_typed() {
+        for (one, other) in [
+            ("ann", " ANN "),
+            ("Ann Lee", "Ann  Lee"),
+            ("Ann Lee", "ann\u{a0}\tlee"),
+            ("José", "Jose\u{301}"),
+            ("Nguyễn", "Nguye\u{302}\u{303}n"),
+            ("Андрей", "Андреи\u{306}"),
+            ("ann", "\u{ff41}\u{ff4e}\u{ff4e}"),
+            ("ann", "an\u{200d}n"),
+            ("STRASSE", "straße"),
+            ("İnci", "i\u{307}nci"),
+        ] {
+            assert_eq!(name(one), name(other), "{one:?} {other:?}");
+        }
+        for (one, other) in [("ann", "anna"), ("Ann Lee", "AnnLee"), ("Андрей", "Андрея"), ("李", "王"), ("ann", "")]
+        {
+            assert_ne!(name(one), name(other), "{one:?} {other:?}");
+        }
+    }
 }

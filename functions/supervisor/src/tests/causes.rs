@@ -55,6 +55,19 @@ fn five_hundred_orders_of_one_cause_make_one_alert_and_its_end_is_told() {
 }
 
 #[test]
+fn rule_29_a_sink_named_like_the_event_bus_is_told_as_well() {
+    let ports = Ports::new();
+    failed(&ports, 0..1);
+    let sinks: [Arc<str>; 1] = ["bus".into()];
+    assert_eq!(run(alerts(&ports, &sinks)).unwrap(), 2);
+    let world = ports.world();
+    assert_eq!(
+        (world.published.iter().filter(|event| event.kind.starts_with("Alert")).count(), world.notified.len()),
+        (1, 1)
+    );
+}
+
+#[test]
 fn a_sink_that_fails_is_told_later_and_no_other_waits_or_is_told_again() {
     let ports = Ports::new();
     failed(&ports, 0..1);

@@ -102,6 +102,8 @@ pub enum Seen {
         to: Arc<str>,
         /// The end of the budget, by its own clock, in epoch milliseconds.
         until_ms: i64,
+        /// The smallest `BudgetMs` of them.
+        budget_ms: u64,
         /// The message.
         message: Arc<str>,
         /// Whether an earlier receiver of the message is still at work.

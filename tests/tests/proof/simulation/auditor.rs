@@ -345,6 +345,7 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
             of: step_of(0, 1),
             to: "agent".into(),
             until_ms,
+            budget_ms: 500,
             message: "m".into(),
             overlaps: false,
         });

@@ -192,6 +192,22 @@ async fn rule_41_an_event_that_is_not_for_us_is_taken_by_the_provider_as_done() 
 }
 
 #[tokio::test]
+async fn rule_41_an_event_with_two_readings_or_as_a_form_is_400_and_says_why() {
+    let world = World::new().await;
+    let detail = |(status, body): (u16, Value)| {
+        assert_eq!(status, 400, "{body}");
+        body["detail"].as_str().unwrap_or_default().to_owned()
+    };
+    let twice = format!(r#"{{"key":"{0}/pay","type":"failed","t\u0079pe":"paid"}}"#, id());
+    assert_eq!(detail(world.post("secret", &twice).await), "the body is ambiguous: /type is there twice");
+    let mut form = signed("secret", "payload=%7B%7D");
+    form.headers_mut().insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
+    let said = detail(world.call(form).await);
+    assert!(said.ends_with("choose application/json as the content type of this webhook"), "{said}");
+    assert!(world.api.posted().is_empty());
+}
+
+#[tokio::test]
 async fn rule_41_a_path_of_no_webhook_is_404_and_only_a_post_is_taken() {
     let world = World::new().await;
     for path in ["/webhooks/", "/webhooks/carrier", "/webhooks/nobody", "/webhooks/bank/", "/webhooks/bank/x", "/other"]

@@ -135,6 +135,34 @@ fn the_earlier_of_complete_by_and_budget_counts() {
 }
 
 #[test]
+fn rule_6_a_short_attempt_is_called_too_and_a_long_one_has_its_whole_margin() {
+    for (budget_ms, last_ms) in [(100, 80), (500, 400), (1_000, 800), (2_500, 2_000), (10_000, 9_500)] {
+        for (waited_ms, calls) in [(0, 1), (last_ms - 1, 1), (last_ms, 0)] {
+            let patient = |policy: &mut Policy| policy.queued_percent_max = 100;
+            let world = World::new([Act::Answer(done())]).with_policy(patient);
+            world.pass_ms(waited_ms);
+            handle_one(&world, Request { complete_by: START.plus_ms(budget_ms), budget_ms, ..request() });
+            assert_eq!(world.seen().len(), calls, "{budget_ms} ms, after {waited_ms}");
+        }
+    }
+}
+
+#[test]
+fn rule_16_a_success_of_which_the_step_cannot_keep_what_it_needs_is_asked_again() {
+    let keep = || decode(br#"{"ID":"/id"}"#).unwrap();
+    for lost in ["{}", r#"{"ID":7}"#, "null", r#"{"id":1,"id":2}"#] {
+        let world = World::new([Act::Answer(Answer::Done(json(lost))), Act::Answer(Answer::Done(json(r#"{"id":7}"#)))]);
+        handle_one(&world, Request { keep: keep(), ..request() });
+        let [reply] = world.replies().try_into().unwrap();
+        assert_eq!((reply.outcome, world.seen().len()), (Outcome::Done(json(r#"{"ID":7}"#)), 2));
+        assert!(reply.may_run_until.is_some(), "the first call may still have its effect");
+    }
+    let world = World::new([Act::Answer(Answer::Done(json("{}")))]);
+    handle_one(&world, Request { keep: None, ..request() });
+    assert_eq!(world.outcomes(), [Outcome::Done(json("{}"))], "nothing is needed of it");
+}
+
+#[test]
 fn a_call_is_given_up_after_its_time_out_or_at_the_deadline_and_asked_again() {
     let world = World::new([Act::Hang, Act::Hang]);
     assert!(!handle_one(&world, Request { complete_by: START.plus_ms(8_000), ..request() }));

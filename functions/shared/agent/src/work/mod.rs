@@ -250,9 +250,17 @@ where
         (called, call_ms.min(leave.timeout_ms))
     }
 
-    /// Takes an answer that is a rejection unless a call is under way as the one or the other.
+    /// Takes an answer that is a rejection unless a call is under way as the one or the other. Takes a success of which the
+    /// step cannot keep what it needs as no answer: its body may be lost.
     async fn judge(&mut self, started_at: Timestamp, called: Called) -> Called {
         match called {
+            Called::Answered(Answer::Done(output)) => {
+                let Request { keep, direction, .. } = &self.request;
+                Called::Answered(match output::unusable(&output, keep.as_ref(), *direction) {
+                    Some(problem) => Answer::unknown(format!("the answer is a success, but {problem}")),
+                    None => Answer::Done(output),
+                })
+            }
             Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. })
                 if self.is_alone(started_at).await =>
             {

@@ -75,13 +75,13 @@ fn oauth2_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
     let client_secret = required(reader, &mut table, "client_secret");
     let scope = table.take("scope");
     let scope = reader.text(scope).map(|(text, _)| text);
-    let audience = table.take("audience");
-    let audience = reader.text(audience).map(|(text, _)| text);
+    let [audience, resource] = ["audience", "resource"].map(|key| table.take(key));
+    let [audience, resource] = [audience, resource].map(|entry| reader.text(entry).map(|(text, _)| text));
     let in_body = table.take("secret_in_body");
     let secret_in_body = reader.flag(in_body).unwrap_or(false);
     reader.end(table);
     let url: Uri = url?.parse().ok()?;
-    let settings = TokenSettings { url, client_id: client_id?.0, scope, audience, secret_in_body };
+    let settings = TokenSettings { url, client_id: client_id?.0, scope, audience, resource, secret_in_body };
     Some(Scheme::OAuth2 { settings, client_secret: client_secret? })
 }
 

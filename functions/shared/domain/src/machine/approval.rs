@@ -10,6 +10,7 @@ use crate::author;
 use crate::json::Json;
 use crate::message::{Action, Command, Failure};
 use crate::task::{Approvers, NoticeKind, Step, StepError, Task, Transition, What};
+use crate::text;
 use crate::time::Timestamp;
 
 /// The output of a step that was approved.
@@ -90,7 +91,7 @@ fn own(task: &Task, step: &Step, person: &str) -> Option<Refused> {
 
 /// Names are typed by people.
 fn is_same_person(one: &str, other: &str) -> bool {
-    one.trim().to_lowercase() == other.trim().to_lowercase()
+    text::name(one) == text::name(other)
 }
 
 impl Turn<'_> {

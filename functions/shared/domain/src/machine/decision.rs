@@ -76,6 +76,9 @@ pub enum Dropped {
     /// A failure of an attempt that is not the current one.
     #[error("a failure of an attempt that is over")]
     StaleFailure,
+    /// Its output has a member twice: stored, it would have two readings. The attempt has no answer.
+    #[error("its output has a member twice")]
+    Ambiguous,
     /// The service took the call of the attempt on, so a duplicate of its request cannot give it back (rule 36).
     #[error("the service took the call on, and its result is awaited")]
     TakenOn,

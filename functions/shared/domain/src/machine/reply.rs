@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::decision::{Dropped, TooLarge, Verdict};
 use super::turn::{Turn, release, settled_at};
+use crate::json::JsonError;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,
 };
@@ -47,6 +48,12 @@ impl Reply {
         }
     }
 
+    /// Whether it brings an output that two readers could read differently.
+    fn is_ambiguous(&self) -> bool {
+        let Outcome::Done(output) = &self.outcome else { return false };
+        self.direction == Direction::Forward && matches!(output.check_unique(), Err(JsonError::Repeated(_)))
+    }
+
     /// Whether it is from the attempt in flight. An attempt whose step is `Pending` again is already counted.
     fn is_in_flight(&self, step: &Step) -> bool {
         step.process_state == StepState::Processing && self.attempt == step.attempt
@@ -58,6 +65,7 @@ impl Turn<'_> {
     /// current attempt. In `Error` the result is kept, and no step starts.
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match reply.counts_for(&self.task) {
+            Ok(_) if reply.is_ambiguous() => Verdict::Dropped(Dropped::Ambiguous),
             Ok(index) => self.outcome(index, reply),
             Err(Dropped::OtherDirection) if self.ends_wait(reply) => Verdict::Taken,
             Err(dropped) => Verdict::Dropped(dropped),

@@ -145,7 +145,7 @@ proptest! {
             let place = Pointer::of_names(&names);
             let found = place.value_in(&document).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Value>(found.text()).unwrap(), leaf);
-            prop_assert!(place.occurs_in(document.raw()));
+            prop_assert_eq!(place.times_in(document.raw()), 1);
             let text = leaf.as_str().map_or_else(|| leaf.to_string(), str::to_owned);
             prop_assert!(Finder::Equals(place, text.clone()).finds(&document, &none));
             prop_assert!(Finder::Anywhere(text).finds(&document, &none));

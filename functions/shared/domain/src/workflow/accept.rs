@@ -1,8 +1,13 @@
 //! Whether a workflow takes an order, and what it gives the order.
 
+use super::deadline::COMPLETE_BY;
+use super::waits::{NOT_BEFORE, time_of_order};
 use super::{NotATime, Workflow};
 use crate::order::Order;
 use crate::redaction::Redaction;
+
+const OVER: &str = "is over already: the order could not be in time";
+const AFTER_DEADLINE: &str = "is not before CompleteBy: the order could not be in time";
 
 /// Why no order of the workflow may have this document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +33,7 @@ impl Workflow {
         }
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
+        can_be_in_time(order).map_err(NotAccepted::Time)?;
         order.workflow = Some(self.pin());
         order.terms = self.index.terms(order.correlation_id.as_deref(), &order.document, redaction);
         if order.priority.is_none() && !self.priority.is_normal() {
@@ -35,4 +41,16 @@ impl Workflow {
         }
         Ok(())
     }
+}
+
+/// Refuses a deadline that the order cannot keep. An order that is posted again has the times of the earlier one.
+fn can_be_in_time(order: &Order) -> Result<(), NotATime> {
+    let time = |member| time_of_order(&order.document, member, order.submitted_at);
+    let Some(deadline) = time(COMPLETE_BY)?.filter(|_| order.again_of.is_none()) else { return Ok(()) };
+    let (member, fault) = match time(NOT_BEFORE)? {
+        _ if deadline <= order.submitted_at => (COMPLETE_BY, OVER),
+        Some(begin) if deadline <= begin => (NOT_BEFORE, AFTER_DEADLINE),
+        Some(_) | None => return Ok(()),
+    };
+    Err(NotATime { place: format!("/{member}"), fault })
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use toml::Spanned;
-use toml::de::ValueDeserializer;
+use toml::de::DeValue;
 
 use crate::json::Json;
 use crate::limits::{REFUSED_MAX, TEXT_CHARS_MAX};
@@ -84,22 +82,43 @@ impl<'a> Root<'a> {
 }
 
 /// Reads a template of a value.
-pub(super) fn template<T>(
-    reader: &mut Reader<'_>,
-    entry: &Entry<'_>,
-    parse: impl FnOnce(Value) -> Result<T, BadTemplate>,
-) -> Option<T> {
-    let value = Spanned::new(entry.at..entry.at, entry.value.clone());
-    let template = match Value::deserialize(ValueDeserializer::from(value)) {
-        Ok(value) => parse(value),
-        // A value that TOML has and JSON has not.
-        Err(_) => Err(BadTemplate::NotJson),
-    };
+pub(super) fn template(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Template> {
+    // A value may be one that TOML has and JSON has not.
+    let json = json_of(&entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
+    let template = json.ok_or(BadTemplate::NotJson).and_then(Template::parse);
     let place = |problem: &BadTemplate| {
         let BadTemplate::Pointer(pointer, _) = problem else { return entry.at };
         entry.place_of(|text| text == pointer)
     };
     template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
+}
+
+/// A value of TOML as JSON, numbers digit for digit. `None` for one that JSON has not, or that is beyond the numbers of most
+/// programs.
+fn json_of(value: &DeValue<'_>) -> Option<String> {
+    Some(match value {
+        DeValue::String(text) => Json::of(text).text().to_owned(),
+        DeValue::Integer(number) => {
+            let number = i128::from_str_radix(number.as_str(), number.radix()).ok();
+            number.filter(|number| (i64::MIN.into()..=u64::MAX.into()).contains(number))?.to_string()
+        }
+        DeValue::Float(number) => {
+            number.as_str().parse::<f64>().ok().filter(|number| number.is_finite())?;
+            number.as_str().trim_start_matches('+').to_owned()
+        }
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Datetime(_) => return None,
+        DeValue::Array(elements) => {
+            let elements = elements.iter().map(|element| json_of(element.get_ref()));
+            format!("[{}]", elements.collect::<Option<Vec<_>>>()?.join(","))
+        }
+        DeValue::Table(members) => {
+            let json = |name: &str| Json::of(&name).text().to_owned();
+            let members =
+                members.iter().map(|(name, value)| Some(json(name.get_ref()) + ":" + &json_of(value.get_ref())?));
+            format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(","))
+        }
+    })
 }
 
 impl Mapping {
@@ -109,7 +128,7 @@ impl Mapping {
         parts: &Parts<'_>,
         usual: Option<Encoding>,
     ) -> (Self, Option<Encoding>) {
-        let send = parts.send.as_ref().and_then(|entry| template(reader, entry, Template::parse));
+        let send = parts.send.as_ref().and_then(|entry| template(reader, entry));
         let path = parts.path.clone();
         let path = reader.exact_text(path).and_then(|(text, entry)| {
             PathTemplate::parse(&text).map_err(|problem| reader.blame_value(&entry, problem)).ok()
@@ -231,7 +250,7 @@ impl Refuse {
         }
         let mut pointers = self.pointers.iter();
         let is_met = |text: &&String| match text.starts_with('/') {
-            true => pointers.next().is_some_and(|pointer| pointer.occurs_in(document.raw())),
+            true => pointers.next().is_some_and(|pointer| pointer.times_in(document.raw()) > 0),
             false => carried.contains(&text.to_lowercase()),
         };
         self.texts.iter().filter(is_met).map(String::as_str).collect()
@@ -338,7 +357,7 @@ mod tests {
     fn met(refuse: &[&str], document: &str) -> Vec<String> {
         let text = format!("name = \"w\"\nversion = 1\nrefuse = {refuse:?}\n[[step]]\nname = \"a\"\nagent = \"any\"");
         let refuse = Workflow::read(&text).unwrap().refuse;
-        let document = Json::document(document.as_bytes()).unwrap();
+        let document = Json::parse(document.as_bytes(), 10_000).unwrap();
         refuse.met_by(&document).into_iter().map(str::to_owned).collect()
     }
 
@@ -370,5 +389,23 @@ mod tests {
             let text = parse(&refuse).unwrap_err().to_string();
             assert!(text.contains("refuse") && text.contains(words), "{text}");
         }
+    }
+
+    #[test]
+    fn rule_19_a_literal_keeps_its_digits() {
+        let literals =
+            "a = 12345678901234567890, b = 10.00, c = 1e3, d = 1_000, e = 0x10, f = -0.0, g = +1.50, h = [\"é\", true]";
+        let workflow = parse(&format!("send = {{ {literals} }}\n[step.undo]\nsend = {{}}")).unwrap();
+        let send = workflow.steps[2].forward.send.as_ref().unwrap();
+        let body = send.fill(&|_| None, 1_000).unwrap();
+        let expected =
+            r#"{"a":12345678901234567890,"b":10.00,"c":1e3,"d":1000,"e":16,"f":-0.0,"g":1.50,"h":["é",true]}"#;
+        assert_eq!(body.text(), expected);
+        for beyond in ["1979-05-27", "inf", "nan", "1e999", "99999999999999999999"] {
+            let found = fault(&format!("send = {{ a = {beyond} }}\n[step.undo]\nsend = {{}}"));
+            assert!(found.contains("must have texts, numbers"), "{found}");
+        }
+        let twice = parse("send = { a = 1, \"\\u0061\" = 2 }\n[step.undo]\nsend = {}").unwrap_err().to_string();
+        assert!(twice.contains("duplicate key"), "{twice}");
     }
 }

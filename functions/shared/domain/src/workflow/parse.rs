@@ -19,7 +19,6 @@ use crate::limits::{
 };
 use crate::located::{Entry, Faults, Home, Reader, Table, known_names, time_text};
 use crate::priority::Priority;
-use crate::template::Template;
 
 const COMPLETE_WITHIN_MS_DEFAULT: u64 = 30_000;
 const MAX_FAILURES_DEFAULT: u32 = 3;
@@ -255,7 +254,7 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     };
     let ways = Ways::take(reader, &mut table, on_exhausted);
     let forward = Parts::take(&mut table);
-    let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
+    let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry));
     let undo = table.take("undo");
     let Undo { parts: undo, is_none: no_undo } = ways::undo(reader, undo);
     // Otherwise the whole order would go out in the other direction.

@@ -1,6 +1,8 @@
 //! The long waits of a step: before its first claim (rule 35), for a result that comes later (rule 36), and after too
 //! many failures (rule 39).
 
+use serde_json::value::RawValue;
+
 use super::mapping::Root;
 use crate::json::Json;
 use crate::limits::{FAILURES_MAX, WAIT_MS_MAX};
@@ -54,23 +56,19 @@ impl LongerWait {
     }
 }
 
-/// A member of a document should be a time, and is not, or lies too far ahead.
+/// A member of a document should be a time that the order can keep, and is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
 pub struct NotATime {
     /// Where it is: a JSON pointer.
     pub place: String,
-    /// It is a time, and lies too far ahead.
-    pub is_far: bool,
+    /// What is wrong with it.
+    pub fault: &'static str,
 }
 
-impl std::fmt::Display for NotATime {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.is_far {
-            true => write!(f, "lies more than {} days ahead", WAIT_MS_MAX / 86_400_000),
-            false => write!(f, "must be a time such as 2026-12-01T08:00:00Z"),
-        }
-    }
-}
+pub(super) const NO_TIME: &str = "must be a time such as 2026-12-01T08:00:00Z";
+/// More than [`WAIT_MS_MAX`].
+pub(super) const FAR: &str = "lies more than 90 days ahead";
 
 impl Waits {
     pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Self {
@@ -95,18 +93,23 @@ impl Waits {
 
 /// The time at a place of the document.
 pub(super) fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
-    place.of(document.raw()).map(|value| time(value.get(), || place.text(), now)).transpose()
+    given(place.of(document.raw()).map(RawValue::get)).map(|value| time(value, || place.text(), now)).transpose()
 }
 
 /// The time in a reserved member of the document.
 pub(super) fn time_of_order(document: &Json, member: &str, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
-    document.member(member).map(|value| time(value, || format!("/{member}"), now)).transpose()
+    given(document.member(member)).map(|value| time(value, || format!("/{member}"), now)).transpose()
+}
+
+/// Many programs write `null` for a member that they leave out.
+fn given(json: Option<&str>) -> Option<&str> {
+    json.filter(|json| *json != "null")
 }
 
 fn time(value: &str, place: impl Fn() -> String, now: Timestamp) -> Result<Timestamp, NotATime> {
-    let wrong = |is_far| NotATime { place: place(), is_far };
-    let at: Timestamp = serde_json::from_str(value).map_err(|_| wrong(false))?;
-    if at.is_beyond(now, WAIT_MS_MAX) { Err(wrong(true)) } else { Ok(at) }
+    let wrong = |fault| NotATime { place: place(), fault };
+    let at: Timestamp = serde_json::from_str(value).map_err(|_| wrong(NO_TIME))?;
+    if at.is_beyond(now, WAIT_MS_MAX) { Err(wrong(FAR)) } else { Ok(at) }
 }
 
 #[cfg(test)]

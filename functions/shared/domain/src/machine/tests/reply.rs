@@ -36,6 +36,18 @@ fn a_late_success_of_an_earlier_attempt_counts_once() {
 }
 
 #[test]
+fn rule_16_an_output_with_two_readings_is_no_answer_whoever_sends_it() {
+    let mut case = Case::chain();
+    case.wake();
+    let output = |text: &str| Outcome::Done(Json::parse(text.as_bytes(), 100).unwrap());
+    let twice = case.reply_of("a", output(r#"{"ID":1,"\u0049D":2}"#));
+    assert_eq!(case.take(&twice), Verdict::Dropped(Dropped::Ambiguous));
+    assert_eq!(case.states(), ">..", "the attempt is asked again when it expires");
+    let once = case.reply_of("a", output(r#"{"ID":1,"In":{"ID":2}}"#));
+    assert_eq!(case.take(&once), Verdict::Taken);
+}
+
+#[test]
 fn a_success_counts_while_the_step_waits_to_be_claimed_again() {
     let mut case = Case::chain();
     case.wake();

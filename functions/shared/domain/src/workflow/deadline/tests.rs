@@ -2,8 +2,10 @@ use super::*;
 use crate::json::Json;
 use crate::machine::testing::order_of;
 use crate::order::{AgainOf, Order};
+use crate::redaction::Redaction;
 use crate::time::Timestamp;
-use crate::workflow::{NotATime, Workflow};
+use crate::workflow::waits::{FAR, NO_TIME};
+use crate::workflow::{NotATime, NotAccepted, Workflow};
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 const HOUR_MS: u64 = 3_600_000;
@@ -67,10 +69,40 @@ fn an_order_that_is_posted_again_after_its_deadline_gets_that_of_its_workflow() 
 fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
     let workflow = parse("").unwrap();
     let far = NOW.plus_ms(ORDER_WITHIN_MS_MAX + 2_000);
-    for (document, is_far) in
-        [("{\"CompleteBy\":\"soon\"}".to_owned(), false), (format!("{{\"CompleteBy\":\"{far}\"}}"), true)]
+    for (document, fault) in
+        [("{\"CompleteBy\":\"soon\"}".to_owned(), NO_TIME), (format!("{{\"CompleteBy\":\"{far}\"}}"), FAR)]
     {
         let wrong = workflow.complete_by(&order(&document)).unwrap_err();
-        assert_eq!(wrong, NotATime { place: "/CompleteBy".into(), is_far }, "{document}");
+        assert_eq!(wrong, NotATime { place: "/CompleteBy".into(), fault }, "{document}");
     }
+}
+
+#[test]
+fn rule_37_a_deadline_that_cannot_be_kept_is_refused() {
+    let workflow = parse("").unwrap();
+    let at = |ms: i64| Timestamp::from_epoch_ms(NOW.epoch_ms() + ms);
+    let accepted = |mut order: Order| {
+        workflow.accept(&mut order, &Redaction::default()).map_err(|fault| match fault {
+            NotAccepted::Time(wrong) => (wrong.place, wrong.fault),
+            NotAccepted::Refused(names) => panic!("{names:?}"),
+        })
+    };
+    let by = |ms| order(&format!("{{\"CompleteBy\":\"{}\"}}", at(ms)));
+    assert_eq!(accepted(by(1)), Ok(()));
+    for ms in [0, -1, -3_600_000] {
+        assert_eq!(
+            accepted(by(ms)),
+            Err(("/CompleteBy".to_owned(), "is over already: the order could not be in time")),
+            "{ms}"
+        );
+        let again_of = Some(AgainOf { order_id: by(ms).order_id, by: "ann".into(), reason: "mended".into() });
+        assert_eq!(accepted(Order { again_of, ..by(ms) }), Ok(()), "an order that is posted again");
+    }
+    let both = |begin, end| order(&format!("{{\"NotBefore\":\"{}\",\"CompleteBy\":\"{}\"}}", at(begin), at(end)));
+    assert_eq!(accepted(both(5_000, 5_001)), Ok(()));
+    for begin in [5_000, 6_000] {
+        let refused = Err(("/NotBefore".to_owned(), "is not before CompleteBy: the order could not be in time"));
+        assert_eq!(accepted(both(begin, 5_000)), refused, "{begin}");
+    }
+    assert_eq!(accepted(order(r#"{"NotBefore":null,"CompleteBy":null}"#)), Ok(()), "null is as absent");
 }

@@ -61,7 +61,7 @@ fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
         ("{\"On\":\"tomorrow\"}".to_owned(), "/On", no_time),
         ("{\"On\":1795195603}".to_owned(), "/On", no_time),
         (format!("{{\"NotBefore\":\"{far}\"}}"), "/NotBefore", too_far),
-        ("{\"NotBefore\":null}".to_owned(), "/NotBefore", no_time),
+        ("{\"NotBefore\":[]}".to_owned(), "/NotBefore", no_time),
     ] {
         let wrong = not_before(&workflow, &document).unwrap_err();
         assert_eq!((&*wrong.place, &*wrong.to_string()), (place, words), "{document}");

@@ -1,0 +1,114 @@
+//! What a workflow must not say when it is applied for the first time. An earlier version allowed it: so one that was applied
+//! stays as it is, and its folder too.
+
+use domain::workflow::{PEOPLE, StepRule};
+use http::StatusCode;
+
+use super::{Checked, CheckedWorkflow, Fault, Faults, located};
+use crate::settings::Settings;
+
+/// The end of the key of an undo (rule 4). As the name of a step, services would take its call for an undo.
+const UNDO: &str = "undo";
+
+impl Checked {
+    /// Checks what a workflow must not say when it is new.
+    ///
+    /// # Errors
+    /// [`Faults`], all at once.
+    pub fn demand(&self) -> Result<(), Faults> {
+        let faults: Vec<Fault> = self.workflows.iter().flat_map(|workflow| self.demands(workflow)).collect();
+        if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+    }
+
+    /// What this workflow must not say when it is new.
+    pub(crate) fn demands(&self, CheckedWorkflow { file, text, workflow }: &CheckedWorkflow) -> Vec<Fault> {
+        let of_step = |step: &StepRule| {
+            let problem = format!("step {:?}: {}", step.name, problem(step, &self.settings)?);
+            let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
+            Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
+        };
+        workflow.steps.iter().filter_map(of_step).collect()
+    }
+}
+
+fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
+    if *step.name == *UNDO {
+        return Some("the name is reserved: the key of its call would end as that of an undo".to_owned());
+    }
+    let agent = step.service()?;
+    if **agent == *PEOPLE {
+        return Some(format!(
+            "the agent name {PEOPLE:?} is reserved: it stands for the people who decide on approvals"
+        ));
+    }
+    let statuses = settings.of(agent).filter(|agent| agent.webhook.is_some())?.forward_statuses();
+    let says = statuses.statuses.contains_key(&200) || statuses.depends_on_body(StatusCode::OK);
+    step.waits.within_ms.filter(|_| !says)?;
+    Some(format!(
+        "it waits for an event of agent {agent}, and a plain 200 of the service would be the result before. Say in \
+         [agents.{agent}] what it means: forward.status = {{ 200 = \"under-way\" }} if the result comes later, \"done\" if \
+         it is the result, or a condition on the body in forward.answers"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Folder;
+
+    /// The faults of a folder with this agent and this step that an earlier version took.
+    fn demands(agent: &str, step: &str) -> Vec<String> {
+        let workflow = format!("name = \"w\"\nversion = 1\n\n[[step]]\n{step}\n");
+        let files = [("stepwarden.toml", agent), ("workflows/w-1.toml", &workflow)];
+        let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
+        checked.demand().err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_step_named_like_the_mark_of_an_undo_and_an_agent_named_like_people_are_reserved() {
+        let step = |name: &str, agent: &str| format!("name = {name:?}\nagent = {agent:?}");
+        let found = demands("[agents.mine]", &step("undo", "mine"));
+        assert!(
+            found.len() == 1 && found[0].starts_with("workflows/w-1.toml:5:8: step \"undo\": the name is reserved"),
+            "{found:?}"
+        );
+        let found = demands("[agents.people]", &step("call", "people"));
+        assert!(
+            found.len() == 1 && found[0].contains("step \"call\": the agent name \"people\" is reserved"),
+            "{found:?}"
+        );
+        for name in ["Undo", "undo-it", "people", "heartbeat", "erased"] {
+            assert!(demands("[agents.mine]", &step(name, "mine")).is_empty(), "{name}");
+        }
+        assert!(demands("", "name = \"ask\"\nkind = \"approval\"").is_empty());
+    }
+
+    #[test]
+    fn rule_41_an_agent_with_a_webhook_says_what_a_200_means_where_a_step_waits_for_its_event() {
+        let webhook = "[agents.bank.webhook]\nsecret = \"env:A\"\nscheme = \"github\"\nkey = \"/k\"\nevent = \"/e\"\ndone = [\"d\"]\n";
+        let (pay, waits) =
+            ("name = \"pay\"\nagent = \"bank\"", "name = \"pay\"\nagent = \"bank\"\nwait_within = \"1h\"");
+        let agent = |forward: &str, webhook: &str| format!("[agents.bank]\n{forward}\n{webhook}");
+        let condition = |status: u16| {
+            format!("forward.answers = [{{ status = {status}, at = \"/s\", is = \"paid\", means = \"done\" }}]")
+        };
+        for silent in [
+            "",
+            "forward = \"charge\"",
+            "forward.status = { 201 = \"under-way\" }",
+            &condition(201),
+            "undo.status = { 200 = \"done\" }",
+        ] {
+            let found = demands(&agent(silent, webhook), waits);
+            assert!(
+                found.len() == 1 && found[0].contains("what it means: forward.status = { 200 = \"under-way\" }"),
+                "{silent}: {found:?}"
+            );
+        }
+        for said in ["forward.status = { 200 = \"under-way\" }", "forward.status = { 200 = \"done\" }", &condition(200)]
+        {
+            assert!(demands(&agent(said, webhook), waits).is_empty(), "{said}");
+        }
+        assert!(demands(&agent("", webhook), pay).is_empty(), "it waits for no event");
+        assert!(demands(&agent("", ""), waits).is_empty(), "the service is told an address, and no provider tells it");
+    }
+}
