@@ -13,7 +13,15 @@ fn turned(heard: Option<Heard>, copy: Option<&str>, ending: Option<Ending>) -> H
     let mut history = History::claimed();
     for message in ["m"].into_iter().chain(copy) {
         let (of, until_ms) = (step_of(0, 1), history.complete_by_ms(0));
-        history.see(Seen::Handed { of, to: "agent".into(), until_ms, message: message.into(), overlaps: false });
+        history.see(Seen::Handed {
+            of,
+            to: "agent".into(),
+            until_ms,
+            message: message.into(),
+            overlaps: false,
+            is_copied: false,
+            fresh_until_ms: None,
+        });
     }
     history.call(step_of(0, 1), "key");
     if let Some(heard) = heard {
