@@ -306,7 +306,7 @@ impl State {
             Some(of) => self.see(&world, &Seen::Buried { of }),
             None => self.tell(&format!("a message of queue {queue} is a dead letter")),
         }
-        if !is_about_an_order(queue, &message.body) {
+        if !observe::is_about_an_order(queue, &message.body) {
             self.see(&world, &Seen::DeadLetterDue { id: message_id.clone() });
         }
         let dead_letter = DeadLetter {
@@ -415,18 +415,6 @@ impl State {
             given_to: Vec::new(),
         };
         self.push(queue, message);
-    }
-}
-
-/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
-fn is_about_an_order(queue: usize, body: &str) -> bool {
-    match queue {
-        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
-        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
-            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) => true,
-            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
-        },
-        _ => decode::<Request>(body.as_bytes()).is_ok(),
     }
 }
 
