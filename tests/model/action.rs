@@ -34,7 +34,9 @@ pub enum Action {
     /// An agent receives a request and answers, with or without an effect at the service. The request stays.
     Call { order: u8, attempt: Attempt, left: u8, answer: Answer },
     /// An agent receives a request and calls, and gets no answer. The request stays.
-    Begin { order: u8, attempt: Attempt, left: u8 },
+    Begin { order: u8, attempt: Attempt, left: u8, knows: bool },
+    /// An agent receives a request whose key is in use, and knows of no earlier call.
+    Conflict { order: u8 },
     /// A call without an answer has its effect.
     Effect { order: u8, step: u8 },
     /// A service tells the result of a call that it took on. It may tell it again.

@@ -24,6 +24,8 @@ pub enum Breach {
     Absorbing,
     /// 9: an undo that was confirmed did not stay, or an effect came after it.
     Undone,
+    /// 17: an agent took a service that is at work for one that says no.
+    Misread,
     /// Rule 31: an order was closed by nobody, or a call had its effect after that.
     Closed,
     /// Rule 22: an order went by another version than the one that it is pinned to.
@@ -116,7 +118,7 @@ impl Write<'_> {
                 Message::Reply(_, Answer::Failed | Answer::FailedUnderWay) | Message::Command(CommandKind::Cancel),
             ) => is_turned_round,
             Cause::Tick => (self.is_expired)(index) || is_turned_round,
-            Cause::DeadLetter(Message::Request(attempt, _) | Message::Reply(attempt, _)) => {
+            Cause::DeadLetter(Message::Request(attempt, ..) | Message::Reply(attempt, _)) => {
                 is_current(attempt, index, step)
             }
             Cause::Message(

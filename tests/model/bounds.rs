@@ -108,6 +108,16 @@ impl Bounds {
 const COARSE: Bounds = Bounds { detail: Detail::Coarse, ..Bounds::ONE };
 /// Calls may have their effect after their caller left.
 const LINGERING: Bounds = Bounds { clocks: Clocks::One, settles: 2, ..COARSE };
+/// A request is sent again, after a restart, while its service is at work on it.
+const SENT_AGAIN: Bounds = Bounds {
+    attempts: 1,
+    in_flight_max: 3,
+    declines: false,
+    undo_declines: false,
+    supervisors: 0,
+    drains: false,
+    ..LINGERING
+};
 /// Two of all instances. That every order ends is checked in the smaller worlds, which costs as much again.
 const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };
 /// The result of the second step may come later.
@@ -119,10 +129,11 @@ const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, und
 const TWO_WORKFLOWS: Bounds = Bounds { applies: true, supervisors: 0, declines: true, drains: false, ..TWO_ORDERS };
 
 /// For a few seconds.
-pub const SMALL: [Bounds; 5] = [
+pub const SMALL: [Bounds; 6] = [
     Bounds { name: "one order, clocks that show anything", ..COARSE },
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
     Bounds { name: "one order, calls that outlive their attempt", attempts: 1, ..LINGERING },
+    Bounds { name: "one order, a request that is sent again while its service is at work", ..SENT_AGAIN },
     Bounds { name: "one order, a result that comes later", ..LATER },
     Bounds { name: "one order, another default is applied", applies: true, attempts: 1, ..COARSE },
 ];

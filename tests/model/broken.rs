@@ -35,7 +35,7 @@ const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 19] = [
+pub const ALL: [Broken; 20] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -91,6 +91,11 @@ pub const ALL: [Broken; 19] = [
         name: "an undo does not wait for calls under way",
         breaks: "9:",
         protocol: || Protocol::with(Bounds { clocks: Clocks::One, settles: 2, ..CANCELLED }, forgets_calls_under_way),
+    },
+    Broken {
+        name: "a request that is sent again does not say so",
+        breaks: "17:",
+        protocol: || Protocol::with(Bounds { clocks: Clocks::One, settles: 2, ..SMALL }, sends_again_unmarked),
     },
     Broken {
         name: "a step that is tried again can be settled",
@@ -242,6 +247,15 @@ fn forgets_calls_under_way(task: &Task, workflow: &Workflow, event: Event<'_>, m
     let mut workflow = workflow.clone();
     workflow.steps.iter_mut().for_each(|rule| rule.settles_within_ms = 0);
     decide(task, &workflow, event, moment)
+}
+
+fn sends_again_unmarked(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| {
+        for (step, before) in after.steps.iter_mut().zip(&task.steps).filter(|(_, before)| before.complete_by.is_some())
+        {
+            step.may_run_until = before.may_run_until;
+        }
+    })
 }
 
 fn forgets_the_alert(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {

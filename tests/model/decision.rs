@@ -156,7 +156,11 @@ impl Decider {
                         let undo = request.direction == domain::task::Direction::Undo;
                         let number = u8::try_from(request.attempt).unwrap_or(u8::MAX);
                         let step = u8::try_from(step).unwrap_or(u8::MAX);
-                        messages.add(Message::Request(Attempt { step, undo, number }, left));
+                        // Without calls that linger, nobody needs to know.
+                        let lingers =
+                            self.clocks == Clocks::One && workflow.steps[usize::from(step)].settles_within_ms > 0;
+                        let knows = lingers && request.may_run_until.is_some_and(|until| now() < until);
+                        messages.add(Message::Request(Attempt { step, undo, number }, left, knows));
                     }
                 }
                 // When it is delivered is up to the bag, which covers every delay.
@@ -220,7 +224,7 @@ impl Decider {
 
     fn dead_letter(&self, task: &Task, message: Message) -> DeadLetterSubject {
         match message {
-            Message::Request(attempt, _) | Message::Reply(attempt, _) => DeadLetterSubject::Attempt {
+            Message::Request(attempt, ..) | Message::Reply(attempt, _) => DeadLetterSubject::Attempt {
                 step: self.step_name(task, attempt),
                 direction: attempt.direction(),
                 attempt: u32::from(attempt.number),

@@ -101,7 +101,7 @@ fn step(protocol: &Protocol, state: &State) -> Option<State> {
                     apply(Action::Store { order, view: state.applied.newest(), sends: true, acknowledges: true })
                 }
                 Message::Wake | Message::Reply(..) | Message::Command(_) => apply(Action::Receive { order, message }),
-                Message::Request(attempt, left) => {
+                Message::Request(attempt, left, _) => {
                     let its = &state.orders[usize::from(order)];
                     let answers = [Answer::Done, Answer::Failed].into_iter();
                     let answer = answers.into_iter().find(|&answer| protocol.may_answer(its, attempt, answer))?;

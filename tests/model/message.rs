@@ -95,8 +95,9 @@ pub enum Message {
     Submission,
     /// To the scheduler: look.
     Wake,
-    /// To an agent. `left`: ticks until its `CompleteBy`; always 0 where clocks show anything.
-    Request(Attempt, u8),
+    /// To an agent: the ticks until its `CompleteBy`, always 0 where clocks show anything; and whether its agent knows that a
+    /// call may be under way, since its sender says so or it was delivered before.
+    Request(Attempt, u8, bool),
     /// To the scheduler: an agent's answer.
     Reply(Attempt, Answer),
     /// To the scheduler: an operator's command.
@@ -108,7 +109,8 @@ impl fmt::Debug for Message {
         match self {
             Self::Submission => f.write_str("the submission"),
             Self::Wake => f.write_str("a wake"),
-            Self::Request(attempt, _) => write!(f, "the request for {attempt:?}"),
+            Self::Request(attempt, _, false) => write!(f, "the request for {attempt:?}"),
+            Self::Request(attempt, _, true) => write!(f, "the request for {attempt:?}, not the first"),
             Self::Reply(attempt, answer) => write!(f, "{answer:?} of {attempt:?}"),
             Self::Command(command) => write!(f, "the command {command:?}"),
         }
@@ -179,9 +181,9 @@ impl<const N: usize> Bag<N> {
         *self = Self::new();
         for message in before.iter() {
             match message {
-                Message::Request(_, 0 | 1) => {}
-                Message::Request(attempt, left) => {
-                    self.add(Message::Request(attempt, left - 1));
+                Message::Request(_, 0 | 1, _) => {}
+                Message::Request(attempt, left, knows) => {
+                    self.add(Message::Request(attempt, left - 1, knows));
                 }
                 Message::Submission | Message::Wake | Message::Reply(..) | Message::Command(_) => {
                     self.add(message);
@@ -221,10 +223,10 @@ mod tests {
     fn a_request_whose_time_is_over_is_gone_at_the_tick() {
         let attempt = Attempt { step: 0, undo: false, number: 1 };
         let mut bag = Bag::<3>::new();
-        bag.add(Message::Request(attempt, 2));
+        bag.add(Message::Request(attempt, 2, false));
         bag.add(Message::Wake);
         bag.tick();
-        assert!(bag.contains(Message::Request(attempt, 1)));
+        assert!(bag.contains(Message::Request(attempt, 1, false)));
         bag.tick();
         assert_eq!(bag.iter().collect::<Vec<_>>(), [Message::Wake]);
     }

@@ -58,6 +58,9 @@ fn invariants() -> Vec<Property<Protocol>> {
         Property::always("10: Error means that an alert was sent or is on its way", |_, state: &State| {
             state.orders.iter().all(is_alerted)
         }),
+        Property::always("17: a service that is at work is not taken for one that says no", |_, state: &State| {
+            state.breach != Some(Breach::Misread)
+        }),
         Property::always("Processed means that every effect is there", |_, state: &State| {
             state.orders.iter().all(is_whole)
         }),
@@ -101,6 +104,15 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
         all.push(Property::sometimes("an order is Processed after a service took a step on", |_, state: &State| {
             any(state, ProcessState::Processed)
                 && state.orders.iter().any(|order| order.services.iter().any(|one| one.accepted))
+        }));
+    }
+    if bounds.settles > 0 && bounds.in_flight_max > 2 {
+        all.push(Property::sometimes("a request is sent again while its service is at work", |_, state: &State| {
+            let is_doubled = |order: &OrderState| {
+                let is_it = |message: &Message| matches!(message, Message::Request(attempt, _, _) if !attempt.undo);
+                order.services.iter().any(|service| service.runs > 0) && order.messages.iter().filter(is_it).count() > 1
+            };
+            state.orders.iter().any(is_doubled)
         }));
     }
     if bounds.commands[6] > 0 {

@@ -116,7 +116,7 @@ impl Protocol {
                 // It is on disk, or on a queue with a dead-letter queue behind it.
                 return;
             }
-            Message::Request(attempt, left) => {
+            Message::Request(attempt, left, knows) => {
                 let may_call = self.bounds.clocks == Clocks::Any || left > 0;
                 for answer in ANSWERS {
                     if may_call && self.may_answer(&state.orders[usize::from(order)], attempt, answer) {
@@ -124,7 +124,10 @@ impl Protocol {
                     }
                 }
                 if may_call && self.may_linger(&state.orders[usize::from(order)], attempt) {
-                    actions.push(Action::Begin { order, attempt, left });
+                    actions.push(Action::Begin { order, attempt, left, knows });
+                }
+                if may_call && is_taken_for_a_no(&state.orders[usize::from(order)], attempt, knows) {
+                    actions.push(Action::Conflict { order });
                 }
             }
             Message::Wake | Message::Reply(..) | Message::Command(_) if stored && scheduler => {
@@ -171,8 +174,15 @@ impl Protocol {
                 Some(())
             }
             Action::Call { order, attempt, answer, .. } => self.call(&mut next, order, attempt, answer),
-            Action::Begin { order, attempt, .. } => {
-                next.orders[usize::from(order)].services[usize::from(attempt.step)].runs = self.bounds.settles;
+            Action::Begin { order, attempt, left, knows } => {
+                let order = &mut next.orders[usize::from(order)];
+                order.services[usize::from(attempt.step)].runs = self.bounds.settles;
+                // From its second delivery on, an agent knows.
+                order.messages.remove(Message::Request(attempt, left, knows));
+                order.messages.add(Message::Request(attempt, left, true)).then_some(())
+            }
+            Action::Conflict { .. } => {
+                next.breach = Some(Breach::Misread);
                 Some(())
             }
             Action::Effect { order, step } => {
@@ -267,6 +277,13 @@ impl Protocol {
         acknowledge(state, by, job);
         Some(())
     }
+}
+
+/// Whether an agent takes the 409 of a service that is at work for a no: neither its request nor the task says that another
+/// call may be under way.
+fn is_taken_for_a_no(order: &OrderState, attempt: Attempt, knows: bool) -> bool {
+    let runs = order.task.is_some_and(|task| task.steps[usize::from(attempt.step)].runs > 0);
+    !attempt.undo && !knows && !runs && order.services[usize::from(attempt.step)].runs > 0
 }
 
 fn claims_again(read: &super::task::Step, after: &super::task::Step, stored: &super::task::Step) -> bool {

@@ -10,6 +10,7 @@ use domain::message::{Request, decode};
 use domain::redaction::Redaction;
 use supervisor::Settings;
 
+use super::auditor::WANTED_MS;
 use super::auditor::seen::{Seen, Try};
 use super::executor::{Done, Work};
 use super::faults::Fault;
@@ -162,14 +163,17 @@ impl Ports {
         let mut budgets_ms: BTreeMap<Try, (u64, u64)> = BTreeMap::new();
         for given in given {
             let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
-            let Request { order_id, step, direction, attempt, budget_ms, .. } = request;
+            let Request { order_id, step, direction, attempt, budget_ms, complete_by, .. } = request;
+            let sent_ms = complete_by.minus_ms(budget_ms).epoch_ms();
             let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
             let (longest_ms, shortest_ms) = budgets_ms.entry(of).or_insert((budget_ms, budget_ms));
             (*longest_ms, *shortest_ms) = (budget_ms.max(*longest_ms), budget_ms.min(*shortest_ms));
             let (to, until_ms) = (self.who.name.clone(), clock_ms.saturating_add_unsigned(*longest_ms));
             let budget_ms = *shortest_ms;
-            let (message, overlaps) = (given.receipt.message_id.clone(), given.overlaps);
-            state.see(&self.who.name, &Seen::Handed { of, to, until_ms, budget_ms, message, overlaps });
+            let (message, overlaps, is_copied) = (given.receipt.message_id.clone(), given.overlaps, given.is_copied);
+            let fresh_until_ms = (given.receives == 1).then_some(sent_ms.min(clock_ms) + WANTED_MS);
+            let handed = Seen::Handed { of, to, until_ms, budget_ms, message, overlaps, is_copied, fresh_until_ms };
+            state.see(&self.who.name, &handed);
         }
     }
 }

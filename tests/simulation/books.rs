@@ -145,9 +145,11 @@ impl State {
         };
         match of.way {
             Way::Forward if ledger.is_closed && !is_careless => {
+                self.refuse(of);
                 return Begun::Says(Answer::fail("undone", "it was undone"));
             }
             Way::Forward if now_ms < character.declines_until_ms => {
+                self.refuse(of);
                 let no = Failure { code: "declined".into(), message: "it says no".into() };
                 return Begun::Says(match character.declines_with_conflict {
                     true => Answer::UnderWay { after_ms: None, unless_alone: Some(no) },
@@ -155,6 +157,7 @@ impl State {
                 });
             }
             Way::Undo if character.declines_undo => {
+                self.refuse(of);
                 return Begun::Says(Answer::fail("declined", "it cannot be undone"));
             }
             Way::Forward => {}
@@ -164,6 +167,12 @@ impl State {
             0 => Begun::Says(self.carry_out(call)),
             ms => Begun::Works { ms },
         }
+    }
+
+    /// The service decides against a step.
+    fn refuse(&mut self, of: Try) {
+        let world = self.world.clone();
+        self.see(&world, &Seen::Refused { of });
     }
 
     /// The time from the begin to the effect. Both are over within the time that the workflow knows, counted from the
@@ -184,6 +193,7 @@ impl State {
     pub(super) fn keep_working(&mut self, call: &Made, ms: u64, caller: Option<u64>, is_taken_on: bool) {
         let work = Work { call: call.clone(), caller, is_taken_on };
         self.remotes.books.works.insert(call.id, work);
+        self.trouble(ms);
         self.after(ms, Event::Effect(call.id));
     }
 
@@ -224,7 +234,10 @@ impl State {
             return Answer::fail("lost", "no ledger");
         };
         let has_effect = match of.way {
-            Way::Forward if ledger.is_closed && !is_careless => return Answer::fail("undone", "it was undone"),
+            Way::Forward if ledger.is_closed && !is_careless => {
+                self.refuse(of);
+                return Answer::fail("undone", "it was undone");
+            }
             Way::Forward => !is_known,
             Way::Undo => !is_known && ledger.effects > ledger.undos,
         };

@@ -127,6 +127,7 @@ impl Executor {
             let mut state = shared.lock();
             match outcome(&mut state, task.phase.load(Ordering::Relaxed)) {
                 Outcome::Pauses(ms) => {
+                    state.trouble(ms);
                     state.after(ms, Event::Resume(invocation));
                     Outcome::Pauses(ms)
                 }

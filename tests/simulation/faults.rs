@@ -63,6 +63,8 @@ faults! {
     Overlapped = "visibility lapsed during the work", 0;
     /// A write fails and nothing is written.
     WriteFailed = "write failed", 200;
+    /// Several writes fail one after the other.
+    WritesFailed = "writes failed in a row", 60;
     /// A write succeeds and its answer is lost.
     WriteAnswerLost = "write done, answer lost", 250;
     /// A write succeeds, its answer is lost, and the client library retries by itself.
@@ -232,6 +234,22 @@ impl Plan {
                     if rng.chance(share) {
                         rates[fault as usize] = (fault.usual() * strength).div_ceil(2);
                     }
+                }
+            }
+        }
+        // In most worlds a service is at work when a call is repeated, and something makes an instance repeat it.
+        if rng.chance(7_000) {
+            let often = rates[Fault::EffectDelayed as usize].max(Fault::EffectDelayed.usual() * rng.between(1, 5));
+            rates[Fault::EffectDelayed as usize] = often;
+            for fault in [
+                Fault::WritesFailed,
+                Fault::WriteAnswerLost,
+                Fault::KilledAfter,
+                Fault::KilledBetween,
+                Fault::DeleteLost,
+            ] {
+                if rng.chance(4_000) {
+                    rates[fault as usize] = rates[fault as usize].max(fault.usual());
                 }
             }
         }

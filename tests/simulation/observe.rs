@@ -8,7 +8,8 @@ use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Outcome, Settled, Settlement};
+use domain::message::{Outcome, Request, SchedulerMessage, Settled, Settlement, decode};
+use domain::order::Order;
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
 use domain::workflow::Encoding;
 use serde_json::value::RawValue;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 use super::auditor::mappings::KEPT_MEMBER;
 use super::auditor::seen;
 use super::auditor::seen::{Body, Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
+use super::queues::{SCHEDULER, SUBMISSION};
 
 /// The index of a step; in all workflows here the name is the index.
 #[must_use]
@@ -183,5 +185,18 @@ fn step(step: &Step) -> StepSeen {
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
         output: step.output.as_ref().map(hash),
+    }
+}
+
+/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
+#[must_use]
+pub fn is_about_an_order(queue: usize, body: &str) -> bool {
+    match queue {
+        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
+        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
+            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) => true,
+            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
+        },
+        _ => decode::<Request>(body.as_bytes()).is_ok(),
     }
 }

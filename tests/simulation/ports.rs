@@ -76,6 +76,19 @@ enum Wrong {
 }
 
 impl State {
+    /// Whether this write is one of several that fail one after the other.
+    fn fails_in_a_row(&mut self) -> bool {
+        if self.failing_writes == 0 && self.strikes(Fault::WritesFailed) {
+            self.failing_writes = self.rng.between(2, 4);
+        }
+        let fails = self.failing_writes > 0 && !self.is_calm;
+        self.failing_writes = self.failing_writes.saturating_sub(1);
+        if fails {
+            self.trouble(0);
+        }
+        fails
+    }
+
     fn goes_wrong(&mut self, kind: Kind) -> Option<Wrong> {
         use Wrong::{AnswerLost, NotDone};
         let table = |state: &mut Self, fault| {
@@ -85,7 +98,7 @@ impl State {
         match kind {
             Kind::Read | Kind::Write if self.is_store_away() || self.strikes(Fault::Throttled) => Some(NotDone),
             Kind::Read => None,
-            Kind::Write if self.strikes(Fault::WriteFailed) => Some(NotDone),
+            Kind::Write if self.fails_in_a_row() || self.strikes(Fault::WriteFailed) => Some(NotDone),
             Kind::Write => self.strikes(Fault::WriteAnswerLost).then_some(AnswerLost),
             Kind::Queue(queue) if self.is_queue_away(queue) || self.strikes(Fault::SendFailed) => Some(NotDone),
             Kind::Queue(_) => self.strikes(Fault::SendAnswerLost).then_some(AnswerLost),
@@ -170,7 +183,13 @@ impl Store for Ports {
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        self.call("store.task", Kind::Read, |state| state.tables.row(order_id).map(|row| row.task.clone())).await
+        self.call("store.task", Kind::Read, |state| {
+            if self.who.name.starts_with("agent") {
+                state.see(&self.who.name, &Seen::Looked { order: order_id, by: self.who.name.clone() });
+            }
+            state.tables.row(order_id).map(|row| row.task.clone())
+        })
+        .await
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {

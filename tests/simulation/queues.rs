@@ -38,6 +38,8 @@ pub struct Message {
     /// Set on the dead-letter queue, unless even the envelope is unreadable.
     dead_letter: Option<DeadLetter>,
     priority: Priority,
+    /// It is one of several messages that the queue made of one, or it was redriven.
+    is_copied: bool,
     /// The order of a submission or of its dead letter.
     brings: Option<OrderId>,
     visible_at_ms: i64,
@@ -82,6 +84,8 @@ pub struct Given {
     pub earlier: Vec<u32>,
     /// One of them is still at work.
     pub overlaps: bool,
+    /// It is one of several messages that the queue made of one, or it was redriven.
+    pub is_copied: bool,
     /// The delivery time, in milliseconds since the start of the world.
     pub given_ms: i64,
 }
@@ -140,6 +144,7 @@ impl State {
         let queue = self.rng.place(DEAD_LETTERS);
         let ms = self.rng.between(5_000, AWAY_MS_MAX);
         self.queues.queues[queue].away_until_ms = self.now_ms.saturating_add_unsigned(ms);
+        self.trouble(ms);
         self.tell(&format!("queue {queue} is away for {ms} ms"));
         self.after(ms, Event::Pump(queue));
     }
@@ -149,6 +154,7 @@ impl State {
         let mut delays_ms = vec![delay_ms];
         if self.strikes(Fault::Delayed) {
             delays_ms[0] += self.rng.between(LATE_MS.0, LATE_MS.1);
+            self.trouble(delays_ms[0]);
         }
         if self.strikes(Fault::Duplicated) {
             let most_ms = self.rng.pick(&[1_000, 30_000, 6 * 60_000]);
@@ -157,12 +163,14 @@ impl State {
         if self.strikes(Fault::DuplicatedLater) {
             delays_ms.push(delay_ms + self.rng.between(LATE_MS.0, LATE_MS.1));
         }
+        let is_copied = delays_ms.len() > 1;
         for delay_ms in delays_ms {
             let visible_at_ms = self.now_ms.saturating_add_unsigned(delay_ms);
             let message = Message {
                 body: body.clone(),
                 dead_letter: None,
                 priority,
+                is_copied,
                 brings,
                 visible_at_ms,
                 receives: 0,
@@ -217,6 +225,7 @@ impl State {
                 dead_letter: message.dead_letter.clone(),
                 earlier,
                 overlaps,
+                is_copied: message.is_copied,
                 given_ms: self.now_ms,
             });
         }
@@ -297,7 +306,7 @@ impl State {
             Some(of) => self.see(&world, &Seen::Buried { of }),
             None => self.tell(&format!("a message of queue {queue} is a dead letter")),
         }
-        if !is_about_an_order(queue, &message.body) {
+        if !observe::is_about_an_order(queue, &message.body) {
             self.see(&world, &Seen::DeadLetterDue { id: message_id.clone() });
         }
         let dead_letter = DeadLetter {
@@ -312,7 +321,7 @@ impl State {
             let visible_at_ms = self.now_ms.saturating_add_unsigned(late_ms);
             // An unreadable message need not take another thousand deliveries.
             let receives = if of.is_none() && queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX - 3 } else { 0 };
-            self.push(queue, Message { visible_at_ms, receives, ..message.clone() });
+            self.push(queue, Message { visible_at_ms, receives, is_copied: true, ..message.clone() });
         }
         let brings = message.brings;
         let buried = Message {
@@ -399,24 +408,13 @@ impl State {
             body: body.into(),
             dead_letter: None,
             priority: self.rng.pick(&Priority::ALL),
+            is_copied: false,
             brings: None,
             visible_at_ms,
             receives,
             given_to: Vec::new(),
         };
         self.push(queue, message);
-    }
-}
-
-/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
-fn is_about_an_order(queue: usize, body: &str) -> bool {
-    match queue {
-        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
-        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
-            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) => true,
-            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
-        },
-        _ => decode::<Request>(body.as_bytes()).is_ok(),
     }
 }
 

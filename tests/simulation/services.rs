@@ -221,6 +221,9 @@ impl State {
             true => timeout_ms + self.rng.between(LATE_MS.0, LATE_MS.1),
             false => self.rng.between(0, self.setup.service_ms),
         };
+        if ms > self.setup.service_ms {
+            self.trouble(ms);
+        }
         self.after(ms, Event::Arrive(id));
         id
     }
@@ -243,6 +246,7 @@ impl State {
         let agent = self.rng.place(AGENTS.len());
         let longest_ms = self.rng.pick(&[60_000, 10 * 60_000, 2 * 3_600_000]);
         let ms = self.rng.between(2_000, longest_ms);
+        self.trouble(ms);
         (agent, ms, self.now_ms.saturating_add_unsigned(ms))
     }
 
@@ -300,6 +304,7 @@ impl State {
         let timeout_ms = call.timeout_ms;
         let late_ms =
             if self.strikes(Fault::ServiceSlow) { self.rng.between(timeout_ms / 2, timeout_ms * 3) } else { 0 };
+        self.trouble(late_ms);
         Some((said, back_ms + late_ms))
     }
 

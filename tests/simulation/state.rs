@@ -133,6 +133,10 @@ pub struct State {
     pub known_ms: BTreeMap<u32, i64>,
     /// What operators did by hand.
     pub by_hand: ByHand,
+    /// Writes that still fail in a row.
+    pub failing_writes: u64,
+    /// Until when something goes wrong, in milliseconds since the start of the world.
+    troubled_until_ms: i64,
     /// Invocations whose reply could not be sent.
     pub unsent_by: BTreeSet<u32>,
     /// The auditor.
@@ -162,6 +166,8 @@ impl State {
             wrong_clocks: setup.skew_ms > 0 || setup.clocks_jump() || setup.plan.has(Fault::TwoLeaders),
             are_careless: setup.services.iter().map(|service| service.is_careless).collect(),
         };
+        // Instances with wrong clocks are replaced when they are free.
+        let troubled_until_ms = if setup.skew_ms > 0 { setup.calm_at_ms + 60_000 } else { 0 };
         Self {
             now_ms: 0,
             rng,
@@ -173,7 +179,9 @@ impl State {
             remotes: Remotes::default(),
             by_hand: ByHand::default(),
             known_ms: BTreeMap::new(),
+            failing_writes: 0,
             unsent_by: BTreeSet::new(),
+            troubled_until_ms,
             auditor: Auditor::new(rules),
             trace: Trace::new(keeps_lines),
             world: "world".into(),
@@ -192,8 +200,20 @@ impl State {
         let strikes = !self.is_calm && self.rng.chance(rate);
         if strikes {
             self.counts.add(fault);
+            self.trouble(0);
         }
         strikes
+    }
+
+    /// Something goes wrong for this long, in milliseconds.
+    pub fn trouble(&mut self, ms: u64) {
+        self.trouble_until(self.now_ms.saturating_add_unsigned(ms));
+    }
+
+    /// Something goes wrong until this time, in milliseconds since the start of the world.
+    fn trouble_until(&mut self, until_ms: i64) {
+        self.troubled_until_ms = self.troubled_until_ms.max(until_ms);
+        self.auditor.troubled(self.troubled_until_ms);
     }
 
     /// Schedules an event this many milliseconds from now.
@@ -254,8 +274,13 @@ impl State {
 
     /// Draws the one-way time of a port call.
     pub fn latency_ms(&mut self) -> u64 {
-        let most = if self.rng.chance(30) { 3_000 } else { self.setup.latency_ms };
-        self.rng.between(0, most)
+        let is_slow = self.rng.chance(30);
+        let most = if is_slow { 3_000 } else { self.setup.latency_ms };
+        let ms = self.rng.between(0, most);
+        if is_slow {
+            self.trouble(ms);
+        }
+        ms
     }
 
     /// Records an observation, for the auditor and the trace.
@@ -313,6 +338,7 @@ impl State {
         let until_ms = self.now_ms.saturating_add_unsigned(self.rng.between(1_000, longest_ms));
         self.jumped_until_ms = self.jumped_until_ms.max(until_ms);
         self.auditor.jumped(self.jumped_until_ms);
+        self.trouble_until(self.jumped_until_ms);
         self.tables.is_watch_changed = true;
         let longest_ms = self.rng.pick(&[10_000, 600_000, JUMP_MS_MAX]);
         let ms = self.rng.between(0, 2 * longest_ms);

@@ -93,6 +93,7 @@ impl State {
     pub fn take_store_away(&mut self) {
         let ms = self.rng.between(3_000, 6 * 60_000);
         self.tables.away_until_ms = self.now_ms.saturating_add_unsigned(ms);
+        self.trouble(ms);
         self.tell(&format!("the store is away for {ms} ms"));
     }
 

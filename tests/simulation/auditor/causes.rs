@@ -10,10 +10,10 @@ use super::{Finding, Flow, Invariant, must};
 
 /// One order's change, for the check of its cause.
 pub(super) struct Causes<'a> {
-    flow: &'a Flow,
+    pub(super) flow: &'a Flow,
     pub(super) dossier: &'a Dossier,
     pub(super) before: &'a Record,
-    after: &'a Record,
+    pub(super) after: &'a Record,
     /// The writer's clock.
     clock_ms: i64,
 }
@@ -51,7 +51,27 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
         Some(_) => false,
     };
     turns_well(&causes, after)?;
-    must(is_so, Invariant::Movers, || format!("nothing happened that is a reason for this: {before}; and now: {after}"))
+    must(is_so, Invariant::Movers, || {
+        format!("nothing happened that is a reason for this: {before}; and now: {after}")
+    })?;
+    is_meant(&causes, code)
+}
+
+/// What is a reason by the record is one at the services, too (invariant 17).
+fn is_meant(causes: &Causes<'_>, code: Option<&str>) -> Finding {
+    let is_meant = match code {
+        Some("rejected") => causes.any(Way::Forward, |step| causes.is_rejected(step) && causes.is_refusal(step)),
+        Some("exhausted") => causes.any(Way::Forward, |step| causes.is_exhausted(step) && causes.is_failure(step)),
+        Some("compensation-failed") => causes.any(Way::Undo, |step| {
+            (causes.is_exhausted(step) && causes.is_failure(step))
+                || (causes.is_rejected(step) && causes.is_refusal(step))
+        }),
+        // People, a limit or a dead letter.
+        Some(_) | None => true,
+    };
+    must(is_meant, Invariant::Reason, || {
+        format!("nothing that a service said or that went wrong is a reason for this: {}", causes.after)
+    })
 }
 
 impl Causes<'_> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
+use super::wanted::Look;
 use super::ways::Ways;
 
 /// The observations of one order.
@@ -49,6 +50,18 @@ pub(super) struct Dossier {
     pub(super) ended_ms: BTreeMap<(usize, u32), i64>,
     /// By step and direction: the codes with which its service said no.
     pub(super) noes: BTreeSet<(usize, Way, Arc<str>)>,
+    /// By step and attempt: since when no call for it is wanted, in milliseconds since the start of the world.
+    pub(super) over_ms: BTreeMap<(usize, u32), i64>,
+    /// By step, attempt and agent instance.
+    pub(super) looks: BTreeMap<(usize, u32, Arc<str>), Look>,
+    /// Steps against which a service decided, each with its direction.
+    pub(super) refused: BTreeSet<(usize, Way)>,
+    /// Attempts whose request the queue delivered as two messages.
+    pub(super) doubled: BTreeSet<(usize, u32)>,
+    /// Until when something went wrong somewhere, as of the last write, in milliseconds since the start of the world.
+    pub(super) troubled_until_ms: i64,
+    /// Rejected attempts that no service decided against.
+    pub(super) misread: BTreeSet<(usize, u32)>,
     /// The time at which it was processed or compensated, in milliseconds since the start of the world.
     pub(super) final_since_ms: Option<i64>,
     /// Attempts whose failure was counted.

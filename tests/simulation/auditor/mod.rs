@@ -4,7 +4,8 @@
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
 //! operators' commands, `mappings` the bodies of calls, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
-//! state after the faults, `late` deadlines of orders, `versions` the versions that orders begin with, `ways` skipped steps and pivots.
+//! state after the faults, `late` deadlines of orders, `reasons` why orders turn round, `versions` the versions that orders begin with,
+//! `wanted` calls for what is over, `ways` skipped steps and pivots.
 
 mod calls;
 mod causes;
@@ -16,11 +17,13 @@ pub mod late;
 pub mod mappings;
 mod outcomes;
 mod outside;
+mod reasons;
 mod records;
 pub mod seen;
 mod under_way;
 mod verdict;
 pub mod versions;
+mod wanted;
 pub mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +37,7 @@ use mappings::Mapped;
 use seen::{Seen, StepSeen};
 pub use verdict::{Invariant, Violation};
 use versions::Choices;
+pub use wanted::WANTED_MS;
 use ways::Ways;
 
 /// The auditor's knowledge of the deployment.
@@ -123,6 +127,8 @@ pub struct Auditor {
     choices: Vec<(i64, Choices)>,
     /// The end of the last jump of a clock, in milliseconds since the start of the world; 0 without one.
     jumped_until_ms: i64,
+    /// Until when something goes wrong somewhere, in milliseconds since the start of the world.
+    troubled_until_ms: i64,
     at_ms: i64,
 }
 
@@ -171,11 +177,20 @@ impl Auditor {
             Seen::Requested { of, complete_by_ms, budget_ms, clock_ms } => {
                 self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms).and_then(|()| self.undo_has_waited(*of))
             }
-            Seen::Handed { of, to, until_ms, budget_ms, message, overlaps } => {
+            Seen::Handed { of, to, until_ms, budget_ms, message, overlaps, is_copied, fresh_until_ms } => {
                 let handed = &mut self.dossier(of.order).handed;
                 let handed = handed.entry((of.step, of.attempt, to.clone())).or_insert((*until_ms, *budget_ms));
                 *handed = (*until_ms, handed.1.min(*budget_ms));
-                self.handed_as(*of, message, *overlaps);
+                self.handed_as(*of, message, *overlaps, *is_copied);
+                self.receives(*of, to, *fresh_until_ms);
+                Ok(())
+            }
+            Seen::Looked { order, by } => {
+                self.looks(*order, by);
+                Ok(())
+            }
+            Seen::Refused { of } => {
+                self.refuses(*of);
                 Ok(())
             }
             Seen::Replied { of, ending, output, kept, code, by, clock_ms } => self
@@ -196,7 +211,8 @@ impl Auditor {
                 .called(*of, (key, body), *twins)
                 .and_then(|()| self.calls_alone(*of, *agent))
                 .and_then(|()| self.body_is_right(*of, body))
-                .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms)),
+                .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms))
+                .and_then(|()| self.is_wanted_still(*of, by, *clock_ms)),
             Seen::Answered { of, call, heard } => {
                 self.answered(*of, *call, heard);
                 Ok(())

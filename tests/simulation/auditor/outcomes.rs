@@ -65,6 +65,7 @@ impl Change<'_> {
                 must(*at_ms >= earliest_ms, Invariant::Movers, || {
                     format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
                 })?;
+                self.expiry_is_meant(of)?;
                 self.is_at_threshold()
             }
             NOT_APPROVED => {
@@ -78,6 +79,7 @@ impl Change<'_> {
                 let is_real =
                     [Ending::Failed, Ending::TooLarge].iter().any(|ending| self.dossier.has_reply(of, *ending));
                 must(is_real, Invariant::Movers, || format!("a failure of {of} is counted, and it never said so"))?;
+                self.rejection_is_meant(of)?;
                 self.rejection_ends_well()
             }
         }

@@ -40,8 +40,9 @@ impl Auditor {
     }
 
     pub(super) fn written(&mut self, record: &Record, by: u32, clock_ms: i64) -> Finding {
-        let Self { rules, dossiers, at_ms, jumped_until_ms, .. } = self;
+        let Self { rules, dossiers, at_ms, jumped_until_ms, troubled_until_ms, .. } = self;
         let dossier = dossiers.entry(record.order).or_default();
+        dossier.troubled_until_ms = *troubled_until_ms;
         let Some(before) = dossier.last.take() else {
             return Err((Invariant::Record, "a record without its order".to_owned()));
         };
@@ -133,6 +134,7 @@ impl Dossier {
                 self.claims.entry((index, step.attempt)).or_insert(claim);
             }
         }
+        self.note_wanted(record, at_ms);
         let is_skipped = |(_, step): &(usize, &StepSeen)| step.state == StepState::Skipped;
         self.skipped.extend(record.steps.iter().enumerate().filter(is_skipped).map(|(index, _)| index));
         self.last = Some(record.clone());

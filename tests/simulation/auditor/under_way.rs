@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use super::dossier::{Dossier, OpenCall};
+use super::reasons::OWN;
 use super::seen::{Ending, Heard, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
 use crate::simulation::books::IN_USE;
 
-/// Codes of rejections that an agent gives by itself.
-const OWN: [&str; 2] = ["undone", "output-too-large"];
-
 impl Auditor {
     /// A request is in the hands of an agent.
-    pub(super) fn handed_as(&mut self, of: Try, message: &Arc<str>, overlaps: bool) {
+    pub(super) fn handed_as(&mut self, of: Try, message: &Arc<str>, overlaps: bool, is_copied: bool) {
         let dossier = self.dossier(of.order);
+        if is_copied {
+            dossier.doubled.insert((of.step, of.attempt));
+        }
         let first = dossier.messages.entry((of.step, of.attempt)).or_insert_with(|| message.clone());
         if overlaps || first != message {
             dossier.copied.insert((of.step, of.attempt));
@@ -80,6 +81,8 @@ impl Auditor {
             dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
         }
         let Some(code) = code else { return Ok(()) };
+        self.takes_for_a_no(of, code);
+        let dossier = self.dossier(of.order);
         let is_said = OWN.contains(&&**code) || dossier.noes.contains(&(of.step, of.way, code.clone()));
         // A copy of the request may be at work. Nobody else can know.
         let has_copy = dossier.copied.iter().any(|(step, _)| *step == of.step);
@@ -96,7 +99,7 @@ impl Auditor {
 
 impl Dossier {
     /// Whether an attempt of the step, in this direction, was claimed before a time.
-    fn was_claimed_before(&self, of: Try, at_ms: i64) -> bool {
+    pub(super) fn was_claimed_before(&self, of: Try, at_ms: i64) -> bool {
         let mut claims = self.claims.range((of.step, 0)..=(of.step, of.attempt));
         claims.any(|(_, claim)| claim.way == of.way && claim.at_ms < at_ms)
     }

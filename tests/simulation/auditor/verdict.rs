@@ -38,6 +38,10 @@ pub enum Invariant {
     Drains,
     /// 16: an hour after an order ended, the books of every service are even with it.
     EvenBooks,
+    /// 17: an order turns round, is given up or held only for a reason that a service, a person or a limit gave.
+    Reason,
+    /// 18: no call begins for an attempt that is over by more than a second.
+    Wanted,
     /// Rule 16: no undo before every call without an answer has settled.
     UnderWay,
     /// Rule 17: an attempt is rejected only if its service said no.
@@ -92,6 +96,8 @@ impl Invariant {
             Self::Ends => "14",
             Self::Drains => "15",
             Self::EvenBooks => "16",
+            Self::Reason => "17",
+            Self::Wanted => "18",
             Self::UnderWay => "rule 16",
             Self::Rejected => "rule 17",
             Self::OneAgent => "rule 21",

@@ -1,12 +1,13 @@
 //! DynamoDB, SQS and EventBridge, and the network to them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws::config::Config;
 use aws::dynamo::TABLES;
 use cloud::{Cloud, Course, Dynamo, Fault, Said};
-use domain::message::{CloudEvent, decode};
+use domain::message::{CloudEvent, Request, decode};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -15,11 +16,13 @@ use super::World;
 use super::plan::{KINDS, Plan};
 use super::sqs::{ARN, Sqs, queue};
 use super::stream::Stream;
+use crate::simulation::observe::hash_of;
+use crate::simulation::outside::services::{AT_WORK, BUSY};
 use crate::simulation::outside::{CHANNEL, Shared};
 use crate::simulation::setup::Setup;
 
 /// Every fault. In enough worlds each one occurs.
-pub const FAULTS: [&str; 23] = [
+pub const FAULTS: [&str; 25] = [
     THROTTLED,
     "error, not done",
     "error, done",
@@ -41,6 +44,8 @@ pub const FAULTS: [&str; 23] = [
     "call refused for a while",
     "call without an answer",
     "late answer",
+    AT_WORK,
+    BUSY,
     "operator",
     "invalid receipt",
 ];
@@ -103,6 +108,8 @@ pub(super) struct Region {
     dynamo: Dynamo,
     pub(super) sqs: Sqs,
     pub(super) stream: Stream,
+    /// The requests that were sent, as hashes.
+    requests: BTreeSet<u64>,
     /// A message was sent, or one may be visible earlier.
     pub(super) sent: Arc<Notify>,
     plan: Plan,
@@ -115,7 +122,7 @@ impl Region {
         let sqs = Sqs::new(setup.visibility_ms, setup.receives_max);
         let dynamo = Dynamo::new(tables);
         let stream = Stream::of(stream_arn(&dynamo));
-        Self { dynamo, sqs, stream, sent: Arc::default(), plan, outside }
+        Self { dynamo, sqs, stream, requests: BTreeSet::new(), sent: Arc::default(), plan, outside }
     }
 
     /// Whether no message is left.
@@ -219,6 +226,12 @@ impl Region {
                     let late_ms = if late { outside.rng.below(60_000) } else { 0 };
                     let delay_ms = 1_000 * entry["DelaySeconds"].as_i64().unwrap_or(0);
                     let now_ms = outside.clock.now_ms();
+                    if url.contains("agents")
+                        && !self.requests.insert(hash_of(text))
+                        && let Ok(Request { order_id, step, .. }) = decode(text.as_bytes())
+                    {
+                        outside.sent_twice.insert((order_id, step));
+                    }
                     self.sqs.send(queue, text.into(), now_ms, delay_ms.saturating_add_unsigned(late_ms));
                 }
                 None => {

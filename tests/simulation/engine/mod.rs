@@ -21,13 +21,14 @@ use tokio::sync::Notify;
 
 use self::plan::{Life, Plan};
 use self::process::Ended;
+use super::outside::services::{AT_WORK, BUSY};
 use super::outside::{Counts, Found, Outside, Shared};
 use super::rng::Rng;
 use super::setup::Setup;
 use super::trace::Line;
 
 /// Every fault. In enough worlds each one occurs.
-pub const FAULTS: [&str; 20] = [
+pub const FAULTS: [&str; 22] = [
     "power off",
     "process killed",
     "process stopped",
@@ -46,6 +47,8 @@ pub const FAULTS: [&str; 20] = [
     "call refused for a while",
     "call without an answer",
     "late answer",
+    AT_WORK,
+    BUSY,
     "operator",
     "channel failed",
 ];
@@ -131,7 +134,7 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
 fn one_life(world: &Arc<World>, life: &Life) -> Ended {
     {
         let outside = &mut *world.outside.lock();
-        outside.clock.wrong_ms = life.wrong_ms;
+        outside.clock.set_wrong(life.wrong_ms);
         outside.is_calm = life.is_calm();
         outside.has_started = false;
         outside.tell(&format!("starts: {life}"));

@@ -178,7 +178,7 @@ async fn jump(outside: &Shared, life: &Life) {
         let outside = &mut *outside.lock();
         outside.tell(&format!("the clock jumps: {wrong_ms} ms wrong from now on"));
         outside.counts.add("clock jumped");
-        outside.clock.wrong_ms = wrong_ms;
+        outside.clock.set_wrong(wrong_ms);
     }
     pending::<()>().await;
 }

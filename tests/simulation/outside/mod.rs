@@ -2,28 +2,27 @@
 //! [engine](super::engine) and of [AWS](super::aws) have it.
 
 mod customers;
+pub(super) mod services;
 pub(super) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent::{Answer, Call, Service};
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::json::Json;
 use domain::message::CloudEvent;
-use domain::task::{Direction, ProcessState, Task};
+use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow};
 use tokio::time::Instant;
 
-use crate::simulation::observe;
 use crate::simulation::rng::Rng;
 use crate::simulation::setup::Setup;
 use crate::simulation::state::EPOCH_MS;
 use crate::simulation::trace::Trace;
 
 pub(super) use customers::{act, may_act, post};
+pub use services::{Client, Ledger};
 
 /// A violation: the order, if any, and what is wrong.
 pub type Found = (Option<OrderId>, String);
@@ -38,6 +37,8 @@ pub struct Clock {
     started: Option<Instant>,
     /// How far the wall clock is off, in milliseconds.
     pub wrong_ms: i64,
+    /// Whether it ever was.
+    pub was_wrong: bool,
 }
 
 impl Clock {
@@ -51,6 +52,12 @@ impl Clock {
     pub fn stop(&mut self) {
         self.past_ms = self.now_ms();
         self.started = None;
+    }
+
+    /// The wall clock is off by so much from now on.
+    pub const fn set_wrong(&mut self, wrong_ms: i64) {
+        self.wrong_ms = wrong_ms;
+        self.was_wrong |= wrong_ms != 0;
     }
 
     /// Time without a process.
@@ -107,20 +114,6 @@ pub struct Customer {
     pub order: Option<OrderId>,
 }
 
-/// The state of one step of one order at its service.
-#[derive(Debug, Default, Clone)]
-pub struct Ledger {
-    /// The effect is there.
-    pub is_done: bool,
-    /// Undone, or blocked by an undo before it.
-    pub is_closed: bool,
-    declines: Option<bool>,
-    /// The highest attempt of a call.
-    pub attempt: u32,
-    /// The hash of what each direction's calls carry.
-    bodies: BTreeMap<Arc<str>, u64>,
-}
-
 /// What a reader outside saw of an order.
 #[derive(Debug, Default, Clone)]
 pub struct Sight {
@@ -136,6 +129,8 @@ pub struct Outside {
     pub rng: Rng,
     /// The time.
     pub clock: Clock,
+    /// Whether services work on some calls for a while.
+    is_slow: bool,
     /// Whether the faults are over.
     pub is_calm: bool,
     /// Whether the process runs, or ran.
@@ -146,6 +141,8 @@ pub struct Outside {
     pub customers: Vec<Customer>,
     /// By order and step.
     pub books: BTreeMap<(OrderId, Arc<str>), Ledger>,
+    /// Steps of which a client sent one request as two messages, since it did not hear of the first.
+    pub sent_twice: BTreeSet<(OrderId, Arc<str>)>,
     /// What was seen of orders.
     pub sights: BTreeMap<OrderId, Sight>,
     /// The events that arrived: order and kind.
@@ -169,14 +166,18 @@ impl Outside {
             let document = Bytes::from(format!("{{\"Number\":{number},\"CorrelationID\":\"{key}\"{channel}}}"));
             Customer { document, key, from_ms, order: None }
         });
+        let customers = customers.collect();
+        let is_slow = rng.chance(7_000);
         Self {
-            customers: customers.collect(),
+            customers,
+            is_slow,
             rng,
             clock: Clock::default(),
             is_calm: false,
             has_started: false,
             ever_started: false,
             books: BTreeMap::new(),
+            sent_twice: BTreeSet::new(),
             sights: BTreeMap::new(),
             told: BTreeSet::new(),
             counts: Counts::default(),
@@ -226,6 +227,10 @@ impl Outside {
         let sight = self.sights.entry(task.order_id).or_default();
         let before = sight.clone();
         sight.version = sight.version.max(task.version);
+        if task.version > before.version {
+            self.note_wanted(task);
+        }
+        let sight = self.sights.entry(task.order_id).or_default();
         if task.process_state.is_final() {
             sight.is_final.get_or_insert(task.process_state);
         }
@@ -244,52 +249,6 @@ impl Outside {
         self.note(&world, event.subject.parse().ok(), &format!("told: {}", event.kind));
         self.told.insert(((*event.subject).into(), (*event.kind).into()));
     }
-
-    /// A service hears a call. Returns what becomes of it.
-    fn called(&mut self, agent: &Arc<str>, direction: Direction, call: &Call<'_>) -> Course {
-        let hash = observe::hash_of(&format!("{:?}", observe::body(call)));
-        let ledger = self.books.entry((call.order_id, call.step.into())).or_default();
-        ledger.attempt = ledger.attempt.max(call.attempt);
-        if *ledger.bodies.entry(call.idempotency_key.into()).or_insert(hash) != hash {
-            let words = format!("another call under the key {}", call.idempotency_key);
-            self.complain("rule 4", Some(call.order_id), &words);
-        }
-        self.note(agent, Some(call.order_id), &format!("{direction:?} {} {}", call.step, call.attempt));
-        let (service_ms, timeout_ms) = (self.setup.service_ms, call.timeout_ms);
-        let late = self.strikes("late answer", 200);
-        Course {
-            there_ms: self.rng.between(0, service_ms),
-            back_ms: if late {
-                self.rng.between(timeout_ms / 2, 2 * timeout_ms)
-            } else {
-                self.rng.between(0, service_ms)
-            },
-            is_refused: self.strikes("call refused for a while", 500),
-            is_unanswered: self.strikes("call without an answer", 300),
-        }
-    }
-
-    /// The call arrives: its effect, and the answer.
-    fn serve(&mut self, direction: Direction, (order, step): (OrderId, &str)) -> Answer {
-        let declines = self.strikes("call declined", 400);
-        let ledger = self.books.entry((order, step.into())).or_default();
-        let declines = *ledger.declines.get_or_insert(declines);
-        match direction {
-            Direction::Forward if ledger.is_closed => return Answer::fail("undone", "it was undone before"),
-            Direction::Forward if declines => return Answer::fail("declined", "no"),
-            Direction::Forward => ledger.is_done = true,
-            Direction::Undo => ledger.is_closed = true,
-        }
-        Answer::Done(Json::of(&step.len()))
-    }
-}
-
-/// What becomes of a call.
-struct Course {
-    there_ms: u64,
-    back_ms: u64,
-    is_refused: bool,
-    is_unanswered: bool,
 }
 
 /// Everything outside, shared with the process. Cloning copies a pointer.
@@ -310,37 +269,6 @@ impl Shared {
     pub(super) fn into_inner(self) -> Outside {
         let mutex = Arc::into_inner(self.0).unwrap_or_else(|| panic!("a process outlived its world"));
         mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An agent's client of its service.
-pub struct Client {
-    /// The world outside.
-    pub outside: Shared,
-    /// The agent.
-    pub agent: Arc<str>,
-}
-
-impl Service for Client {
-    async fn forward(&mut self, call: &Call<'_>) -> Answer {
-        self.call(Direction::Forward, call).await
-    }
-
-    async fn undo(&mut self, call: &Call<'_>) -> Answer {
-        self.call(Direction::Undo, call).await
-    }
-}
-
-impl Client {
-    async fn call(&self, direction: Direction, call: &Call<'_>) -> Answer {
-        let course = self.outside.lock().called(&self.agent, direction, call);
-        sleep(course.there_ms).await;
-        if course.is_refused {
-            return Answer::retry("503");
-        }
-        let answer = self.outside.lock().serve(direction, (call.order_id, call.step));
-        sleep(course.back_ms).await;
-        if course.is_unanswered { Answer::unknown("connection reset") } else { answer }
     }
 }
 

@@ -66,6 +66,7 @@ pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore,
             outside.complain("rule 28", Some(order), "it is not found by its correlation id");
         }
         outside.see(&task);
+        outside.judge(&task);
         books(outside, &task);
         told(outside, &task, stored.reply_channel.is_some());
     }

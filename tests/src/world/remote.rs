@@ -27,6 +27,8 @@ pub struct Called {
     pub key: String,
     /// The attempt.
     pub attempt: u32,
+    /// The document that it carries.
+    pub document: Json,
     /// When it began, by the agent's clock.
     pub started_at: Timestamp,
     /// When it came, by the clock of the world.
@@ -172,6 +174,7 @@ impl Remote {
                 direction,
                 key: call.idempotency_key.to_owned(),
                 attempt: call.attempt,
+                document: call.order.clone(),
                 started_at: call.started_at,
                 at: self.memory.now(),
             });

@@ -9,4 +9,5 @@ mod fuzzing;
 mod model;
 mod protocol;
 mod simulation;
+mod storm;
 mod under_way;

@@ -29,7 +29,7 @@ fn every_rule_fault_and_invariant_that_code_cites_is_a_heading_of_the_design() {
 #[test]
 fn the_design_numbers_its_rules_faults_and_invariants_without_a_gap() {
     let defined = defined(&text_of(DESIGN));
-    for (kind, at_least) in [(Rule, 47), (Fault, 72), (Invariant, 16)] {
+    for (kind, at_least) in [(Rule, 47), (Fault, 72), (Invariant, 18)] {
         let numbers: Vec<u32> = defined.iter().filter(|(of, _)| *of == kind).map(|(_, number)| *number).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.last().copied().unwrap_or(0)), "{kind:?}: {numbers:?}");
         assert!(numbers.len() >= at_least, "{kind:?}: {numbers:?}");

@@ -108,6 +108,17 @@ pub enum Seen {
         message: Arc<str>,
         /// Whether an earlier receiver of the message is still at work.
         overlaps: bool,
+        /// Whether the queue made two messages of the one that was sent.
+        is_copied: bool,
+        /// If this is its first delivery: the end of the second in which it was sent, by the receiver's clock.
+        fresh_until_ms: Option<i64>,
+    },
+    /// An agent's instance looks at the task.
+    Looked {
+        /// The order.
+        order: OrderId,
+        /// The instance.
+        by: Arc<str>,
     },
     /// An agent tries to put a reply on the scheduler queue.
     Replied {
@@ -174,6 +185,11 @@ pub enum Seen {
         call: u64,
         /// What it says.
         heard: Heard,
+    },
+    /// A service decides against a step, for its key.
+    Refused {
+        /// The attempt that it refuses.
+        of: Try,
     },
     /// A service had an effect.
     Effect {
@@ -329,6 +345,7 @@ impl Seen {
             | Self::NoteHandled { order, .. }
             | Self::Promised { order, .. }
             | Self::Granted { order, .. }
+            | Self::Looked { order, .. }
             | Self::Acknowledged { order, .. } => Some(*order),
             Self::Inserted { record, .. } | Self::Written { record, .. } => Some(record.order),
             Self::Requested { of, .. }
@@ -339,6 +356,7 @@ impl Seen {
             | Self::Buried { of }
             | Self::Called { of, .. }
             | Self::Answered { of, .. }
+            | Self::Refused { of }
             | Self::Effect { of }
             | Self::Confirmed { of } => Some(of.order),
             Self::DeadLetterDue { .. }

@@ -63,6 +63,8 @@ impl fmt::Display for Seen {
             Self::Buried { of } => write!(f, "dead letter about {of}"),
             Self::Called { of, call, .. } => write!(f, "calls for {of}, call {call}"),
             Self::Answered { of, call, heard } => write!(f, "hears {heard:?} for {of}, call {call}"),
+            Self::Looked { by, .. } => write!(f, "{by} looks at the task"),
+            Self::Refused { of } => write!(f, "the service says NO to {of}"),
             Self::Effect { of } => write!(f, "EFFECT of {of}"),
             Self::Confirmed { of } => write!(f, "service confirms {of}"),
             Self::Telling { kind, version, channel, .. } => {

@@ -9,7 +9,7 @@ use domain::task::{Direction, reason};
 use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, World, now};
 
-use super::node::{Node, Scene, claimed, command, steps_done, world};
+use super::node::{Node, Scene, claimed, command, order, steps_done, world};
 
 use Direction::Forward;
 
@@ -48,6 +48,20 @@ fn open(mut world: World) -> World {
 /// An answer that asks for a retry in 5 seconds.
 fn busy() -> Act {
     Act::Answers(Answer::Retry { after_ms: Some(5_000), problem: "busy".to_owned() })
+}
+
+/// A service that is at work for longer than its caller waits, and answers 409 to a repeat meanwhile.
+pub(crate) const fn at_work() -> Act {
+    Act::Works(25_000)
+}
+
+/// The scheduler dies after it sent a request. Its message comes again, and just then the request is at work.
+pub(crate) fn sent_again(world: &World, agent: &str) {
+    world.ports.next("queues.to_agent", Fault::DiesAfter);
+    world.schedule();
+    assert!(world.ports.has_struck(), "a request was sent");
+    world.until_redelivery();
+    world.serve(agent);
 }
 
 /// The order of the scene.
@@ -103,6 +117,36 @@ fn calls() -> Vec<Node> {
             world.remote.next("reserve", Forward, Act::LosesAnswer);
             let order_id = claimed(&world);
             Scene::fed(world, serve_first).ends(order_id, End::Processed)
+        }),
+        node("a service that is at work for longer than its caller waits", || {
+            let world = world();
+            world.remote.always("reserve", at_work());
+            let order_id = claimed(&world);
+            Scene::fed(world, serve_first).ends(order_id, End::Processed)
+        }),
+        node("a repeat while the service is at work", || {
+            let world = world();
+            world.remote.always("reserve", at_work());
+            let order_id = claimed(&world);
+            world.serve("inventory");
+            until_next_request(&world);
+            Scene::fed(world, serve_first).ends(order_id, End::Processed)
+        }),
+        node("a request that is sent again while the service is at work", || {
+            let world = world();
+            world.remote.always("reserve", at_work());
+            let order_id = world.stored_order(order());
+            sent_again(&world, "inventory");
+            world.schedule();
+            Scene::fed(world, serve_first).ends(order_id, End::Processed)
+        }),
+        node("an undo at whose service a call is at work", || {
+            let world = world();
+            world.remote.declines("charge", Forward);
+            let order_id = claimed(&world);
+            steps_done(&world, &["inventory", "payment", "payment"]);
+            world.remote.always("reserve", at_work());
+            Scene::fed(world, serve_first).ends(order_id, End::Compensated)
         }),
         node("a service that hangs", || {
             let world = world();

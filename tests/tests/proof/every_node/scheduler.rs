@@ -6,6 +6,7 @@ use domain::task::{Direction, reason};
 use tests::conformance::samples;
 use tests::world::{EXPIRED_MS, End, PATIENT, World};
 
+use super::agents::{at_work, sent_again};
 use super::node::{Node, Scene, claimed, command, steps_done, stored, unhurried, with, world};
 
 use Direction::{Forward, Undo};
@@ -120,6 +121,13 @@ fn wakes() -> Vec<Node> {
             world.until_redelivery();
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
+        node("a wake that comes again while the service is at work", || {
+            let world = world();
+            world.remote.always("reserve", at_work());
+            let order_id = stored(&world);
+            sent_again(&world, "inventory");
+            Scene::fed(world, World::schedule).ends(order_id, End::Processed)
+        }),
         node("a wake before its time: wakes later", || {
             let world = world();
             let order_id = claimed(&world);
@@ -149,6 +157,21 @@ fn replies() -> Vec<Node> {
             let world = with(DIAMOND);
             let order_id = claimed(&world);
             world.serve("inventory");
+            Scene::fed(world, World::schedule).ends(order_id, End::Processed)
+        }),
+        node("a success that comes again while the service of a sibling is at work", || {
+            let world = with(DIAMOND);
+            world.remote.always("charge", at_work());
+            let order_id = claimed(&world);
+            steps_done(&world, &["inventory"]);
+            world.serve("shipping");
+            for _ in 0..2 {
+                world.ports.next("store.commit", memory::faulty::Fault::Fails);
+                world.schedule();
+                assert!(world.ports.has_struck(), "the result was to be written");
+                world.until_redelivery();
+            }
+            world.serve("payment");
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
         node("two successes of one order in one batch", || {

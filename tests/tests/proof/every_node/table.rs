@@ -91,6 +91,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "queues.to_scheduler",
             "services.health",
             "services.set_health",
+            "store.task",
         ],
     ),
     (

@@ -348,6 +348,8 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
             budget_ms: 500,
             message: "m".into(),
             overlaps: false,
+            is_copied: false,
+            fresh_until_ms: None,
         });
         history.now_ms += 500;
         history.reply(step_of(0, 1), Ending::Deferred);

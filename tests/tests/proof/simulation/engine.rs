@@ -7,7 +7,7 @@ use tests::simulation::engine::{FAULTS, run};
 
 /// The worlds in the reduced run: in each of them some fault occurs that is in no other. `.ci/run` has more, and a command
 /// all of them.
-const SEEDS: [u64; 7] = [16, 38, 39, 69, 99, 127, 131];
+const SEEDS: [u64; 7] = [5, 16, 39, 69, 99, 127, 131];
 
 #[test]
 fn some_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_claim() {

@@ -9,7 +9,7 @@ use tests::simulation::auditor::seen::{
 };
 use tests::simulation::auditor::versions::Choices;
 use tests::simulation::auditor::ways::Ways;
-use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
+use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules, WANTED_MS};
 
 /// The grace of the workflow, in milliseconds.
 pub(crate) const GRACE_MS: i64 = 1_000;
@@ -118,7 +118,9 @@ impl History {
             // Each waited, so it need not be claimed in the insert.
             steps: vec![StepSeen { waits_until_ms: Some(0), ..StepSeen::new(StepState::Pending) }; 2],
         };
-        Self { auditor: Auditor::new(rules), now_ms: 0, record }
+        let mut auditor = Auditor::new(rules);
+        auditor.troubled(i64::MAX);
+        Self { auditor, now_ms: 0, record }
     }
 
     /// Posted, accepted and stored.
@@ -261,6 +263,27 @@ impl History {
         self.reply(of, Ending::Done);
     }
 
+    /// An agent's instance receives a request.
+    pub(crate) fn hand(&mut self, of: Try, is_copied: bool, is_fresh: bool) {
+        let fresh_until_ms = is_fresh.then_some(self.now_ms + WANTED_MS);
+        let (to, until_ms, message) = ("agent".into(), i64::MAX, "m".into());
+        self.see(Seen::Handed {
+            of,
+            to,
+            until_ms,
+            budget_ms: 1_000,
+            message,
+            overlaps: false,
+            is_copied,
+            fresh_until_ms,
+        });
+    }
+
+    /// The same instance looks at the task.
+    pub(crate) fn look(&mut self) {
+        self.see(Seen::Looked { order: order(), by: "agent".into() });
+    }
+
     pub(crate) fn call(&mut self, of: Try, key: &str) {
         // The second step follows the first. An undo receives the forward output.
         let needed = 0..of.step + usize::from(of.way == Way::Undo);
@@ -281,6 +304,7 @@ impl History {
     /// The service says no, and the agent replies.
     pub(crate) fn reject(&mut self, of: Try) {
         self.call(of, "key");
+        self.see(Seen::Refused { of });
         self.hear(of, Heard::No(NO.into()));
         self.reply(of, Ending::Failed);
     }

@@ -8,5 +8,6 @@ mod histories;
 mod rules;
 mod under_way;
 mod versions;
+mod wanted;
 mod ways;
 mod worlds;

@@ -20,6 +20,8 @@ fn turned(heard: Option<Heard>, copy: Option<&str>, ending: Option<Ending>) -> H
             budget_ms: 1_000,
             message: message.into(),
             overlaps: false,
+            is_copied: false,
+            fresh_until_ms: None,
         });
     }
     history.call(step_of(0, 1), "key");

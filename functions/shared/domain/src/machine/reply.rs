@@ -65,7 +65,7 @@ impl Turn<'_> {
     /// current attempt. In `Error` the result is kept, and no step starts.
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match reply.counts_for(&self.task) {
-            Ok(_) if reply.is_ambiguous() => Verdict::Dropped(Dropped::Ambiguous),
+            Ok(_) | Err(Dropped::OtherDirection) if reply.is_ambiguous() => Verdict::Dropped(Dropped::Ambiguous),
             Ok(index) => self.outcome(index, reply),
             Err(Dropped::OtherDirection) if self.ends_wait(reply) => Verdict::Taken,
             Err(dropped) => Verdict::Dropped(dropped),

@@ -1,0 +1,187 @@
+//! Many orders whose service is down, and people who cannot wait. Time is virtual.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent::Answer;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
+use domain::message::{Action, Command, Outcome, SchedulerMessage};
+use domain::ports::Environment;
+use domain::task::{ProcessState, StepState, Task};
+use domain::time::Timestamp;
+use tests::conformance::samples;
+use tests::world::{Act, World};
+
+const ORDERS: u32 = 500;
+/// How long the service is down, in milliseconds.
+const DOWN_MS: u64 = 10 * 60_000;
+/// A call may begin for so long after its attempt is over, in milliseconds.
+const LATE_MS: u64 = 1_000;
+/// The longest wait of a parked request, whose agent then says that its attempt is over, in milliseconds.
+const PARKED_MS: u64 = 20_000;
+/// How much longer than a call's effect an undo may take to begin and end, in milliseconds.
+const SLACK_MS: u64 = 10_000;
+
+/// The second service is down. What it does needs no undo.
+const WORKFLOW: &str = r#"
+name = "order"
+version = 1
+[[step]]
+name = "reserve"
+agent = "inventory"
+complete_within = "1h"
+[[step]]
+name = "charge"
+agent = "payment"
+after = ["reserve"]
+complete_within = "1h"
+undo = "none"
+"#;
+
+/// The storm, and what came of it so far.
+struct Storm {
+    world: World,
+    orders: Vec<OrderId>,
+    /// Since when no call is wanted, by order, step and attempt.
+    over: BTreeMap<(OrderId, String, u32), Timestamp>,
+    versions: BTreeMap<OrderId, u64>,
+    cancelled: BTreeMap<OrderId, Timestamp>,
+    compensated: BTreeMap<OrderId, Timestamp>,
+    erased: BTreeMap<OrderId, Timestamp>,
+}
+
+impl Storm {
+    fn begins() -> Self {
+        let world = World::with(WORKFLOW);
+        let orders = (0..ORDERS).map(|n| {
+            let document = format!("{{\"Name\":\"person-{n}\"}}");
+            world.post_order(samples::order_with(n, &document))
+        });
+        let orders = orders.collect();
+        let empty = BTreeMap::new;
+        let (over, compensated) = (BTreeMap::new(), empty());
+        Self { world, orders, over, versions: BTreeMap::new(), cancelled: empty(), compensated, erased: empty() }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.world.memory.now()
+    }
+
+    /// A second passes.
+    fn passes(&mut self) {
+        self.world.memory.advance(1_000);
+        if self.now().epoch_ms() % 10_000 == 0 {
+            self.world.supervise();
+        }
+        self.world.run();
+        for task in self.world.tasks() {
+            if self.versions.insert(task.order_id, task.version) != Some(task.version) {
+                self.note(&task);
+            }
+        }
+    }
+
+    fn note(&mut self, task: &Task) {
+        let now = self.now();
+        for step in &task.steps {
+            let is_wanted = step.process_state == StepState::Processing && !step.is_awaited() && task.paused.is_none();
+            for attempt in 1..=step.attempt {
+                if attempt < step.attempt || !is_wanted {
+                    self.over.entry((task.order_id, step.name.to_string(), attempt)).or_insert(now);
+                }
+            }
+        }
+        if task.process_state == ProcessState::Compensated {
+            self.compensated.entry(task.order_id).or_insert(now);
+        }
+        if task.erased_at.is_some() {
+            self.erased.entry(task.order_id).or_insert(now);
+        }
+    }
+
+    fn commands(&self, order_id: OrderId, action: Action) {
+        self.world.tell_scheduler(SchedulerMessage::Command(Command {
+            order_id,
+            action,
+            by: "ann".into(),
+            reason: "it takes too long".into(),
+            version: None,
+            bulk: None,
+            settle: None,
+            take: None,
+            step: None,
+        }));
+    }
+
+    /// The result of the second step comes by another way, as its service tells it later.
+    fn is_told(&self, order_id: OrderId) {
+        let record = self.world.ports.record();
+        let mut requests = record.to_agents.iter().rev().map(|(_, request)| request);
+        let request = requests.find(|request| request.order_id == order_id && &*request.step == "charge");
+        let outcome = Outcome::Done(Json::of(&"paid"));
+        self.world.tell_scheduler(SchedulerMessage::Reply(request.expect("a request").reply(outcome)));
+    }
+}
+
+#[test]
+fn no_call_is_made_for_what_is_over_in_an_outage_and_what_was_cancelled_is_undone_soon() {
+    let mut storm = Storm::begins();
+    storm.world.remote.always("charge", Act::Answers(Answer::retry("down")));
+    let mut told = BTreeSet::new();
+    for second in 0..DOWN_MS / 1_000 {
+        let of_second = usize::try_from(second).unwrap() - 60.min(usize::try_from(second).unwrap());
+        // From the second minute on: half of them are cancelled one by one, and each tenth gets its result.
+        if second >= 60
+            && let Some(&order_id) = storm.orders.get(of_second)
+        {
+            if of_second.is_multiple_of(2) {
+                storm.cancelled.insert(order_id, storm.now());
+                storm.commands(order_id, Action::Cancel);
+            } else if of_second % 10 == 1 {
+                told.insert(order_id);
+                storm.is_told(order_id);
+            }
+        }
+        if second.is_multiple_of(30) {
+            let ended: Vec<OrderId> = storm.compensated.keys().copied().collect();
+            for order_id in ended.into_iter().filter(|order_id| !storm.erased.contains_key(order_id)).take(10) {
+                storm.commands(order_id, Action::Erase);
+            }
+        }
+        storm.passes();
+    }
+    storm.world.remote.recovers("charge");
+    for _ in 0..600 {
+        storm.passes();
+    }
+    let calls = storm.world.remote.called();
+    let late = calls.iter().filter(|called| {
+        let over = storm.over.get(&(called.order_id, called.step.clone(), called.attempt));
+        over.is_some_and(|over| over.plus_ms(LATE_MS) < called.at)
+    });
+    assert_eq!(late.count(), 0, "of {} calls", calls.len());
+    let shown = calls.iter().filter(|called| {
+        storm.erased.get(&called.order_id).is_some_and(|at| *at <= called.at)
+            && called.document.text().contains("person")
+    });
+    assert_eq!(shown.count(), 0, "of erased persons");
+    assert!(storm.erased.len() > 50, "{}", storm.erased.len());
+    let last_ms = |order_id: &OrderId| {
+        let own = calls.iter().filter(|called| called.order_id == *order_id && called.step == "charge");
+        own.map(|called| called.at).max()
+    };
+    let undone_ms = storm.cancelled.iter().map(|(order_id, at)| {
+        let since = last_ms(order_id).into_iter().chain([*at]).max().unwrap_or(*at);
+        let undone = storm.compensated.get(order_id).unwrap_or_else(|| panic!("{order_id} was never undone"));
+        since.ms_until(*undone)
+    });
+    let slowest_ms = undone_ms.max().unwrap_or(0);
+    assert!(slowest_ms <= SETTLES_WITHIN_MS_DEFAULT + PARKED_MS + SLACK_MS, "{slowest_ms} ms");
+    for order_id in &storm.orders {
+        let state = storm.world.state(*order_id);
+        assert_eq!(state == ProcessState::Compensated, storm.cancelled.contains_key(order_id), "{state:?}");
+        assert!(state.is_final(), "{state:?}");
+    }
+    assert_eq!(told.len(), 50);
+}
