@@ -1,13 +1,12 @@
 //! DynamoDB, SQS and EventBridge, and the network to them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws::config::Config;
 use aws::dynamo::TABLES;
 use cloud::{Cloud, Course, Dynamo, Fault, Said};
-use domain::message::{CloudEvent, Request, decode};
+use domain::message::{CloudEvent, decode};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -16,7 +15,6 @@ use super::World;
 use super::plan::{KINDS, Plan};
 use super::sqs::{ARN, Sqs, queue};
 use super::stream::Stream;
-use crate::simulation::observe::hash_of;
 use crate::simulation::outside::services::{AT_WORK, BUSY};
 use crate::simulation::outside::{CHANNEL, Shared};
 use crate::simulation::setup::Setup;
@@ -108,8 +106,6 @@ pub(super) struct Region {
     dynamo: Dynamo,
     pub(super) sqs: Sqs,
     pub(super) stream: Stream,
-    /// The requests that were sent, as hashes.
-    requests: BTreeSet<u64>,
     /// A message was sent, or one may be visible earlier.
     pub(super) sent: Arc<Notify>,
     plan: Plan,
@@ -122,7 +118,7 @@ impl Region {
         let sqs = Sqs::new(setup.visibility_ms, setup.receives_max);
         let dynamo = Dynamo::new(tables);
         let stream = Stream::of(stream_arn(&dynamo));
-        Self { dynamo, sqs, stream, requests: BTreeSet::new(), sent: Arc::default(), plan, outside }
+        Self { dynamo, sqs, stream, sent: Arc::default(), plan, outside }
     }
 
     /// Whether no message is left.
@@ -226,12 +222,6 @@ impl Region {
                     let late_ms = if late { outside.rng.below(60_000) } else { 0 };
                     let delay_ms = 1_000 * entry["DelaySeconds"].as_i64().unwrap_or(0);
                     let now_ms = outside.clock.now_ms();
-                    if url.contains("agents")
-                        && !self.requests.insert(hash_of(text))
-                        && let Ok(Request { order_id, step, .. }) = decode(text.as_bytes())
-                    {
-                        outside.sent_twice.insert((order_id, step));
-                    }
                     self.sqs.send(queue, text.into(), now_ms, delay_ms.saturating_add_unsigned(late_ms));
                 }
                 None => {

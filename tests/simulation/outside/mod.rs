@@ -141,8 +141,6 @@ pub struct Outside {
     pub customers: Vec<Customer>,
     /// By order and step.
     pub books: BTreeMap<(OrderId, Arc<str>), Ledger>,
-    /// Steps of which a client sent one request as two messages, since it did not hear of the first.
-    pub sent_twice: BTreeSet<(OrderId, Arc<str>)>,
     /// What was seen of orders.
     pub sights: BTreeMap<OrderId, Sight>,
     /// The events that arrived: order and kind.
@@ -177,7 +175,6 @@ impl Outside {
             has_started: false,
             ever_started: false,
             books: BTreeMap::new(),
-            sent_twice: BTreeSet::new(),
             sights: BTreeMap::new(),
             told: BTreeSet::new(),
             counts: Counts::default(),

@@ -180,9 +180,7 @@ impl Outside {
             let ledger = self.books.entry((task.order_id, step.name.clone())).or_default();
             ledger.work_to(now_ms);
             let is_misread = step.last_error.as_ref().is_some_and(|error| *error.code == *IN_USE);
-            // Two messages of one request look alike.
-            let is_excused = self.clock.was_wrong || self.sent_twice.contains(&(task.order_id, step.name.clone()));
-            if is_misread && !is_excused {
+            if is_misread && !self.clock.was_wrong {
                 let words = format!("{} counts as rejected, and its service was at work on it", step.name);
                 self.complain("17", Some(task.order_id), &words);
             }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry,
 };
+use aws_sdk_sqs::{Client, Config};
 use domain::ports::PortError;
 use domain::trace::{TRACEPARENT, TraceParent};
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub(crate) struct Message {
     parent: Option<TraceParent>,
     group: Option<Arc<str>>,
     deduplication_id: Option<Arc<str>>,
+    /// Whether only its sender may send it again, since a copy has to differ from it.
+    is_single: bool,
 }
 
 impl Message {
@@ -71,6 +74,11 @@ impl Message {
     /// Sets the id of which a FIFO queue drops duplicates for five minutes.
     pub(crate) fn once(self, id: Arc<str>) -> Self {
         Self { deduplication_id: Some(id), ..self }
+    }
+
+    /// Has the client leave a repeat to the sender: an answer that is lost must not make two equal messages.
+    pub(crate) fn single(self) -> Self {
+        Self { is_single: true, ..self }
     }
 
     fn entry(&self, id: usize) -> Result<SendMessageBatchRequestEntry, BuildError> {
@@ -127,7 +135,13 @@ impl Carrier for SqsCarrier {
     async fn carry(&self, url: &str, messages: &[&Message]) -> Result<Vec<SendOutcome>, PortError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.entry(id)).collect::<Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| PortError::refused(Self::OPERATION, error))?;
-        let sent = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await;
+        let sending = self.client.send_message_batch().queue_url(url).set_entries(Some(entries));
+        let sent = if messages.iter().any(|message| message.is_single) {
+            let once = Config::builder().retry_config(RetryConfig::disabled());
+            sending.customize().config_override(once).send().await
+        } else {
+            sending.send().await
+        };
         sent.map(|answer| outcomes(&answer, messages.len())).map_err(|error| port_error(Self::OPERATION, &error))
     }
 }
