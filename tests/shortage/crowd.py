@@ -28,15 +28,21 @@ class Crowd:
     """Some clients, each on one connection, and some that connect anew for each request."""
 
     def __init__(self, port: int, clients: int = 8) -> None:
-        """They begin at once."""
+        """They ask `port` once they begin."""
         self._port = port
         self._lock = threading.Lock()
         self._seen = Seen()
         self._stop = threading.Event()
         self.accepted: list[str] = []
         self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(clients)]
-        for thread in self._threads:
-            thread.start()
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Has them ask, if they do not yet."""
+        if not self._has_begun:
+            self._has_begun = True
+            for thread in self._threads:
+                thread.start()
 
     def take(self) -> Seen:
         """What was seen since the last call."""
@@ -47,7 +53,7 @@ class Crowd:
     def stop(self) -> None:
         """Ends them."""
         self._stop.set()
-        for thread in self._threads:
+        for thread in self._threads if self._has_begun else ():
             thread.join(ANSWER_S_MAX + 5)
 
     def _ask(self, number: int) -> None:

@@ -20,7 +20,8 @@ from places import Place
 
 # After the want, everything goes on within this time.
 AFTER_S_MAX = 5.0
-WARM_S = 3.0
+# A runtime ends the threads that had no work for ten seconds.
+IDLE_S = 11.0
 PIDS = Path("/sys/fs/cgroup/pids")
 # Beyond what the server has: none of its threads has a stack in it.
 MEMORY_SPARE_BYTES = 1024 * 1024
@@ -39,7 +40,8 @@ class Wants:
         with self.server:
             crowd = Crowd(self.server.port)
             try:
-                time.sleep(WARM_S)
+                # So the first reads come while no thread can be made.
+                time.sleep(IDLE_S)
                 wants: list[tuple[str, Callable[[], contextlib.AbstractContextManager[object]]]] = [
                     ("threads", self._threads),
                     ("descriptors", self._descriptors),
@@ -57,6 +59,7 @@ class Wants:
         pid = self._pid()
         crowd.take()
         with want():
+            crowd.begin()
             ready = []
             end = time.monotonic() + self.seconds
             while time.monotonic() < end:

@@ -30,8 +30,8 @@ pub fn for_calls() -> usize {
 /// What the system refuses.
 pub fn spare() -> Result<(), Error> {
     const FILES: usize = 4;
-    // More than an allocator keeps for itself. It is not touched.
-    const BYTES: usize = 33 * 1024 * 1024;
+    // More than the heap of a thread has in reserve. It is not touched.
+    const BYTES: usize = 65 * 1024 * 1024;
     Vec::<u8>::new().try_reserve_exact(BYTES).map_err(|_| Error::from(ErrorKind::OutOfMemory))?;
     let mut files = Vec::with_capacity(FILES);
     for _ in 0..FILES {
