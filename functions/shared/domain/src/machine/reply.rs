@@ -59,7 +59,10 @@ impl Turn<'_> {
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match reply.counts_for(&self.task) {
             Ok(index) => self.outcome(index, reply),
-            Err(dropped) => Verdict::Dropped(dropped),
+            Err(dropped) => {
+                self.tell_contradiction(reply);
+                Verdict::Dropped(dropped)
+            }
         };
         // Nothing follows from it.
         if matches!(reply.outcome, Outcome::Retrying(_) | Outcome::Accepted(_)) {

@@ -58,6 +58,7 @@ impl Walker {
         let Decision { change, effects, happened, verdict } = decision;
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
+            Verdict::Dropped(_) if change.is_some() => check_told(&self.task, change.as_ref(), &happened),
             Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => assert_eq!(change, None, "{verdict:?}"),
         }
         let before = self.task.clone();
@@ -358,6 +359,14 @@ fn applies(rule: &StepRule, task: &Task) -> bool {
             }
         }
     })
+}
+
+/// A dropped reply that contradicts what is known is told, and changes nothing else.
+fn check_told(before: &Task, after: Option<&Task>, happened: &[What]) {
+    let parts = |task: &Task| (task.process_state, task.steps.clone(), task.reason.clone(), task.paused.clone());
+    assert_eq!(after.map(parts), Some(parts(before)));
+    assert!(matches!(happened, [What::Contradicted(_)]), "{happened:?}");
+    assert!(before.history.iter().all(|line| happened != [line.what.clone()]), "told twice: {happened:?}");
 }
 
 /// The steps agree with the final state.
