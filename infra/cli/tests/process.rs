@@ -72,9 +72,9 @@ impl Served {
 }
 
 /// The first line on stderr that begins so.
-fn said(process: &mut Child, beginning: &str) -> String {
+fn said(process: &mut Child, words: &str) -> String {
     let lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-    lines.into_iter().find(|line| line.starts_with(beginning)).unwrap()
+    lines.into_iter().find(|line| line.contains(words)).unwrap()
 }
 
 impl Drop for Served {

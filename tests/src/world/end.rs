@@ -80,7 +80,7 @@ impl World {
         let told = |line: &Transition| matches!(line.what, What::Contradicted(_));
         let ended = |task: &Arc<Task>| {
             let mut task = Task::clone(task);
-            (task.version, task.nonce) = (0, 0);
+            (task.version, task.nonce, task.watch_at) = (0, 0, None);
             task.history.retain(|line| !told(line));
             task
         };
