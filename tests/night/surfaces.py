@@ -129,11 +129,11 @@ def metrics(server: Server) -> Shown:
     asked_at = time.time()
     found = list(lines(server))
     answered_at = time.time()
-    held = {of["state"] for metric, of, value in found if metric == "stepwarden_orders" and float(value)}
+    held = {of["state"] for metric, of, value in found if metric == "stepwarden_orders_by_state" and float(value)}
     for metric, of, value in found:
         number = exactly(float(value))
         step = "/".join(("step", *(of.get(name, "") for name in ("workflow", "step", "service", "direction"))))
-        if metric == "stepwarden_orders":
+        if metric == "stepwarden_orders_by_state":
             yield f"state/{of['state']}", number
         elif metric == "stepwarden_orders_total":
             yield f"orders/{of['workflow']}/{of['event']}", number

@@ -83,7 +83,7 @@ class Shop:
 
     def alerts(self) -> list[str]:
         """The alerts that it showed."""
-        return [line for line in self.server.log().splitlines() if line.startswith("ALERT")]
+        return [line for line in self.server.log().splitlines() if " ERROR alerts: ALERT" in line]
 
 
 def order(**changes: Any) -> dict[str, Any]:

@@ -139,6 +139,7 @@ pub fn record(task: &Task) -> Record {
             Some(state(entered))
         }),
         paused: task.paused.is_some(),
+        contradicted: task.history.iter().filter(|line| matches!(line.what, What::Contradicted(_))).count(),
         notes: task.history.iter().filter(|line| line.what.is_note()).filter_map(|line| line.why.clone()).collect(),
         taken_version: task.taken_version,
         complete_by_ms: task.complete_by.map(domain::time::Timestamp::epoch_ms),

@@ -148,7 +148,7 @@ fn refusal(output: &Json, keep: Option<&Template>, direction: Direction) -> Opti
     })
 }
 
-/// Queues the reply, unless it would change nothing.
+/// Queues the reply, unless it would change nothing. One that contradicts what is known goes to the scheduler as well.
 async fn tell(
     ports: &impl ApiPorts,
     task: &Task,
@@ -157,7 +157,7 @@ async fn tell(
 ) -> Result<Response<Bytes>, Problem> {
     let is_event = awaited.agent.is_some();
     let is_no = matches!(outcome, Outcome::Failed(_));
-    let reply = match awaited.reply(task, outcome) {
+    let (reply, dropped) = match awaited.reply(task, outcome) {
         Ok(reply) => reply,
         // A provider tells an event once, unless it is asked to repeat it: the next call may hear no more than the first.
         Err(NotTaken::Dropped(Dropped::StaleFailure)) if is_event && is_no => {
@@ -168,6 +168,9 @@ async fn tell(
     let (order_id, step) = (reply.order_id, reply.step.clone());
     let queued = ports.queues().to_scheduler(SchedulerMessage::Reply(reply), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
+    if let Some(dropped) = dropped {
+        return Ok(not_taken(format!("{dropped}; it contradicts what is known, so an operator is told")));
+    }
     tracing::debug!(monotonic_counter.callbacks_queued = 1, %order_id, %step, "called back");
     Ok(reply::json(StatusCode::ACCEPTED, &CalledBack { taken: true, because: None }))
 }

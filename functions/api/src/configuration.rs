@@ -1,12 +1,13 @@
 //! `/configuration`: applies a folder of workflows and agents, and shows what applies. Definitions are no order's
 //! state, so the API writes them itself (rule 22).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use config::apply::{self, Application, ApplyError};
-use config::{Folder, Settings};
+use config::{Folder, Settings, without_header_values};
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::json::Json;
 use domain::ports::{Commit, Environment, Record, Records, Seen};
@@ -16,6 +17,7 @@ use http::{HeaderMap, Response, StatusCode};
 use serde::Deserialize;
 use wire::{Choose, Configuration, ConfigurationFile, Configure, Configured};
 
+use crate::caller::Caller;
 use crate::config::ApiConfig;
 use crate::members::Members;
 use crate::operator::Author;
@@ -38,15 +40,21 @@ struct Files<'a> {
 }
 
 /// `GET /configuration`: what applies.
-pub(crate) async fn shown(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn shown(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &Caller,
+) -> Result<Response<Bytes>, Problem> {
     let catalogue = config.catalogue().ok_or(Problem::UnknownRoute)?;
     let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
     let default = catalogue.default_name(deployment.as_deref());
     let deployment = deployment.as_deref();
+    let settings = deployment.map_or("", |deployment| &deployment.settings);
+    let hidden = (!caller.may_configure()).then(|| without_header_values(settings).unwrap_or_default());
     let shown = Configuration {
         version: deployment.map_or(0, |deployment| deployment.version),
         default: text(&default),
-        settings: text(deployment.map_or("", |deployment| &deployment.settings)),
+        settings: hidden.map_or_else(|| text(settings), Cow::Owned),
         applied_at: deployment.map(|deployment| deployment.applied_at),
         applied_by: deployment.map(|deployment| text(&deployment.applied_by)),
     };

@@ -147,7 +147,7 @@ async fn answer(
             let pin = workflows::pin(name, version)?;
             configuration::retire(ports, config, caller, &pin, headers, body).await
         }
-        (Route::Configuration, Verb::Get | Verb::Head) => configuration::shown(ports, config).await,
+        (Route::Configuration, Verb::Get | Verb::Head) => configuration::shown(ports, config, who).await,
         (Route::Configuration, Verb::Post) => configuration::configure(ports, config, caller, headers, body).await,
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),

@@ -45,6 +45,7 @@ pub(crate) async fn orders(
         service,
         late,
         approval,
+        contradicted,
     ] = query::parameters(
         query,
         [
@@ -63,6 +64,7 @@ pub(crate) async fn orders(
             "service",
             "late",
             "approval",
+            "contradicted",
         ],
     )?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
@@ -73,7 +75,8 @@ pub(crate) async fn orders(
         Some("index") => true,
         Some(_) => return Err(Problem::parameter("with", "must be index")),
     };
-    let given = [reason, step, since, until, correlation, field, value, workflow, service, late, approval];
+    let given =
+        [reason, step, since, until, correlation, field, value, workflow, service, late, approval, contradicted];
     let search = Search::read(given, config.redaction(), caller.alone())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));

@@ -50,7 +50,7 @@ type Labels<'a> = [(&'a str, &'a str)];
 impl Page {
     fn orders(&mut self, numbers: &Numbers) {
         if let Some(states) = &numbers.states {
-            self.begin("stepwarden_orders", "gauge", "Orders in each state.");
+            self.begin("stepwarden_orders_by_state", "gauge", "Orders in each state.");
             for state in ProcessState::ALL {
                 self.line(&[("state", state.name())], states.of(state));
             }
@@ -58,7 +58,8 @@ impl Page {
         self.begin(
             "stepwarden_orders_total",
             "counter",
-            "What happened to orders; failed: came to Error, each time; late: not finished at their deadline.",
+            "What happened to orders; failed: came to Error, each time; late: not finished at their deadline; \
+             contradicted: a result came against their end.",
         );
         for (workflow, flow) in &numbers.total.workflows {
             let orders = &flow.orders;
@@ -69,6 +70,7 @@ impl Page {
                 ("closed", orders.closed),
                 ("failed", orders.failed),
                 ("late", orders.late),
+                ("contradicted", orders.contradicted),
             ] {
                 self.line(&[("workflow", workflow), ("event", event)], count);
             }

@@ -260,6 +260,7 @@ fn orders(orders: &Orders) -> OrderNumbers {
         failed,
         mended: _,
         late: _,
+        contradicted: _,
         asked: _,
         answered: _,
         took: times,

@@ -64,6 +64,8 @@ pub(crate) struct Search {
     late: Option<bool>,
     /// Whether only orders that people are asked about are meant, or only others.
     approval: Option<bool>,
+    /// Whether only orders are meant whose end a result contradicts, or only others.
+    contradicted: Option<bool>,
 }
 
 /// The workflow of the orders that are searched for.
@@ -118,12 +120,12 @@ enum Verdict {
 
 impl Search {
     /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service, late,
-    /// approval. `None` without any.
+    /// approval, contradicted. `None` without any.
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
     pub(crate) fn read(
-        given: [Option<String>; 11],
+        given: [Option<String>; 12],
         redaction: &Redaction,
         submitter: Option<&Arc<str>>,
     ) -> Result<Option<Self>, Problem> {
@@ -131,7 +133,8 @@ impl Search {
             return Ok(None);
         }
         let name = name(&given);
-        let [reason, step, since, until, correlation, field, value, workflow, service, late, approval] = given;
+        let [reason, step, since, until, correlation, field, value, workflow, service, late, approval, contradicted] =
+            given;
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
@@ -146,6 +149,7 @@ impl Search {
             service: query::text("service", service, NAME_CHARS_MAX)?,
             late: query::flag("late", late.as_deref())?,
             approval: query::flag("approval", approval.as_deref())?,
+            contradicted: query::flag("contradicted", contradicted.as_deref())?,
         }))
     }
 
@@ -175,6 +179,9 @@ impl Search {
             return Verdict::FitsNot;
         }
         if self.approval.is_some_and(|wanted| wanted != task.asked().next().is_some()) {
+            return Verdict::FitsNot;
+        }
+        if self.contradicted.is_some_and(|wanted| wanted != task.is_contradicted()) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();

@@ -91,19 +91,20 @@ impl Failed {
 /// The causes that hold now. One source that cannot be read holds up no other.
 async fn causes(ports: &impl AlertPorts, failed: &mut Failed) -> Causes {
     let mut causes = Causes::default();
-    for source in [Source::Services, Source::DeadLetters, Source::Numbers, Source::Approvals, Source::Orders] {
+    for source in [Source::Services, Source::DeadLetters, Source::Numbers, Source::Orders] {
         let read = match source {
             Source::Orders => orders(ports, &mut causes).await,
             Source::Services => services(ports, &mut causes).await,
             Source::DeadLetters => dead_letters(ports, &mut causes).await,
             Source::Numbers => numbers(ports, &mut causes).await,
             // They are read with those of late orders.
-            Source::Approvals => Ok(()),
+            Source::Approvals | Source::Contradictions => Ok(()),
         };
         if failed.unless(read).is_none() {
             causes.looked_at_a_part_of(source);
             if source == Source::Numbers {
                 causes.looked_at_a_part_of(Source::Approvals);
+                causes.looked_at_a_part_of(Source::Contradictions);
             }
         }
     }

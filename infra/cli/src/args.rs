@@ -84,7 +84,7 @@ const LOCAL: [(&str, Option<&str>); 11] = [
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
 const ALERTS_HELP: &str = "\
-A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), late/WORKFLOW, approval/WORKFLOW or dead-letter/OUTCOME.
+A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), late/WORKFLOW, contradicted/WORKFLOW, approval/WORKFLOW or dead-letter/OUTCOME.
 A failing service becomes a cause after five minutes: `stepwarden services` shows it at once.
 To be told by Slack, e-mail or a webhook, name it as [alerts.NAME] in stepwarden.toml of `serve --config DIR`.";
 

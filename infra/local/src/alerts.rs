@@ -78,12 +78,17 @@ impl Screen {
     /// Shows an event if it is an alert; never waits.
     pub fn show(&self, event: &CloudEvent) {
         if let Some(line) = line(event) {
-            let _ = self.lines.try_send(if self.is_json { log_line(&line, event) } else { line });
+            let _ = self.lines.try_send(if self.is_json { log_line(&line, event) } else { text_line(&line, event) });
         }
     }
 }
 
-/// The line in the form of the log's other lines, with the whole event.
+/// The line in the form of the log's other lines.
+fn text_line(line: &str, event: &CloudEvent) -> String {
+    format!("{} ERROR alerts: {line}", event.time)
+}
+
+/// The same in JSON, with the whole event.
 fn log_line(line: &str, event: &CloudEvent) -> String {
     let fields = json!({"message": line, "event": event});
     json!({"timestamp": event.time, "level": "ERROR", "target": "alerts", "fields": fields}).to_string()
@@ -118,6 +123,12 @@ pub fn line(event: &CloudEvent) -> Option<String> {
     }
     let alert: Alert = serde_json::from_str(event.data.text()).unwrap_or_default();
     let order_id = &event.subject;
+    // A result contradicts the end of an order, which allows no action.
+    if let Some(Situation { head, text: Some(text), to_do: Some(to_do), .. }) =
+        alert.situation.as_ref().filter(|_| alert.actions.is_empty())
+    {
+        return Some(plain(&format!("ALERT order {order_id}: {head} {text} To do: {to_do}")));
+    }
     let mut line = format!("ALERT order {order_id} needs an operator");
     if let Some(step) = alert.reason.step.as_deref().or(alert.failed_steps.first().map(|step| &*step.name)) {
         line.push_str(&format!(" at {step}"));
@@ -225,6 +236,14 @@ mod tests {
     }
 
     #[test]
+    fn an_order_whose_end_is_contradicted_is_one_line_with_what_came() {
+        let data = r#"{"ProcessState": "Compensated", "Actions": [], "Reason": {"Code": "cancelled", "Message": "x"},
+            "Situation": {"Head": "Compensated.", "Text": "But a result came for pay.", "ToDo": "Look at the service."}}"#;
+        let words = "ALERT order 0193-7: Compensated. But a result came for pay. To do: Look at the service.";
+        assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), words);
+    }
+
+    #[test]
     fn a_late_order_is_one_line() {
         let data = r#"{"ProcessState": "Processing", "CompleteBy": "2026-11-22T17:26:43.007Z"}"#;
         let words = "ALERT order 0193-7 is late: Processing, its deadline was 2026-11-22T17:26:43.007Z";
@@ -298,7 +317,7 @@ mod tests {
         let shown: Vec<&str> = text.lines().collect();
         assert!((LINES_WAITING_MAX..=LINES_WAITING_MAX + 1).contains(&shown.len()), "{}", shown.len());
         for (n, line) in shown.into_iter().enumerate().take(LINES_WAITING_MAX) {
-            assert_eq!(line, format!("ALERT order o-{n} needs an operator"));
+            assert_eq!(line, format!("2026-11-20T17:26:43.007Z ERROR alerts: ALERT order o-{n} needs an operator"));
         }
     }
 

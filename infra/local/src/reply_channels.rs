@@ -1,20 +1,25 @@
 //! Reply channels: registered names, each with a URL for status messages (rule 10).
 //!
-//! On AWS a channel is a queue; here it is an HTTP endpoint. A 2xx acknowledges the message; after any other answer it is
+//! On AWS a channel is a queue; here it is an HTTP endpoint, and a channel with a signature is signed like an alert. A 2xx acknowledges the message; after any other answer it is
 //! sent again. A failing channel gets a back-off: the sender's order goes on, and the supervisor resends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agents::{HttpClients, Signer, Variable, machine_secrets};
+use config::auth::Placed;
+use config::deployment::{Channel, is_web_address};
 use config::sinks::web_address;
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
-use http::{StatusCode, Uri};
+use embedded::system_time;
+use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use crate::channel_pause::ChannelPause;
 use crate::client::{Client, ClientError};
 use crate::host_time::within;
+use crate::sinks::signer;
 
 /// The time-out of a channel, in milliseconds. The order goes on meanwhile, but the scheduler's batch waits.
 const TAKEN_MS_MAX: u64 = 2_000;
@@ -22,29 +27,37 @@ const TAKEN_MS_MAX: u64 = 2_000;
 const CONTENT_TYPE: &str = "application/cloudevents+json";
 
 /// One registered channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ReplyChannel {
     name: Arc<str>,
     url: Arc<str>,
+    signature: Option<Placed>,
 }
 
 /// All registered channels and their connections. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct ReplyChannels {
     receivers: Arc<BTreeMap<Arc<str>, Receiver>>,
-    client: Client,
 }
 
 #[derive(Debug)]
 struct Receiver {
     url: Arc<str>,
+    client: Client,
+    signer: Option<Signer>,
     pause: ChannelPause,
 }
 
-/// Two channels have the same name.
+/// A channel that cannot be used. No text has a secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--reply-channel {0} is given twice")]
-pub struct NameTwice(pub Arc<str>);
+pub enum BadChannel {
+    /// Two channels have the same name.
+    #[error("--reply-channel {0} is given twice")]
+    Twice(Arc<str>),
+    /// Its secret cannot be read, or the system has no root certificates for its URL.
+    #[error("reply_channels.{0}: {1}")]
+    Unusable(Arc<str>, String),
+}
 
 /// A message was not acknowledged.
 #[derive(Debug, thiserror::Error)]
@@ -96,16 +109,15 @@ impl ReplyChannel {
         if name.is_empty() || !is_short || !name.chars().all(is_plain) {
             return Err(format!("its name must have 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' or '.'"));
         }
-        let uri: Uri = url.parse().map_err(|error| format!("its URL is not valid: {error}"))?;
-        if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
-            return Err("its URL must begin with http:// and name a host".to_owned());
+        if !is_web_address(url) {
+            return Err("its URL must begin with http:// or https:// and name a host".to_owned());
         }
-        Ok(Self { name: name.into(), url: url.into() })
+        Ok(Self { name: name.into(), url: url.into(), signature: None })
     }
 
     /// A channel of a checked configuration.
-    pub(crate) fn of(name: &Arc<str>, url: &str) -> Self {
-        Self { name: name.clone(), url: url.into() }
+    pub(crate) fn of(name: &Arc<str>, Channel { url, signature }: &Channel) -> Self {
+        Self { name: name.clone(), url: url.as_str().into(), signature: signature.clone() }
     }
 
     /// The registered name.
@@ -116,25 +128,33 @@ impl ReplyChannel {
 }
 
 impl ReplyChannels {
-    /// Registers the channels.
+    /// Registers the channels, and reads their secrets.
     ///
     /// # Errors
-    /// [`NameTwice`] for the first repeated name.
-    pub fn new(channels: &[ReplyChannel]) -> Result<Self, NameTwice> {
+    /// [`BadChannel`] for the first one that cannot be used.
+    pub async fn start(channels: &[ReplyChannel], variable: Option<Variable>) -> Result<Self, BadChannel> {
+        let secrets = machine_secrets(variable.unwrap_or(|_| None), system_time, &HttpClients::new());
         let mut receivers = BTreeMap::new();
-        for ReplyChannel { name, url } in channels {
+        for ReplyChannel { name, url, signature } in channels {
             if web_address(url).is_err() {
                 tracing::warn!(
                     channel = &**name,
-                    "status messages go to another machine without encryption: use a proxy with TLS"
+                    "status messages go to another machine without encryption: use an https URL"
                 );
             }
-            let receiver = Receiver { url: url.clone(), pause: ChannelPause::default() };
+            let unusable = |fault: String| BadChannel::Unusable(name.clone(), fault);
+            let signer = match signature {
+                Some(placed) => Some(signer(&secrets, placed).await.map_err(unusable)?),
+                None => None,
+            };
+            let is_tls = url.starts_with("https:");
+            let client = if is_tls { Client::tls().map_err(|e| unusable(e.to_string()))? } else { Client::new() };
+            let receiver = Receiver { url: url.clone(), client, signer, pause: ChannelPause::default() };
             if receivers.insert(name.clone(), receiver).is_some() {
-                return Err(NameTwice(name.clone()));
+                return Err(BadChannel::Twice(name.clone()));
             }
         }
-        Ok(Self { receivers: Arc::new(receivers), client: Client::new() })
+        Ok(Self { receivers: Arc::new(receivers) })
     }
 
     /// The names of all channels.
@@ -155,7 +175,7 @@ impl ReplyChannels {
             .pause
             .attempt(&event.subject, Instant::now())
             .map_err(|pause| NotTaken::Failing { channel: channel.to_owned(), retry_ms: pause.as_millis() })?;
-        let sent = self.post(channel, &receiver.url, body).await;
+        let sent = receiver.post(channel, &event.id, body).await;
         match &sent {
             Ok(()) => receiver.pause.taken(&attempt),
             // The answer came in time and concerns only this event.
@@ -164,11 +184,18 @@ impl ReplyChannels {
         }
         sent
     }
+}
 
-    async fn post(&self, channel: &str, url: &str, body: String) -> Result<(), NotTaken> {
+impl Receiver {
+    async fn post(&self, channel: &str, id: &str, body: String) -> Result<(), NotTaken> {
         let name = || channel.to_owned();
-        let headers = [("content-type", CONTENT_TYPE)];
-        let posting = self.client.post(url, &headers, body);
+        let mut signed = HeaderMap::new();
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut signed, id, body.as_bytes(), system_time());
+        }
+        let signed = signed.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let headers: Vec<(&str, &str)> = [("content-type", CONTENT_TYPE)].into_iter().chain(signed).collect();
+        let posting = self.client.post(&self.url, &headers, body);
         match within(TAKEN_MS_MAX, posting).await {
             Some(Ok(answer)) if answer.status.is_success() => Ok(()),
             Some(Ok(answer)) => Err(NotTaken::Refused { channel: name(), status: answer.status }),
@@ -211,6 +238,10 @@ mod tests {
         }
     }
 
+    async fn started(channels: &[ReplyChannel]) -> Result<ReplyChannels, BadChannel> {
+        ReplyChannels::start(channels, None).await
+    }
+
     /// A receiver with prepared answers; status 0 hangs up. It reports the received requests.
     async fn receiver(status: u16) -> (Server, ReplyChannels, mpsc::UnboundedReceiver<Request<Bytes>>) {
         let (got, gets) = mpsc::unbounded_channel();
@@ -225,7 +256,7 @@ mod tests {
         };
         let server = Server::start(listener, 10_000, 0, answer).unwrap();
         let channel = ReplyChannel::parse(&format!("shop=http://{}/replies?to=1", server.address())).unwrap();
-        (server, ReplyChannels::new(&[channel]).unwrap(), gets)
+        (server, started(&[channel]).await.unwrap(), gets)
     }
 
     #[tokio::test]
@@ -257,7 +288,7 @@ mod tests {
     async fn a_channel_that_does_not_answer_is_given_up_in_time() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let channel = ReplyChannel::parse(&format!("shop=http://{}", listener.local_addr().unwrap())).unwrap();
-        let error = ReplyChannels::new(&[channel]).unwrap().send("shop", &event()).await.unwrap_err();
+        let error = started(&[channel]).await.unwrap().send("shop", &event()).await.unwrap_err();
         assert_eq!(error.to_string(), "reply channel shop did not answer within 2000 ms");
     }
 
@@ -265,7 +296,7 @@ mod tests {
     async fn a_channel_that_hangs_holds_up_one_send_per_pause() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let channel = ReplyChannel::parse(&format!("shop=http://{}", listener.local_addr().unwrap())).unwrap();
-        let channels = ReplyChannels::new(&[channel]).unwrap();
+        let channels = started(&[channel]).await.unwrap();
         let started = Instant::now();
         for pause_ms in [5_000, 10_000, 20_000] {
             assert!(matches!(channels.send("shop", &event()).await, Err(NotTaken::TooSlow(_))));
@@ -284,9 +315,12 @@ mod tests {
     async fn a_channel_that_refused_is_left_alone_and_the_others_are_not() {
         let (_bad_server, bad, mut bad_gets) = receiver(503).await;
         let (_good_server, good, _good_gets) = receiver(200).await;
-        let urls = [("bad", &bad), ("good", &good)]
-            .map(|(name, channels)| ReplyChannel { name: name.into(), url: channels.receivers["shop"].url.clone() });
-        let channels = ReplyChannels::new(&urls).unwrap();
+        let urls = [("bad", &bad), ("good", &good)].map(|(name, channels)| ReplyChannel {
+            name: name.into(),
+            url: channels.receivers["shop"].url.clone(),
+            signature: None,
+        });
+        let channels = started(&urls).await.unwrap();
         assert!(matches!(channels.send("bad", &event()).await, Err(NotTaken::Refused { .. })));
         assert!(matches!(channels.clone().send("bad", &event()).await, Err(NotTaken::Failing { .. })));
         for _ in 0..2 {
@@ -300,17 +334,36 @@ mod tests {
         let good = ReplyChannel::parse("shop-1=http://localhost:9000/replies?a=b").unwrap();
         assert_eq!((good.name(), &*good.url), ("shop-1", "http://localhost:9000/replies?a=b"));
         for bad in
-            ["", "shop", "=http://x", "a b=http://x", "shop=", "shop=x", "shop=/x", "shop=https://x", "shop=http://"]
+            ["", "shop", "=http://x", "a b=http://x", "shop=", "shop=x", "shop=/x", "shop=ftp://x", "shop=http://"]
         {
             assert!(ReplyChannel::parse(bad).is_err(), "{bad}");
         }
         assert!(ReplyChannel::parse(&format!("{}=http://x", "a".repeat(NAME_CHARS_MAX + 1))).is_err());
     }
 
-    #[test]
-    fn a_name_stands_for_one_url() {
-        let channels = ["a=http://x/1", "b=http://x/2", "a=http://x/3"].map(|text| ReplyChannel::parse(text).unwrap());
-        assert_eq!(ReplyChannels::new(&channels).unwrap_err(), NameTwice("a".into()));
-        assert_eq!(ReplyChannels::new(&channels[..2]).unwrap().names(), ["a".into(), "b".into()]);
+    #[tokio::test]
+    async fn a_name_stands_for_one_url() {
+        let channels = ["a=http://x/1", "b=https://x/2", "a=http://x/3"].map(|text| ReplyChannel::parse(text).unwrap());
+        assert_eq!(started(&channels).await.unwrap_err(), BadChannel::Twice("a".into()));
+        assert_eq!(started(&channels[..2]).await.unwrap().names(), ["a".into(), "b".into()]);
+    }
+
+    #[tokio::test]
+    async fn a_channel_with_a_signature_is_signed_and_one_without_its_secret_prevents_the_start() {
+        let (server, _, mut gets) = receiver(200).await;
+        let file = |secret: &str| {
+            let text =
+                format!("url = \"http://{}\", signature = {{ standard_webhooks = \"{secret}\" }}", server.address());
+            let file = config::DeploymentFile::parse(&format!("[reply_channels]\nshop = {{ {text} }}\n")).unwrap();
+            [ReplyChannel::of(&"shop".into(), &file.reply_channels["shop"])]
+        };
+        let secret = |name: &str| (name == "SHOP_SECRET").then(|| "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let channels = ReplyChannels::start(&file("env:SHOP_SECRET"), Some(secret)).await.unwrap();
+        channels.send("shop", &event()).await.unwrap();
+        let got = gets.recv().await.unwrap();
+        assert_eq!(got.headers()["webhook-id"], &*event().id);
+        assert!(got.headers()["webhook-signature"].to_str().unwrap().starts_with("v1,"));
+        let bad = ReplyChannels::start(&file("env:GONE"), Some(secret)).await.unwrap_err();
+        assert!(matches!(&bad, BadChannel::Unusable(name, _) if &**name == "shop"), "{bad}");
     }
 }

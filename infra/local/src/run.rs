@@ -17,7 +17,7 @@ use tokio::select;
 
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
-use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
+use crate::reply_channels::{BadChannel, ReplyChannel, ReplyChannels};
 use crate::serve::{
     self, BindError, Callers, JwtSettings, Listen, ProxySettings, RemoteSettings, Remotes, RemotesError, Running,
     Setup, StartError, bind,
@@ -69,7 +69,7 @@ pub enum RunError {
     System(#[from] io::Error),
     /// Two reply channels have the same name.
     #[error(transparent)]
-    NameTwice(#[from] NameTwice),
+    Channel(#[from] BadChannel),
     /// The file of tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokensError),
@@ -127,9 +127,9 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
         remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
-        reply_channels.extend(checked.reply_channels.iter().map(|(name, url)| ReplyChannel::of(name, url)));
+        reply_channels.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
     }
-    let channels = ReplyChannels::new(&reply_channels)?;
+    let channels = ReplyChannels::start(&reply_channels, remotes.variable).await?;
     let of_file = checked.as_ref().map(|checked| checked.sinks.clone()).unwrap_or_default();
     let sinks = Sinks::start(&of_file, remotes.variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;

@@ -79,10 +79,10 @@ impl Transport for Collector {
     fn post(&self, request: Request<Bytes>) -> Posting<'_> {
         Box::pin(async move {
             let response = self.0.begin(request).await?;
-            let status = response.status();
+            let (head, body) = response.into_parts();
             // The body is read only so that the connection can be reused.
-            let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-            Ok(status)
+            let _ = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            Ok(head)
         })
     }
 }

@@ -4,6 +4,8 @@
 
 mod database;
 mod network;
+mod refusals;
 
 pub use database::Dynamo;
 pub use network::{Cloud, Course, Fault, Network, Said};
+pub use refusals::refusal;

@@ -14,6 +14,8 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 
+use crate::refusals::refusal;
+
 /// An answer: a status and a body.
 pub type Said = (u16, Value);
 
@@ -118,6 +120,9 @@ fn throttled(operation: &str, chosen: u64) -> Said {
 
 impl<C: Cloud> Network<C> {
     async fn carry(self, operation: String, body: Value) -> Result<HttpResponse, ConnectorError> {
+        if let Some(why) = refusal(&operation, &body) {
+            panic!("AWS refuses this {operation}: {why}");
+        }
         let course = self.cloud().course(&operation);
         pass(course.there_ms).await;
         let answer = match course.fault {

@@ -123,6 +123,8 @@ pub(super) struct Past {
     pub(super) is_awaiting: bool,
     /// Whether it was found late in this version.
     pub(super) is_found_late: bool,
+    /// Whether a result contradicted it in this version.
+    pub(super) is_contradicted: bool,
 }
 
 /// One claim, as it was written.

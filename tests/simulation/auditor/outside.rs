@@ -14,7 +14,8 @@ impl Auditor {
         let is_so = match kind {
             Kind::Received => dossier.last.is_some() && version == 1,
             Kind::Processed => state == Some(OrderState::Processed),
-            Kind::Failed | Kind::NeedsOperator => state == Some(OrderState::Error),
+            Kind::Failed => state == Some(OrderState::Error),
+            Kind::NeedsOperator => past.is_some_and(|past| past.state == OrderState::Error || past.is_contradicted),
             Kind::Compensated => state == Some(OrderState::Compensated),
             Kind::Closed => state == Some(OrderState::Closed),
             Kind::ChannelFailing => state.is_some(),

@@ -106,6 +106,7 @@ fn new(dossier: &Dossier, record: &Record) -> Record {
         entered: None,
         paused: false,
         notes: Vec::new(),
+        contradicted: 0,
         late_ms: None,
         watch_ms: record.complete_by_ms,
         unsent: Vec::new(),
@@ -126,7 +127,16 @@ impl Dossier {
         let is_found_late = self.is_late && !was_late;
         let is_awaited = |step: &StepSeen| step.state == StepState::Processing && step.waits_until_ms.is_some();
         let is_awaiting = record.steps.iter().any(is_awaited);
-        let past = Past { state: record.state, since, paused: record.paused, past_pivot, is_awaiting, is_found_late };
+        let is_contradicted = record.contradicted > self.last.as_ref().map_or(0, |last| last.contradicted);
+        let past = Past {
+            state: record.state,
+            since,
+            paused: record.paused,
+            past_pivot,
+            is_awaiting,
+            is_found_late,
+            is_contradicted,
+        };
         self.past.insert(record.version, past);
         for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {

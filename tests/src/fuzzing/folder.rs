@@ -32,7 +32,11 @@ pub(super) fn run(input: &[u8]) {
                 assert_eq!(Workflow::read(&one.text).as_ref(), Ok(&one.workflow));
             }
             let stored = DeploymentFile::parse(&checked.deployment_text).expect("it was read before");
-            assert_eq!((stored.default, stored.reply_channels), (checked.default, checked.reply_channels));
+            assert_eq!(stored.default, checked.default);
+            assert_eq!(
+                stored.reply_channels.keys().collect::<Vec<_>>(),
+                checked.reply_channels.keys().collect::<Vec<_>>()
+            );
             assert!(stored.settings.names().eq(checked.settings.names()));
         }
     }

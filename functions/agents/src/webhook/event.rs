@@ -128,6 +128,11 @@ mod tests {
         let output = |pointer: &str| result(told(&format!("output = {pointer:?}"), &body));
         assert_eq!(output("/data/charge"), json!({"Outcome": "Done", "Output": {"amount": 12.5}}));
         assert_eq!(output("/nothing"), json!({"Outcome": "Done"}));
+        // The data of a CloudEvent may be any JSON.
+        for data in [json!("paid in full"), json!(false), Value::Null, json!([1])] {
+            let told = told("output = \"/data/charge\"", &event("paid", &data));
+            assert_eq!(result(told), json!({"Outcome": "Done", "Output": data}));
+        }
     }
 
     #[test]

@@ -151,6 +151,32 @@ fn rule_38_what_changes_nothing_is_said_and_is_no_error() {
 }
 
 #[test]
+fn rule_5_a_result_that_contradicts_the_end_is_no_error_and_goes_to_the_scheduler_once() {
+    let undone = |task: &mut Task| {
+        task.process_state = ProcessState::Compensated;
+        let step = &mut task.steps[0];
+        (step.process_state, step.direction, step.complete_by) = (StepState::Processed, Direction::Undo, None);
+    };
+    for agent in [None, Some("bank".into())] {
+        let world = World::where_(|task| {
+            undone(task);
+            task.steps[0].agent = "bank".into();
+        });
+        let awaited = Awaited { order_id: world.order_id, step: "pay".into(), direction: Direction::Forward, agent };
+        let answer = world.fake.post(&format!("/callbacks/{}", world.key.token(&awaited)), &[], DONE);
+        let because = "the task is finished; it contradicts what is known, so an operator is told";
+        assert_eq!((answer.status, &answer.body), (200, &json!({"Taken": false, "Because": because})));
+        assert!(matches!(world.reply().outcome, Outcome::Done(_)));
+    }
+    let known = World::where_(|task| {
+        undone(task);
+        task.steps[0].output = Some(domain::json::Json::empty());
+    });
+    assert_eq!(known.fake.post(&known.path(), &[], DONE).status, 200);
+    known.fake.queued_nothing();
+}
+
+#[test]
 fn rule_41_the_webhook_of_an_agent_tells_results_of_its_own_steps_alone() {
     for (agent, status, body) in [
         ("bank", 202, json!({"Taken": true})),

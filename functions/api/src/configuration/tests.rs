@@ -36,6 +36,23 @@ fn apply(fake: &Fake, version: u32, more: &Value) -> Answer {
 }
 
 #[test]
+fn rule_42_values_of_headers_are_shown_to_administrators_alone() {
+    use crate::caller::{Caller, Role};
+    let fake = fake();
+    let settings = format!("{SETTINGS}headers = {{ \"x-key\" = 'é \"1\"', x-ref = {{ secret = \"env:KEY\" }} }}\n");
+    assert_eq!(fake.post("/configuration", &[], &body(&settings, &[workflow(1, "charge")], &json!({}))).status, 200);
+    let shown = |role: Role| {
+        let caller = Caller::with("ada", &[role], None);
+        let answer = fake.call_by(&caller, "GET", "/configuration", &[], bytes::Bytes::new());
+        answer.body["Settings"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(shown(Role::Administrator), settings);
+    for role in [Role::Viewer, Role::Operator, Role::Approver] {
+        assert_eq!(shown(role), settings.replace("'é \"1\"'", "\"[redacted]\""));
+    }
+}
+
+#[test]
 fn a_folder_is_shown_applied_and_then_used_by_new_orders() {
     let fake = fake();
     assert_eq!(fake.get("/configuration").body, json!({"Version": 0, "Default": "order", "Settings": ""}));

@@ -70,6 +70,7 @@ function causeLink(cause) {
     service: () => `#/service/${encodeURIComponent(name)}`,
     approval: () => withQuery("#/orders", { approval: "true", workflow: name }),
     late: () => withQuery("#/orders", { late: "true", workflow: name }),
+    contradicted: () => withQuery("#/orders", { contradicted: "true", workflow: name }),
     "dead-letter": () => "#/dead-letters",
   }[kind];
   return to ? h("a", { href: to() }, h("strong", {}, cause)) : h("strong", {}, cause);

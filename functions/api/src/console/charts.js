@@ -11,6 +11,8 @@ const OUTCOMES = [
   ["Rejected", "Compensated", "rejected"],
   ["Expired", "Error", "without an answer"],
 ];
+// In an outage most attempts are given back, and none ends.
+const BARS = [...OUTCOMES, ["Deferred", "Pending", "given back"]];
 const FAILED = [["Share", "Error", "failed"]];
 const PERCENTILES = [
   ["p50", "P50Ms"],
@@ -41,23 +43,23 @@ function percent(attempts) {
 export function attemptCharts(spans, { name, during, each, minutes }) {
   const all = spans.filter((one) => one.Begun > 0 || one.Deferred > 0 || sum(one, OUTCOMES) > 0);
   if (!all.length) return h("p", { class: "empty" }, `No attempt ${during}.`);
-  const total = (part) => all.reduce((so_far, one) => so_far + one[part], 0);
-  const totals = Object.fromEntries(["Begun", "Done", "Rejected", "Expired"].map((part) => [part, total(part)]));
+  const total = (part) => all.reduce((so_far, one) => so_far + (one[part] ?? 0), 0);
+  const totals = Object.fromEntries(["Begun", "Done", "Rejected", "Expired", "Deferred"].map((part) => [part, total(part)]));
   const moment = momentOf(each);
   const words = (one) => `${moment(one)}: ${inWords(one)}`;
-  const busiest = Math.max(1, ...all.map((one) => sum(one, OUTCOMES)));
+  const busiest = Math.max(1, ...all.map((one) => sum(one, BARS)));
   const worst = Math.max(...all.map(percent));
   return h(
     "figure",
     { class: "chart" },
-    h("h3", {}, `Attempts that ended, each ${each}`),
-    bars(spans, OUTCOMES, {
+    h("h3", {}, `Attempts that ended or were given back, each ${each}`),
+    bars(spans, BARS, {
       name,
       label: `Bars, one for each ${each}. ${plural(totals.Begun, "attempt")} begun ${during}: ${outcomes(totals)}.`,
       top: ceiling(busiest),
       title: words,
     }),
-    legend(OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
+    legend(BARS.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
     h("p", { class: "quiet" }, rate(totals.Begun, minutes), deferred(all)),
     h("h3", {}, "Share that failed"),
     worst > 0

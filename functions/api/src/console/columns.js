@@ -198,8 +198,9 @@ function errorText({ Steps }) {
 function progress(task) {
   const undone = task.Steps.filter((step) => step.Direction === "Undo" && step.ProcessState === "Processed").length;
   const done = task.Steps.filter((step) => step.Direction === "Forward" && step.ProcessState === "Processed").length;
+  const skipped = task.Steps.filter((step) => step.ProcessState === "Skipped").length;
   const undoing = task.Steps.some((step) => step.Direction === "Undo");
-  const words = undoing ? `${undone} undone` : `${done} of ${task.Steps.length} done`;
+  const words = undoing ? `${undone} undone` : `${done} of ${task.Steps.length - skipped} done${skipped ? `, ${skipped} skipped` : ""}`;
   return h(
     "span",
     { class: "dots" },

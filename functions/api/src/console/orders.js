@@ -12,7 +12,7 @@ import { when } from "./time.js";
 import { ACTIONS, REASONS, STATES, allows } from "./words.js";
 
 const PAGE = 50;
-const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow", "service", "late", "approval"];
+const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow", "service", "late", "approval", "contradicted"];
 
 // The ids of the selected orders, as long as this list is open.
 let selected = new Set();
@@ -128,7 +128,7 @@ function filters(params, { steps, names, known }, { go }) {
     h(
       "details",
       { class: "more", open: more },
-      h("summary", {}, "Time, correlation id, document, service, late, approval"),
+      h("summary", {}, "Time, correlation id, document, service, late, approval, contradicted"),
       h(
         "div",
         { class: "fields" },
@@ -164,6 +164,7 @@ function filters(params, { steps, names, known }, { go }) {
         }),
         field({ id: "f-late", label: "Late", options: yesOrAny, value: text("late") }),
         field({ id: "f-approval", label: "Waits for an approval", options: yesOrAny, value: text("approval") }),
+        field({ id: "f-contradicted", label: "A result contradicts its end", options: yesOrAny, value: text("contradicted") }),
       ),
     ),
     h(

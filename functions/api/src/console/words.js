@@ -73,7 +73,7 @@ export const ACTIONS = {
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
-const TONES = { Processed: "good", Compensated: "undone", Closed: "undone", Error: "bad" };
+const TONES = { Processed: "good", Compensated: "undone", Closed: "still", Error: "bad" };
 
 /** The situation of an order: `{tone, head, text: [..], todo}`. The words are those of the API about the order and about
  * the services that its open steps need. `services` may be empty if they are not known. */

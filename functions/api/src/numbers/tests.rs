@@ -211,7 +211,7 @@ fn where_orders_from_before_are_not_counted_those_in_flight_are_found_as_without
     assert_eq!((&answer["Points"][29]["UnderWay"], &answer["Orders"]["Accepted"]), (&json!(1), &json!(4)));
     let scrape = fake.get("/metrics").text;
     assert!(
-        !scrape.contains("stepwarden_orders{")
+        !scrape.contains("stepwarden_orders_by_state{")
             && !scrape.contains("stepwarden_oldest")
             && scrape.contains("event=\"accepted\"} 4"),
         "{scrape}"
@@ -226,8 +226,8 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     for line in [
-        "# TYPE stepwarden_orders gauge",
-        "stepwarden_orders{state=\"Processing\"} 5",
+        "# TYPE stepwarden_orders_by_state gauge",
+        "stepwarden_orders_by_state{state=\"Processing\"} 5",
         "stepwarden_oldest_order_seconds{state=\"Processing\"} 90",
         "stepwarden_oldest_order_seconds{state=\"Compensating\"} 0",
         "stepwarden_orders_total{workflow=\"order\",event=\"accepted\"} 4",
@@ -244,6 +244,11 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
     ] {
         assert!(answer.text.lines().any(|found| found == line), "{line}\n{}", answer.text);
     }
+    // OpenMetrics names the family of a counter without its `_total`.
+    let types = answer.text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let families: Vec<&str> = types.map(|(name, _)| name.strip_suffix("_total").unwrap_or(name)).collect();
+    let different: std::collections::BTreeSet<_> = families.iter().collect();
+    assert_eq!(different.len(), families.len(), "{families:?}");
     assert!(
         !answer.text.contains("oldest_order_seconds{state=\"Error\"}"),
         "there are some, and nobody knows since when"

@@ -136,7 +136,7 @@ fn every_route_is_in_the_contract() {
 #[test]
 fn every_problem_is_in_the_contract_under_its_status_and_title() {
     let contract = contract();
-    let kinds = &contract["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
+    let kinds = &contract["components"]["schemas"]["Problem"]["properties"]["type"]["examples"];
     let documented: BTreeSet<&str> = kinds.as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let uris: Vec<String> = Kind::ALL.iter().map(|kind| kind.uri()).collect();
     assert_eq!(documented, uris.iter().map(String::as_str).collect());
@@ -174,6 +174,32 @@ fn an_operation_documents_each_status_under_which_its_problems_come() {
     }
 }
 
+/// A client that was made from the contract must read what a later version, or a gateway, answers.
+#[test]
+fn lists_are_closed_in_requests_alone_and_a_gateway_may_answer_with_a_body_of_its_own() {
+    let contract = contract();
+    let mut closed = BTreeSet::new();
+    for (name, schema) in contract["components"]["schemas"].as_object().unwrap() {
+        if schema["enum"].is_array() {
+            closed.insert(name.clone());
+        }
+        let members = schema["properties"].as_object().into_iter().flatten();
+        closed.extend(members.filter(|(_, of)| of["enum"].is_array()).map(|(member, _)| format!("{name}.{member}")));
+    }
+    // There are two directions. An order names its priority, and the others are of requests.
+    closed.retain(|name| !name.ends_with(".Direction"));
+    let expected = ["Callback.Outcome", "JobWish.Action", "Priority", "Selector.State", "Settle.Outcome"];
+    assert_eq!(closed.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    assert_eq!(contract["components"]["schemas"]["Problem"].get("required"), None);
+    for name in ["Unauthenticated", "CrossSite", "Unavailable"] {
+        let body = &contract["components"]["responses"][name]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(body, "#/components/schemas/GatewayError", "{name}");
+    }
+    for (path, item) in paths(&contract) {
+        assert!(item.as_object().unwrap().values().all(|operation| operation["security"].is_array()), "{path}");
+    }
+}
+
 #[test]
 fn every_parameter_of_the_contract_is_one_of_its_path() {
     let (contract, fake) = (contract(), Fake::default());
@@ -194,7 +220,7 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
             }
         }
     }
-    assert_eq!(asked, 23);
+    assert_eq!(asked, 24);
 }
 
 #[test]

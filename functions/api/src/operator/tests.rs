@@ -59,7 +59,10 @@ fn only_a_step_in_error_in_this_direction_is_settled() {
         let (fake, path) = charge_ended(state, direction);
         let answer = fake.post(&path, &[], &SETTLE.replace("charge-payment", step));
         answer.is_problem(409, "state-conflict");
-        assert_eq!(answer.body["detail"], "no such step is in Error in that direction (it is Error)");
+        assert_eq!(
+            answer.body["detail"],
+            "no such step is in Error in that direction; in Error: charge-payment (undone) (it is Error)"
+        );
         fake.queued_nothing();
     }
     let (fake, path) = order_in(ProcessState::Processing, "settle");

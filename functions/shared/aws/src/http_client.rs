@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::ErrorKind;
 use bytes::Bytes;
-use http::StatusCode;
+use http::response::Parts;
 use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
@@ -79,17 +79,17 @@ impl Pool {
 }
 
 impl Pool {
-    /// Sends a request whose answer matters only by its status. It reads a short body, so that the connection can be
+    /// Sends a request whose answer matters only by its head. It reads a short body, so that the connection can be
     /// reused.
     ///
     /// # Errors
     /// [`ClientError`] if there is no answer.
-    pub(crate) async fn send(&self, request: http::Request<Bytes>) -> Result<StatusCode, ClientError> {
+    pub(crate) async fn send(&self, request: http::Request<Bytes>) -> Result<Parts, ClientError> {
         let response = self.request(request.map(SdkBody::from)).await?;
-        let status = response.status();
+        let (head, body) = response.into_parts();
         // The body does not matter, and neither does an error in it.
-        let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        Ok(status)
+        let _ = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        Ok(head)
     }
 }
 

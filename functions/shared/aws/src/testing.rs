@@ -95,6 +95,7 @@ async fn respond(
     let operation = target.rsplit('.').next().unwrap().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(cloud::refusal(&operation, &body), None, "AWS refuses this {operation}: {body}");
     seen.lock().unwrap().push((operation.clone(), body.clone()));
     let (status, said) = answer(&operation, &body);
     let response = Response::builder().status(status).header("content-type", "application/x-amz-json-1.0");

@@ -9,6 +9,7 @@ use domain::located::{Entry, Faults, Reader};
 use http::Uri;
 
 use crate::FILE_BYTES_MAX;
+use crate::auth::Placed;
 use crate::settings::Settings;
 use crate::sinks::{self, Sinks};
 
@@ -19,10 +20,28 @@ pub struct DeploymentFile {
     pub default: Option<Arc<str>>,
     /// The settings of the agents.
     pub settings: Settings,
-    /// The URLs of the reply channels, by name.
-    pub reply_channels: BTreeMap<Arc<str>, String>,
+    /// The reply channels, by name.
+    pub reply_channels: BTreeMap<Arc<str>, Channel>,
     /// The sinks of alerts.
     pub sinks: Sinks,
+}
+
+/// A reply channel of one machine.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    /// The URL.
+    pub url: String,
+    /// The secret of Standard Webhooks.
+    pub signature: Option<Placed>,
+}
+
+/// Whether a text is the URL of a reply channel.
+#[must_use]
+pub fn is_web_address(text: &str) -> bool {
+    let uri: Option<Uri> = text.parse().ok();
+    uri.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
+    })
 }
 
 impl DeploymentFile {
@@ -57,7 +76,7 @@ impl DeploymentFile {
     }
 }
 
-fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap<Arc<str>, String> {
+fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap<Arc<str>, Channel> {
     let mut channels = BTreeMap::new();
     let Some(mut table) = reader.table(entry) else { return channels };
     for (name, at, entry) in table.take_all() {
@@ -66,14 +85,29 @@ fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap
             let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' and '.'");
             reader.blame(at, format!("{} is not a valid name of a reply channel: {words}", entry.path));
         }
-        let Some((url, entry)) = reader.text(Some(entry)) else { continue };
-        let uri: Option<Uri> = url.parse().ok();
-        if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty)) {
-            reader.blame_value(&entry, "must be a URL such as \"http://localhost:9000/replies\"");
+        if let Some(channel) = channel(reader, entry) {
+            channels.insert(name.into(), channel);
         }
-        channels.insert(name.into(), url);
     }
     channels
+}
+
+/// Its URL alone, or a table.
+fn channel(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Channel> {
+    let (url, signature) = if entry.value.is_table() {
+        let mut table = reader.table(Some(entry))?;
+        let (url, signature) = (reader.required(&mut table, "url"), table.take("signature"));
+        let signature = sinks::signature(reader, signature);
+        reader.end(table);
+        (url?, signature)
+    } else {
+        (entry, None)
+    };
+    let (url, entry) = reader.text(Some(url))?;
+    if !is_web_address(&url) {
+        reader.blame_value(&entry, "must be a URL such as \"http://localhost:9000/replies\"");
+    }
+    Some(Channel { url, signature })
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub struct Checked {
     /// The settings of the agents.
     pub settings: Settings,
     /// The URLs of the reply channels, by name.
-    pub reply_channels: BTreeMap<Arc<str>, String>,
+    pub reply_channels: BTreeMap<Arc<str>, crate::deployment::Channel>,
     /// The sinks of alerts.
     pub sinks: Sinks,
     /// The workflows, by name and version.

@@ -9,7 +9,7 @@ use domain::limits::DOCUMENT_BYTES_MAX;
 
 pub mod apply;
 pub mod auth;
-mod deployment;
+pub mod deployment;
 mod folder;
 mod reference;
 mod remote;
@@ -22,7 +22,7 @@ pub use deployment::DeploymentFile;
 pub use folder::{Checked, CheckedWorkflow, DEPLOYMENT_FILE, Fault, Faults, Folder, WORKFLOWS_FOLDER};
 pub use reference::{Reference, SecretSource};
 pub use remote::{BadUrl, Operations, Remote};
-pub use settings::{AgentSettings, BadSettings, CALLBACK_URL, IDEMPOTENCY_KEY, Settings, TRACE};
+pub use settings::{AgentSettings, BadSettings, CALLBACK_URL, IDEMPOTENCY_KEY, Settings, TRACE, without_header_values};
 pub use status::{Condition, Meaning, StatusTable};
 pub use webhook::{EventMeaning, WebhookScheme, WebhookSettings};
 

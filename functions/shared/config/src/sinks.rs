@@ -123,12 +123,7 @@ fn sink(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Sink> {
     let read = match (webhook, slack, email) {
         (Some(url), None, None) => {
             let signature = table.take("signature");
-            let signature = reader.table(signature).and_then(|mut table| {
-                let secret = reader.required(&mut table, "standard_webhooks");
-                let secret = reference(reader, secret);
-                reader.end(table);
-                secret
-            });
+            let signature = self::signature(reader, signature);
             address(reader, url).map(|url| Sink::Webhook { url, signature })
         }
         (None, Some(url), None) => address(reader, url).map(|url| Sink::Slack { url }),
@@ -144,6 +139,15 @@ fn sink(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Sink> {
     };
     reader.end(table);
     read
+}
+
+/// `{ standard_webhooks = REFERENCE }`.
+pub(crate) fn signature(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed> {
+    let mut table = reader.table(entry)?;
+    let secret = reader.required(&mut table, "standard_webhooks");
+    let secret = reference(reader, secret);
+    reader.end(table);
+    secret
 }
 
 /// A URL, or a reference. An unencrypted one may only lead to this machine.

@@ -45,8 +45,8 @@ pub const CAUSES_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert {
-    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `approval/WORKFLOW` or
-    /// `dead-letter/OUTCOME`.
+    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`,
+    /// `approval/WORKFLOW` or `dead-letter/OUTCOME`.
     pub cause: Arc<str>,
     /// +1 at every change.
     pub version: u64,

@@ -157,11 +157,12 @@ impl Awaited {
         Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
     }
 
-    /// The reply to the present attempt of the step; the reason if it would change nothing.
+    /// The reply to the present attempt of the step, and why it does not count if it contradicts what is known: the
+    /// scheduler then tells a person (rule 5).
     ///
     /// # Errors
-    /// [`NotTaken`], for example as the scheduler would drop it.
-    pub fn reply(self, task: &Task, outcome: Outcome) -> Result<Reply, NotTaken> {
+    /// [`NotTaken`] if it would change nothing, for example as the scheduler would drop it.
+    pub fn reply(self, task: &Task, outcome: Outcome) -> Result<(Reply, Option<Dropped>), NotTaken> {
         let Self { order_id, step: name, direction, agent } = self;
         let (_, step) = task.step(&name).ok_or(Dropped::UnknownStep)?;
         if agent.is_some_and(|agent| agent != step.agent) {
@@ -172,8 +173,11 @@ impl Awaited {
         let may_run_until = in_flight.map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
         let (attempt, hops, call_ms) = (step.attempt, 0, None);
         let reply = Reply { order_id, step: name, direction, attempt, outcome, hops, may_run_until, call_ms };
-        reply.counts_for(task)?;
-        Ok(reply)
+        match reply.counts_for(task) {
+            Ok(_) => Ok((reply, None)),
+            Err(dropped) if reply.contradiction(task).is_some() => Ok((reply, Some(dropped))),
+            Err(dropped) => Err(dropped.into()),
+        }
     }
 }
 

@@ -110,6 +110,10 @@ fn emit(task: &Task, what: &What) {
             let direction = direction.name();
             say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
         }
+        What::Contradicted(Attempt { step, direction, .. }) => {
+            let direction = direction.name();
+            say!(task, monotonic_counter.orders_contradicted = 1, workflow, %step, direction, "a result contradicts the end");
+        }
         What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
         // Acceptance, the failure of the step and the start of the compensation count these.

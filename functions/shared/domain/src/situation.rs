@@ -80,6 +80,9 @@ const NOT_APPROVED: (&str, &str) = (
     "Cancel: then every step that was begun is undone. Or resubmit: the approval is asked for again.",
 );
 
+/// The remedy where a result contradicts the end of an order.
+const CONTRADICTED: &str = "Look at the service what holds, and put it right there. The order itself stays as it is.";
+
 /// The approval that was given up, if it was one.
 fn gave_up_approval(task: &Task) -> bool {
     task.steps.iter().find(|step| step.process_state == StepState::Error).is_some_and(|step| step.approval.is_some())
@@ -170,11 +173,12 @@ impl Situation {
     pub fn of(task: &Task) -> Self {
         let reason = task.reason.as_ref();
         match (task.process_state, &task.paused) {
-            (ProcessState::Processed, _) => Self::over("Processed.", done(task)),
+            (ProcessState::Processed, _) => Self::over(task, "Processed.", done(task)),
             (ProcessState::Compensated, _) => {
-                Self::over("Compensated.", joined([because(reason), "Every step that was begun is undone.".to_owned()]))
+                let text = joined([because(reason), "Every step that was begun is undone.".to_owned()]);
+                Self::over(task, "Compensated.", text)
             }
-            (ProcessState::Closed, _) => Self::over("Closed.", closed(reason)),
+            (ProcessState::Closed, _) => Self::over(task, "Closed.", closed(reason)),
             (ProcessState::Error, _) => in_error(task),
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Some(pause)) => {
                 let is_busy = task.steps.iter().any(|step| step.process_state == StepState::Processing);
@@ -192,8 +196,19 @@ impl Situation {
         }
     }
 
-    fn over(head: &str, text: String) -> Self {
-        Self { head: head.to_owned(), text, to_do: None, waits: false }
+    /// An order that has ended. A result that came later may contradict that (rule 5).
+    fn over(task: &Task, head: &str, text: String) -> Self {
+        let told = task.history.iter().rfind(|line| matches!(line.what, What::Contradicted(_)));
+        let contradicted = told.and_then(|line| {
+            let (Attempt { step, .. }, _) = line.what.of_step()?;
+            Some(format!("But a result came at {} for {step}: {}.", line.at, line.why.as_deref()?))
+        });
+        Self {
+            head: head.to_owned(),
+            to_do: contradicted.is_some().then_some(CONTRADICTED),
+            text: joined([text, contradicted.unwrap_or_default()]),
+            waits: false,
+        }
     }
 }
 

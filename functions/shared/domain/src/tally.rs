@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use histogram::Histogram;
 pub use stream::{Batch, Change, Count, Cursor, Part, Sequence};
 
-use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, reason};
+use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, Transition, What, reason};
 use crate::time::Timestamp;
 
 /// The numbers of a span of time.
@@ -61,6 +61,9 @@ pub struct Orders {
     /// Were found late (rule 37).
     #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
+    /// Results that contradicted how a step or its order ended (rule 5).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub contradicted: u64,
     /// Approvals that were asked for, each time (rule 40).
     #[serde(skip_serializing_if = "is_zero")]
     pub asked: u64,
@@ -330,6 +333,8 @@ impl Orders {
         self.accepted += u64::from(from.is_none());
         let was_late = before.is_some_and(|task| task.late_since.is_some());
         self.late += u64::from(after.late_since.is_some() && !was_late);
+        let is_contradicted = |line: &&Transition| matches!(line.what, What::Contradicted(_));
+        self.contradicted += after.added_since(before).iter().filter(is_contradicted).count() as u64;
         self.count_approvals(before, after);
         if from == Some(after.process_state) {
             return;
@@ -373,6 +378,7 @@ impl Orders {
         self.failed += other.failed;
         self.mended += other.mended;
         self.late += other.late;
+        self.contradicted += other.contradicted;
         self.asked += other.asked;
         self.answered += other.answered;
         self.took.merge(&other.took);

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::observe::METRICS;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::response::Parts;
 use http::{HeaderValue, Request, StatusCode};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
@@ -29,9 +30,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const GATHER: Duration = Duration::from_secs(1);
 /// The time-out of the last export before the process ends.
 const LAST: Duration = Duration::from_secs(2);
-/// Statuses after which a retry may succeed.
-const PASSING: [StatusCode; 5] = [
-    StatusCode::REQUEST_TIMEOUT,
+/// The longest back-off that a collector may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(15 * 60);
+/// Statuses after which OTLP allows a retry.
+const PASSING: [StatusCode; 4] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::BAD_GATEWAY,
     StatusCode::SERVICE_UNAVAILABLE,
@@ -64,12 +66,21 @@ enum NotTaken {
     Unanswered(NotPosted),
     #[error("no answer in time")]
     TooSlow,
-    #[error("answered {0}")]
-    Passing(StatusCode),
+    #[error("answered {}", .0.status)]
+    Passing(Box<Parts>),
     #[error("refused: {0}")]
     Refused(StatusCode),
     #[error("cannot be written: {0}")]
     Unwritable(String),
+}
+
+impl NotTaken {
+    /// The time for which the collector asks to be left alone. A date says nothing without its clock.
+    fn retry_after(&self) -> Duration {
+        let Self::Passing(head) = self else { return Duration::ZERO };
+        let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        seconds.map_or(Duration::ZERO, Duration::from_secs)
+    }
 }
 
 impl Traces {
@@ -147,9 +158,9 @@ impl Inner {
         *request.headers_mut() = headers.clone();
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match timeout(left.min(self.settings.timeout), self.transport.post(request)).await {
-            Ok(Ok(status)) if status.is_success() => Ok(()),
-            Ok(Ok(status)) if PASSING.contains(&status) => Err(NotTaken::Passing(status)),
-            Ok(Ok(status)) => Err(NotTaken::Refused(status)),
+            Ok(Ok(head)) if head.status.is_success() => Ok(()),
+            Ok(Ok(head)) if PASSING.contains(&head.status) => Err(NotTaken::Passing(Box::new(head))),
+            Ok(Ok(head)) => Err(NotTaken::Refused(head.status)),
             Ok(Err(error)) => Err(NotTaken::Unanswered(error)),
             Err(_) => Err(NotTaken::TooSlow),
         }
@@ -188,7 +199,8 @@ impl Way {
     }
 
     fn fails(&mut self, error: &NotTaken) {
-        let pause = PAUSE.saturating_mul(1_u32 << self.failures.min(6)).min(PAUSE_MAX);
+        let own = PAUSE.saturating_mul(1_u32 << self.failures.min(6)).min(PAUSE_MAX);
+        let pause = own.max(error.retry_after().min(RETRY_AFTER_MAX));
         self.pause_until = Some(Instant::now() + pause);
         self.failures = self.failures.saturating_add(1);
         // Logged ever more rarely: an outage may be long.

@@ -28,7 +28,8 @@ use std::error::Error;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::Request;
+use http::response::Parts;
 
 pub use export::Traces;
 pub use layer::Layer;
@@ -37,12 +38,12 @@ pub use settings::{Reading, Settings};
 
 /// The transport to the collector.
 pub trait Transport: Send + Sync {
-    /// Sends a request and returns the status of its answer. The caller applies the time-out.
+    /// Sends a request and returns the head of its answer. The caller applies the time-out.
     fn post(&self, request: Request<Bytes>) -> Posting<'_>;
 }
 
 /// A request in flight.
-pub type Posting<'a> = Pin<Box<dyn Future<Output = Result<StatusCode, NotPosted>> + Send + 'a>>;
+pub type Posting<'a> = Pin<Box<dyn Future<Output = Result<Parts, NotPosted>> + Send + 'a>>;
 
 /// The cause of a missing answer.
 pub type NotPosted = Box<dyn Error + Send + Sync>;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::trace::{self, TRACES, TraceParent};
-use http::{Request, StatusCode};
+use http::Request;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Level, Span, info_span, trace_span};
@@ -24,6 +24,8 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy)]
 enum Does {
     Answers(u16),
+    /// This status, and `Retry-After` with these seconds.
+    AsksToWait(u16, u64),
     Breaks,
     Hangs,
 }
@@ -65,7 +67,11 @@ impl Transport for Collector {
             self.seen.lock().unwrap().push(request);
             let does = *self.does.lock().unwrap();
             match does {
-                Does::Answers(status) => Ok(StatusCode::from_u16(status)?),
+                Does::Answers(status) => Ok(http::Response::builder().status(status).body(())?.into_parts().0),
+                Does::AsksToWait(status, seconds) => {
+                    let answer = http::Response::builder().status(status).header("retry-after", seconds);
+                    Ok(answer.body(())?.into_parts().0)
+                }
                 Does::Breaks => Err("the connection broke".into()),
                 Does::Hangs => pending().await,
             }
@@ -239,6 +245,27 @@ async fn a_collector_that_is_away_costs_one_try_and_then_a_pause_and_gets_everyt
         tokio::time::advance(Duration::from_secs(60)).await;
         traces.flush(LONG).await;
         assert_eq!((collector.requests(), collector.spans().len()), (3, 9), "{does:?}: the same three, three times");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collector_is_asked_again_after_the_statuses_of_the_protocol_and_not_before_it_said() {
+    for (status, again) in
+        [(429, true), (502, true), (503, true), (504, true), (408, false), (500, false), (501, false)]
+    {
+        for (asked_s, waits_s) in [(30, 30), (0, 1), (u64::MAX, 15 * 60)] {
+            let collector = Collector::that(Does::AsksToWait(status, asked_s));
+            let traces = traces(&collector, &[]);
+            many(&traces, 1);
+            traces.flush(LONG).await;
+            collector.now(Does::Answers(200));
+            tokio::time::advance(Duration::from_millis(waits_s * 1_000 - 1)).await;
+            traces.flush(LONG).await;
+            let early = collector.requests();
+            tokio::time::advance(Duration::from_millis(1)).await;
+            traces.flush(LONG).await;
+            assert_eq!((early, collector.requests()), (1, 1 + usize::from(again)), "{status}, {asked_s} s");
+        }
     }
 }
 

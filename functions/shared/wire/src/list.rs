@@ -243,7 +243,8 @@ pub struct AlertList<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert<'a> {
-    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `approval/WORKFLOW` or `dead-letter/OUTCOME`.
+    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW` or
+    /// `dead-letter/OUTCOME`.
     pub cause: Cow<'a, str>,
     /// When it began.
     pub since: Timestamp,

@@ -104,6 +104,9 @@ pub struct FilterArgs {
     /// Only orders that wait for an approval
     #[arg(long)]
     pub approval: bool,
+    /// Only orders whose end a later result contradicts
+    #[arg(long)]
+    pub contradicted: bool,
 }
 
 /// `stepwarden list`

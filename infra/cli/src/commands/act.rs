@@ -16,6 +16,8 @@ use crate::args::{ActArgs, DecideArgs, NoteArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
+use crate::show::table::plain;
+use crate::show::time::clock;
 
 /// How far the API's clock may be from this machine's, in milliseconds.
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
@@ -76,9 +78,23 @@ pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit,
 pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let take = (args.take || args.let_go).then_some(args.take);
+    let id = ids::whole_one(context, &args.id).await?;
+    if args.take {
+        warn_of_who_has_it(context, &id, &command).await?;
+    }
     let body = body(&Note { by: command.by.clone(), reason: command.reason.clone(), take });
     let act = Act { action: Action::Note, command, body, if_version: args.if_version, wait: &args.wait };
-    one(context, &ids::whole_one(context, &args.id).await?, &act).await
+    one(context, &id, &act).await
+}
+
+/// Says from whom the order is taken.
+async fn warn_of_who_has_it(context: &Context, id: &str, command: &Command<'_>) -> Result<(), CommandError> {
+    let Sight { task, .. } = look(context, id).await?;
+    if let Some(taken) = task.taken.filter(|taken| *taken.by != *command.by) {
+        let (by, since) = (plain(&taken.by), clock(taken.since));
+        context.note(&format!("{by} has this order since {since}, and it is taken from them"));
+    }
+    Ok(())
 }
 
 /// Acts on several orders, after a confirmation.

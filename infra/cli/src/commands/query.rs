@@ -12,8 +12,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 
 /// The query parameters of a filter, in order.
 pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
-    let FilterArgs { state, reason, step, since, until, correlation, field, value, workflow, service, late, approval } =
-        filter;
+    let FilterArgs { state, reason, step, since, until, correlation, field, value, workflow, service, .. } = filter;
     let given = [
         ("state", state.map(|state| state.name().to_owned())),
         ("reason", reason.clone()),
@@ -25,8 +24,9 @@ pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static st
         ("value", value.clone()),
         ("workflow", workflow.as_ref().map(ToString::to_string)),
         ("service", service.clone()),
-        ("late", late.then(|| true.to_string())),
-        ("approval", approval.then(|| true.to_string())),
+        ("late", filter.late.then(|| true.to_string())),
+        ("approval", filter.approval.then(|| true.to_string())),
+        ("contradicted", filter.contradicted.then(|| true.to_string())),
     ];
     given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

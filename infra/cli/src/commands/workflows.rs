@@ -84,7 +84,13 @@ async fn choose(context: &Context, args: &ChooseArgs) -> Result<Exit, CommandErr
     };
     let call = Call::post(format!("/workflows/{}/choose", encoded(&workflow.name)), body(&choose));
     let answer = told(context, call, || format!("{workflow} was chosen")).await?;
-    list(context, &answer)
+    if context.is_json() {
+        return list(context, &answer);
+    }
+    let share = share.filter(|share| *share < 100).map(|share| format!("{share} % of ")).unwrap_or_default();
+    let default = if *default { ", and so do orders that name no workflow" } else { "" };
+    context.note(&format!("{share}new orders of {} begin with {workflow}{default}", workflow.name));
+    Ok(Exit::Fine)
 }
 
 async fn retire(context: &Context, args: &RetireArgs) -> Result<Exit, CommandError> {

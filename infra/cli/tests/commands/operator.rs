@@ -74,6 +74,9 @@ fn a_note_is_written_once_and_shows_who_has_taken_the_order_on() {
     };
     let noted = note(&["--take"]).with_status(0);
     noted.shows(&["Taken on", "by ada", "taken on", "asked the bank", "Error"]);
+    let again = ["note", &held, "--reason", "my turn", "--by", "bob", "--take", "--wait"];
+    served.run(&again).with_status(0).says(&["ada has this order since", "it is taken from them"]);
+    served.run(&["note", &held, "--reason", "mine again", "--by", "ada", "--take", "--wait"]).with_status(0);
     served.run(&["list", "--columns", "order,taken"]).with_status(0).shows(&["TAKEN ON BY", "ada"]);
     note(&[]).with_status(0);
     note(&[]).with_status(4).says(&["the order has this note already"]);

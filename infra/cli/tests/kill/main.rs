@@ -39,7 +39,7 @@ const LIFE_MS_MAX: u64 = 400;
 /// The longest that a customer waits before the next order, in milliseconds.
 const PAUSE_MS_MAX: u64 = 100;
 /// After this the run has failed, in seconds.
-const PATIENCE_S: u64 = 120;
+const PATIENCE_S: u64 = 1_200;
 
 /// Place of an order in the plan, and the id that it was accepted under.
 type Accepted = (usize, String);

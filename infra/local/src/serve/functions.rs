@@ -172,7 +172,8 @@ async fn feed_agents(engine: Engine, fleet: Arc<Fleet<Catalogue>>, stop: Stop) {
 async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {
     match supervisor::handle(engine, instance, settings).await {
         Ok(report) if report.taken > 0 || report.failed > 0 => {
-            tracing::info!(instance = %instance.name, ?report, "supervisor");
+            let supervisor::Report { due, taken, failed, lag_ms_max, .. } = report;
+            tracing::info!(instance = %instance.name, due, taken, failed, lag_ms_max, "supervisor");
         }
         Ok(_) => {}
         Err(error) => tracing::warn!(instance = %instance.name, "the supervisor's run was interrupted: {error}"),

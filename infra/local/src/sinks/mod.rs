@@ -123,10 +123,7 @@ async fn targets_of(sink: &Sink, secrets: &Resolver) -> Result<Vec<(String, Targ
     let target = match sink {
         Sink::Webhook { url, signature } => {
             let signer = match signature {
-                Some(placed) => {
-                    let secret = secret(secrets, placed).await?;
-                    Some(Signer::new(&secret).map_err(|fault| format!("{} {fault}", placed.reference))?)
-                }
+                Some(placed) => Some(signer(secrets, placed).await?),
                 None => None,
             };
             Target::Webhook { url: Url::of(url, secrets).await?, signer }
@@ -145,6 +142,12 @@ async fn targets_of(sink: &Sink, secrets: &Resolver) -> Result<Vec<(String, Targ
         }
     };
     Ok(vec![(String::new(), target)])
+}
+
+/// The signer with a secret of Standard Webhooks.
+pub(crate) async fn signer(secrets: &Resolver, placed: &Placed) -> Result<Signer, String> {
+    let secret = secret(secrets, placed).await?;
+    Signer::new(&secret).map_err(|fault| format!("{} {fault}", placed.reference))
 }
 
 async fn secret(secrets: &Resolver, Placed { reference, .. }: &Placed) -> Result<agents::Secret, String> {

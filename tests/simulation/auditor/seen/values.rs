@@ -196,6 +196,8 @@ pub struct Record {
     pub paused: bool,
     /// The notes of operators, in the order of the history.
     pub notes: Vec<Arc<str>>,
+    /// How many lines of the history say that a result contradicts it.
+    pub contradicted: usize,
     /// The version in which an operator last took it on or let it go.
     pub taken_version: u64,
     /// Its deadline, in epoch milliseconds.

@@ -110,6 +110,7 @@ impl History {
             entered: None,
             paused: false,
             notes: Vec::new(),
+            contradicted: 0,
             taken_version: 0,
             complete_by_ms: None,
             late_ms: None,

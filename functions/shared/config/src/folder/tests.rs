@@ -51,7 +51,7 @@ fn a_good_folder_is_what_its_files_say() {
     );
     assert_eq!((&*checked.workflows[0].text, &*checked.workflows[0].workflow.steps[0].agent), (&*two, "bakery"));
     assert_eq!(checked.settings.names().collect::<Vec<_>>(), ["bakery", "spare"]);
-    assert_eq!(checked.reply_channels["shop"], "http://localhost:9000/replies");
+    assert_eq!(checked.reply_channels["shop"].url, "http://localhost:9000/replies");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use http::header::{
     UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+use toml::de::{DeTable, DeValue};
 
 use super::auth::header;
 use super::{CALLBACK_URL, IDEMPOTENCY_KEY, TRACE};
@@ -32,6 +33,31 @@ const OWN_HEADERS: [HeaderName; 10] = [
 /// Headers whose value is always a secret.
 const SECRET_HEADERS: [HeaderName; 4] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
+/// A stored file without the values of its headers: nobody marked them as secret, and one may be. `None` if it cannot be
+/// read.
+#[must_use]
+pub fn without_header_values(text: &str) -> Option<String> {
+    let root = DeTable::parse(text).ok()?.into_inner();
+    let mut values = Vec::new();
+    if let Some(DeValue::Table(agents)) = named(root, "agents") {
+        for (_, agent) in agents {
+            let DeValue::Table(agent) = agent.into_inner() else { continue };
+            let Some(DeValue::Table(headers)) = named(agent, "headers") else { continue };
+            values.extend(headers.iter().filter(|(_, value)| value.get_ref().is_str()).map(|(_, value)| value.span()));
+        }
+    }
+    values.sort_by_key(|span| span.start);
+    let mut shown = text.to_owned();
+    for span in values.into_iter().rev() {
+        shown.replace_range(span, "\"[redacted]\"");
+    }
+    Some(shown)
+}
+
+fn named<'a>(table: DeTable<'a>, name: &str) -> Option<DeValue<'a>> {
+    table.into_iter().find(|(key, _)| &**key.get_ref() == name).map(|(_, value)| value.into_inner())
+}
+
 /// The headers with a value, and those with a secret.
 pub(super) fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (HeaderMap, Vec<(HeaderName, Placed)>) {
     let (mut headers, mut secrets) = (HeaderMap::new(), Vec::new());

@@ -31,6 +31,7 @@ use toml::de::DeValue;
 
 pub(crate) use auth::{reference, required_text};
 pub use fault::BadSettings;
+pub use headers::without_header_values;
 
 use crate::auth::AuthSettings;
 use crate::deployment::DeploymentFile;
@@ -365,6 +366,8 @@ fn breaker(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HealthPolicy {
                 reader.blame(place, fault);
             }
         }
+        let stay = table.take("stay_at_ceiling");
+        health.backoff.stay_at_ceiling = reader.flag(stay).unwrap_or(health.backoff.stay_at_ceiling);
         health.rejections = rejections(reader, &mut table);
         reader.end(table);
     }

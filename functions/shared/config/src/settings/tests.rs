@@ -62,7 +62,7 @@ fn an_agent_is_as_its_table_says() {
         settles_within = "2m"
         memo = { retention = "30d" }
         backoff = { slot = "250ms", ceiling = 6, stay_at_ceiling = false, retries_max = 20 }
-        breaker = { failures = 8, first_wait = "1s", longest_wait = "40s", rejections = { answers = 7, window = "2m" } }
+        breaker = { failures = 8, first_wait = "1s", longest_wait = "40s", stay_at_ceiling = false, rejections = { answers = 7, window = "2m" } }
 
         [agents.payment.forward]
         operation = "payments/charges"
@@ -80,7 +80,7 @@ fn an_agent_is_as_its_table_says() {
     assert_eq!(policy.memo, Some(MemoPolicy { retention_ms: 30 * 24 * 60 * 60 * 1_000 }));
     assert_eq!(policy.backoff, BackoffPolicy { slot_time_ms: 250, ceiling: 6, stay_at_ceiling: false });
     // No wait is longer than the file says: 1 s × (2^5 − 1) is 31 s.
-    let breaker = BackoffPolicy { slot_time_ms: 1_000, ceiling: 5, stay_at_ceiling: true };
+    let breaker = BackoffPolicy { slot_time_ms: 1_000, ceiling: 5, stay_at_ceiling: false };
     assert_eq!((policy.health.failures_to_open, policy.health.backoff), (8, breaker));
     let rejections = RejectionsPolicy { answers_min: 7, percent: 50, window_ms: 120_000 };
     assert_eq!(policy.health.rejections, Some(rejections));

@@ -41,6 +41,8 @@ pub enum Source {
     Numbers,
     /// The numbers: of orders that people are asked about.
     Approvals,
+    /// The numbers: of results that contradict the end of an order or a step.
+    Contradictions,
 }
 
 impl Source {
@@ -52,6 +54,7 @@ impl Source {
             Self::DeadLetters => "dead-letter/",
             Self::Numbers => "late/",
             Self::Approvals => "approval/",
+            Self::Contradictions => "contradicted/",
         }
     }
 }
@@ -146,20 +149,30 @@ impl Causes {
         }
     }
 
-    /// Adds the late orders of the spans that are read (rule 37).
+    /// Adds the late orders of the spans that are read (rule 37), and the results that contradict an end (rule 5).
     pub fn numbers(&mut self, numbers: &Numbers, now: Timestamp) {
-        let flows = numbers.spans.iter().flat_map(|span| &span.tally.workflows);
-        for (workflow, flow) in flows.filter(|(_, flow)| flow.orders.late > 0) {
-            let cause = || Cause {
-                since: now,
-                text: format!("Orders of {workflow} are not finished at their deadline."),
-                to_do: "Look at them: stepwarden list --late".to_owned(),
-                count: 0,
-                order_id: None,
-            };
-            let key = format!("{}{workflow}", Source::Numbers.prefix());
-            self.found.entry(key.into()).or_insert_with(cause).count += flow.orders.late;
+        for (workflow, flow) in numbers.spans.iter().flat_map(|span| &span.tally.workflows) {
+            let text = "are not finished at their deadline.";
+            self.of_numbers(
+                Source::Numbers,
+                workflow,
+                (text, "Look at them: stepwarden list --late"),
+                flow.orders.late,
+                now,
+            );
+            let text = "are contradicted: a service reports a step done after its undo, or failed after it was done.";
+            let to_do = "Look at them: stepwarden list --contradicted. The history says what came. Put it right at the service.";
+            self.of_numbers(Source::Contradictions, workflow, (text, to_do), flow.orders.contradicted, now);
         }
+    }
+
+    fn of_numbers(&mut self, source: Source, workflow: &str, (text, to_do): (&str, &str), count: u64, now: Timestamp) {
+        if count == 0 {
+            return;
+        }
+        let text = format!("Orders of {workflow} {text}");
+        let cause = || Cause { since: now, text, to_do: to_do.to_owned(), count: 0, order_id: None };
+        self.found.entry(format!("{}{workflow}", source.prefix()).into()).or_insert_with(cause).count += count;
     }
 
     /// Adds the orders that people are asked about now (rule 40), by the numbers since the count began.

@@ -230,6 +230,18 @@ fn rule_37_the_late_orders_of_a_workflow_are_one_cause() {
 }
 
 #[test]
+fn rule_5_results_that_contradict_the_end_of_orders_are_one_cause() {
+    let orders = crate::tally::Orders { contradicted: 2, ..Default::default() };
+    let flow = crate::tally::Flow { orders, ..Default::default() };
+    let span = crate::tally::Span { at: NOW, tally: crate::tally::Tally { workflows: [("shop".into(), flow)].into() } };
+    let mut causes = Causes::default();
+    causes.numbers(&crate::tally::Numbers { spans: vec![span], ..Default::default() }, NOW);
+    assert_eq!(causes.keys().map(ToString::to_string).collect::<Vec<_>>(), ["contradicted/shop"]);
+    let alert = causes.next(&"contradicted/shop".into(), None, &[], NOW).unwrap();
+    assert!(alert.count == 2 && alert.to_do.contains("stepwarden list --contradicted"), "{alert:?}");
+}
+
+#[test]
 fn a_dead_letter_that_no_order_shows_is_a_cause_for_an_hour() {
     let letter = |outcome| DeadLetterRecord {
         message_id: "m".into(),

@@ -99,6 +99,9 @@ pub enum Refused {
     /// Only a step in `Error` can be settled, in its present direction.
     #[error("no such step is in Error in that direction")]
     NothingToSettle,
+    /// The same, of an order that has such steps.
+    #[error("no such step is in Error in that direction; in Error: {0}")]
+    OthersToSettle(Arc<str>),
     /// Nobody can know the outcome of a step before its calls are over (rule 16).
     #[error("until {until} a call may still have its effect")]
     UnderWay {
@@ -176,7 +179,7 @@ impl Refused {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::NotInError => "NotInError",
-            Self::NothingToSettle => "NothingToSettle",
+            Self::NothingToSettle | Self::OthersToSettle(_) => "NothingToSettle",
             Self::UnderWay { .. } => "UnderWay",
             Self::OutputTooLarge(_) => "OutputTooLarge",
             Self::Stale => "Stale",

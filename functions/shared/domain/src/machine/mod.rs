@@ -7,9 +7,9 @@
 //! The modules: `event` and `decision` have the types, and `turn` the working copy with the elementary moves (claim,
 //! complete, fail, hold). `reply`, `sweep`, `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and
 //! `approval`) handle one kind of event each. `compensation` turns an order round, `skip` ends the steps that need no
-//! call, and `pivot` says when an order only goes forward. `wait` has the long waits, `late` the deadline of the order,
-//! `watch` sets the next look at the task, `request` writes the
-//! message to an agent, and `wanted` tells the agent whether its attempt is over.
+//! call, `pivot` says when an order only goes forward, and `contradiction` when a result comes against its end. `wait`
+//! has the long waits, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
+//! the message to an agent, and `wanted` tells the agent whether its attempt is over.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -17,6 +17,7 @@
 mod approval;
 mod close;
 mod compensation;
+mod contradiction;
 mod dead_letter;
 mod decision;
 mod erase;
@@ -67,8 +68,9 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
             turn.reply(reply, redelivered)
         }
-        (Event::Reply { redelivered, .. }, Processed | Compensated | Closed) => {
+        (Event::Reply { reply, redelivered }, Processed | Compensated | Closed) => {
             turn.repeat_if(redelivered);
+            turn.tell_contradiction(reply);
             Verdict::Dropped(Dropped::Finished)
         }
         (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),

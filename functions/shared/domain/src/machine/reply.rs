@@ -68,7 +68,10 @@ impl Turn<'_> {
             Ok(_) | Err(Dropped::OtherDirection) if reply.is_ambiguous() => Verdict::Dropped(Dropped::Ambiguous),
             Ok(index) => self.outcome(index, reply),
             Err(Dropped::OtherDirection) if self.ends_wait(reply) => Verdict::Taken,
-            Err(dropped) => Verdict::Dropped(dropped),
+            Err(dropped) => {
+                self.tell_contradiction(reply);
+                Verdict::Dropped(dropped)
+            }
         };
         // Nothing follows from it.
         if matches!(reply.outcome, Outcome::Retrying(_) | Outcome::Accepted(_)) {

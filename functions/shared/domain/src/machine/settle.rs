@@ -14,7 +14,7 @@ impl Settlement {
     pub(super) fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
         let is_meant = |step: &&Step| is_open_to_settle(step) && step.direction == self.outcome.direction();
         let Some(step) = task.step(&self.step).map(|(_, step)| step).filter(is_meant) else {
-            return Some(Refused::NothingToSettle);
+            return Some(others_to_settle(task));
         };
         if let Some(until) = busy_until(step, now) {
             return Some(Refused::UnderWay { until });
@@ -31,6 +31,18 @@ impl Settlement {
     fn output(&self) -> Json {
         self.output.clone().unwrap_or_else(Json::empty)
     }
+}
+
+/// Names the steps that can be settled, each with its outcome.
+fn others_to_settle(task: &Task) -> Refused {
+    let open = task.steps.iter().filter(|step| is_open_to_settle(step));
+    let named: Vec<String> = open
+        .map(|step| match step.direction {
+            Direction::Forward => format!("{} (done)", step.name),
+            Direction::Undo => format!("{} (undone)", step.name),
+        })
+        .collect();
+    if named.is_empty() { Refused::NothingToSettle } else { Refused::OthersToSettle(named.join(", ").into()) }
 }
 
 /// Whether an operator may end the step by hand.

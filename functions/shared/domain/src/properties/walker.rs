@@ -58,6 +58,9 @@ impl Walker {
         let Decision { change, effects, happened, verdict } = decision;
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
+            Verdict::Dropped(_) if happened.iter().any(|what| matches!(what, What::Contradicted(_))) => {
+                check_told(&self.task, change.as_ref(), &happened);
+            }
             Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => {
                 assert!(change.iter().all(|after| self.is_repeat(after)), "{verdict:?}: {change:?}");
             }
@@ -372,6 +375,17 @@ fn applies(rule: &StepRule, task: &Task) -> bool {
             }
         }
     })
+}
+
+/// A dropped reply that contradicts what is known is told, and changes nothing else.
+fn check_told(before: &Task, after: Option<&Task>, happened: &[What]) {
+    // Requests in flight may be sent again in the same write.
+    let steps =
+        |task: &Task| task.steps.iter().map(|step| Step { may_run_until: None, ..step.clone() }).collect::<Vec<_>>();
+    let parts = |task: &Task| (task.process_state, steps(task), task.reason.clone(), task.paused.clone());
+    assert_eq!(after.map(parts), Some(parts(before)));
+    assert!(matches!(happened, [What::Contradicted(_)]), "{happened:?}");
+    assert!(before.history.iter().all(|line| happened != [line.what.clone()]), "told twice: {happened:?}");
 }
 
 /// The steps agree with the final state.

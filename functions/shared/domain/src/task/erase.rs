@@ -106,6 +106,7 @@ impl What {
             | Self::Waiting(_)
             | Self::Accepted(_)
             | Self::Doubted(_)
+            | Self::Contradicted(_)
             | Self::Late => true,
             Self::Entered { state } => !matches!(state, ProcessState::Closed),
             Self::Skipped(_)

@@ -69,6 +69,8 @@ pub enum What {
     Accepted(Attempt),
     /// The step needs no call: it does not apply, is optional and was rejected, or has no undo (rule 33).
     Skipped(Attempt),
+    /// A result came against the end of the step or of its order (rule 5).
+    Contradicted(Attempt),
     /// The order was not finished at its deadline (rule 37).
     Late,
     /// An operator wrote a note (rule 30).
@@ -112,7 +114,7 @@ const WAITS: &str = "waits";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 11] = [
+const VERBS: [(&str, OfAttempt); 12] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -124,6 +126,7 @@ const VERBS: [(&str, OfAttempt); 11] = [
     (WAITS, What::Waiting),
     ("accepted", What::Accepted),
     ("skipped", What::Skipped),
+    ("contradicted", What::Contradicted),
 ];
 
 impl What {
@@ -144,6 +147,7 @@ impl What {
             Self::Waiting(attempt) => Some((attempt, WAITS)),
             Self::Accepted(attempt) => Some((attempt, "accepted")),
             Self::Skipped(attempt) => Some((attempt, "skipped")),
+            Self::Contradicted(attempt) => Some((attempt, "contradicted")),
             Self::Doubted(attempt) => Some((attempt, "doubted")),
             Self::Submitted
             | Self::Entered { .. }
@@ -206,6 +210,7 @@ impl What {
             | Self::Waiting(_)
             | Self::Accepted(_)
             | Self::Skipped(_)
+            | Self::Contradicted(_)
             | Self::Doubted(_) => "",
         }
     }
@@ -251,6 +256,7 @@ impl What {
             Self::Waiting(_) => "Waiting",
             Self::Accepted(_) => "Accepted",
             Self::Skipped(_) => "Skipped",
+            Self::Contradicted(_) => "Contradicted",
             Self::Doubted(_) => "Doubted",
         }
     }

@@ -413,7 +413,9 @@ fn supervision_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Supervision 
     let at = ceiling.as_ref().or(slot.as_ref()).map(|entry| entry.at);
     let slot_time_ms = reader.time_ms(slot, 1..=MS_MAX).unwrap_or(patience.backoff.slot_time_ms);
     let ceiling = reader.number(ceiling, 0..=CEILING_MAX).unwrap_or(patience.backoff.ceiling);
-    patience.backoff = BackoffPolicy { slot_time_ms, ceiling, ..patience.backoff };
+    let stay = table.take("backoff_stay_at_ceiling");
+    let stay_at_ceiling = reader.flag(stay).unwrap_or(patience.backoff.stay_at_ceiling);
+    patience.backoff = BackoffPolicy { slot_time_ms, ceiling, stay_at_ceiling };
     let longest_ms = patience.backoff.wait_ms_max();
     if let Some(at) = at
         && longest_ms > MS_MAX

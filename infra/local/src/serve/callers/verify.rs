@@ -97,7 +97,14 @@ pub(super) fn verified(token: &str, key: &Key, expected: &Expected) -> Result<Ca
     if decoded.header.crit.is_some() {
         return Err(Refusal::Bad("it has critical headers, which are not known here".to_owned()));
     }
+    if !decoded.header.typ.as_deref().is_none_or(is_of_access) {
+        return Err(Refusal::Bad("it is a token of another kind (typ)".to_owned()));
+    }
     let claims = decoded.claims;
+    // The library also takes a list that has the issuer in it.
+    if claims["iss"].as_str() != Some(&expected.issuer) {
+        return Err(Refusal::Bad("iss is not one text".to_owned()));
+    }
     let name = claims["sub"].as_str().filter(|name| is_name(name)).ok_or(Refusal::Name)?;
     let roles = texts(claim(&claims, &expected.roles_claim)).unwrap_or_default();
     // An issuer may have roles of other programs.
@@ -110,6 +117,13 @@ pub(super) fn verified(token: &str, key: &Key, expected: &Expected) -> Result<Ca
         Some(channels) => Some(texts(Some(channels)).ok_or(Refusal::Channels)?.into_iter().map(Arc::from).collect()),
     };
     Ok(Caller::with(name, &roles, channels))
+}
+
+/// Whether a token of this type is one for an API: RFC 9068, or the usual name of any JWT. A proof of possession or a
+/// logout is none.
+fn is_of_access(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    matches!(kind.strip_prefix("application/").unwrap_or(&kind), "jwt" | "at+jwt")
 }
 
 /// A claim by its name, which may be a URL, or by a pointer.

@@ -13,10 +13,11 @@ fn patient() -> Case {
 
 fn told(case: &Case, step: &str, direction: Direction, outcome: Outcome) -> Result<Reply, Dropped> {
     let awaited = Awaited { order_id: case.task.order_id, step: step.into(), direction, agent: None };
-    awaited.reply(&case.task, outcome).map_err(|not_taken| match not_taken {
-        NotTaken::Dropped(dropped) => dropped,
-        NotTaken::OtherAgent => panic!("{not_taken}"),
-    })
+    match awaited.reply(&case.task, outcome) {
+        Ok((reply, None)) => Ok(reply),
+        Ok((_, Some(dropped))) | Err(NotTaken::Dropped(dropped)) => Err(dropped),
+        Err(not_taken) => panic!("{not_taken}"),
+    }
 }
 
 /// The result of a, forward.
@@ -105,7 +106,7 @@ fn rule_41_the_webhook_of_an_agent_tells_results_of_its_own_steps_alone() {
     let told_by = |agent: &str| {
         let agent = Some(agent.into());
         let awaited = Awaited { order_id: case.task.order_id, step: "a".into(), direction: Direction::Forward, agent };
-        awaited.reply(&case.task, done()).map(|reply| reply.attempt)
+        awaited.reply(&case.task, done()).map(|(reply, _)| reply.attempt)
     };
     let own = case.task.steps[0].agent.clone();
     assert_eq!((told_by(&own), told_by("another")), (Ok(1), Err(NotTaken::OtherAgent)));

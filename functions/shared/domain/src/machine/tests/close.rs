@@ -141,13 +141,15 @@ fn a_close_that_was_meant_for_an_earlier_error_is_refused() {
 }
 
 #[test]
-fn a_reply_that_comes_after_the_close_changes_nothing() {
+fn a_reply_that_comes_after_the_close_is_told_and_changes_nothing_else() {
     let mut case = held();
     let late = case.reply_of("c", done());
     case.now = case.step("c").complete_by.unwrap().plus_ms(SETTLES_WITHIN_MS_MAX);
     assert_eq!(close(&mut case), Verdict::Taken);
-    let closed = case.task.clone();
+    let steps = case.task.steps.clone();
     assert_eq!(case.take(&late), Verdict::Dropped(Dropped::Finished));
+    assert_eq!((case.task.is_contradicted(), case.state(), &case.task.steps), (true, ProcessState::Closed, &steps));
+    let closed = case.task.clone();
     case.wake();
     case.wake_again();
     assert_eq!((&case.task, case.requested()), (&closed, vec![]));

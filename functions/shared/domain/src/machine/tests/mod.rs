@@ -5,6 +5,7 @@ mod callback;
 mod claim;
 mod close;
 mod compensation;
+mod contradiction;
 mod erase;
 mod fallback;
 mod late;

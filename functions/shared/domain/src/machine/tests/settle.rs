@@ -9,6 +9,11 @@ use crate::task::{Attempt, Direction, ProcessState, StepState, What, reason};
 
 const NOTHING: Verdict = Verdict::Refused(Refused::NothingToSettle);
 
+/// A settle of another step is refused with the names of those that can be settled.
+fn others(named: &str) -> Verdict {
+    Verdict::Refused(Refused::OthersToSettle(named.into()))
+}
+
 /// a, then b and c side by side, all held when they are rejected, then d.
 fn held() -> Case {
     let hold = "on_rejected = \"hold\"";
@@ -91,12 +96,12 @@ fn only_a_step_in_error_is_settled_and_only_in_its_direction() {
         ("d", Settled::Done),
         ("nobody", Settled::Done),
     ] {
-        assert_eq!(case.settle(step, outcome, None), NOTHING, "{step}");
+        assert_eq!(case.settle(step, outcome, None), others("b (done)"), "{step}");
     }
     assert_eq!(case.apply_command(Action::Settle, None), NOTHING, "it names no step");
     let mut case = undo_refused();
     for step in ["a", "b"] {
-        assert_eq!(case.settle(step, Settled::Done, None), NOTHING, "{step} is being undone");
+        assert_eq!(case.settle(step, Settled::Done, None), others("a (undone)"), "{step} is being undone");
     }
     // An order can be in Error though none of its steps is.
     let mut case = held();

@@ -224,7 +224,8 @@ fn no_other_step_is_settled_as_skipped() {
     case.wake();
     case.rejected("a");
     assert_eq!(case.settle("a", Settled::Skipped, None), Verdict::Refused(Refused::NotOptional));
-    assert_eq!(case.settle("b", Settled::Skipped, None), Verdict::Refused(Refused::NothingToSettle));
+    let others = Refused::OthersToSettle("a (done)".into());
+    assert_eq!(case.settle("b", Settled::Skipped, None), Verdict::Refused(others));
 }
 
 #[test]

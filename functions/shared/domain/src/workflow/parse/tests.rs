@@ -177,14 +177,14 @@ fn with_supervision(keys: &str) -> Result<Supervision, String> {
 fn patience_is_as_the_file_says_and_the_rest_by_default() {
     let patience = with_supervision(
         "grace = \"5s\"\ndoubt_after = \"90s\"\nwake_lost_after = \"24h\"\nresend_after = \"1ms\"\n\
-             backoff_slot = \"3s\"\nbackoff_ceiling = 4",
+             backoff_slot = \"3s\"\nbackoff_ceiling = 4\nbackoff_stay_at_ceiling = false",
     );
     let expected = Supervision {
         grace_ms: 5_000,
         doubt_after_ms: Some(90_000),
         wake_lost_after_ms: 24 * 60 * 60 * 1_000,
         resend_after_ms: 1,
-        backoff: BackoffPolicy { slot_time_ms: 3_000, ceiling: 4, stay_at_ceiling: true },
+        backoff: BackoffPolicy { slot_time_ms: 3_000, ceiling: 4, stay_at_ceiling: false },
     };
     assert_eq!(patience, Ok(expected));
     assert_eq!(with_supervision(""), Ok(Supervision::default()));

@@ -118,7 +118,7 @@ async fn rule_42_a_fetch_goes_on_when_who_caused_it_hangs_up() {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(Duration::from_secs(5), known).await.is_ok());
+    assert!(tokio::time::timeout(Duration::from_secs(300), known).await.is_ok());
     assert_eq!(played.fetches(), 1);
 }
 

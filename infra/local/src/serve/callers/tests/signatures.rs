@@ -49,6 +49,8 @@ fn rule_42_a_token_that_is_forged_or_for_somebody_else_names_nobody() {
         ("aud", Value::Null),
         ("iss", json!("https://login.example.org")),
         ("iss", Value::Null),
+        ("iss", json!([ISSUER])),
+        ("iss", json!([ISSUER, "https://login.example.org"])),
         ("sub", Value::Null),
         ("sub", json!(7)),
         ("sub", json!("")),
@@ -65,6 +67,18 @@ fn rule_42_a_token_that_is_forged_or_for_somebody_else_names_nobody() {
         ("reply_channels", json!({})),
     ] {
         assert!(refused(&signer.token(&claims(name, value.clone()))), "{name} {value}");
+    }
+    let typed =
+        |kind: &str| signer.signed(&json!({"alg": "EdDSA", "kid": "a", "typ": kind}), &claims("aud", json!("orders")));
+    for (kind, is_refused) in [
+        ("JWT", false),
+        ("at+jwt", false),
+        ("application/at+JWT", false),
+        ("dpop+jwt", true),
+        ("logout+jwt", true),
+        ("", true),
+    ] {
+        assert_eq!(refused(&typed(kind)), is_refused, "{kind}");
     }
     // Clocks differ.
     for (name, value) in [("exp", now - LEEWAY_S / 2), ("nbf", now + LEEWAY_S / 2)] {
