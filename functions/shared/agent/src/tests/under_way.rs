@@ -110,6 +110,16 @@ fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled
 }
 
 #[test]
+fn an_attempt_whose_retries_end_at_a_conflict_is_given_back_until_its_calls_have_settled_too() {
+    let busy = Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) });
+    let world = World::new([busy]).with_policy(|policy| policy.retries_max = 0);
+    let earlier = Request { may_run_until: Some(START.plus_ms(100_000)), ..request() };
+    assert!(world.handle(vec![delivery("m", earlier)]).is_empty());
+    let wait_ms = START.ms_until(request().complete_by) + SETTLES_WITHIN_MS_DEFAULT;
+    assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral::after(wait_ms))]);
+}
+
+#[test]
 fn f64_an_attempt_that_ends_at_a_fault_of_the_configuration_is_given_back() {
     let refused = Act::Answer(Answer::misconfigured("HTTP 401"));
     let world = World::new([refused]).with_policy(|policy| policy.retries_max = 0);
