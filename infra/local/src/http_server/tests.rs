@@ -176,7 +176,7 @@ async fn a_client_that_takes_nothing_of_its_answer_is_closed() {
             (Limits { taking_ms_max, untaken_bytes_max: usize::MAX, ..Limits::default() }, gone.clone());
         let handle = move |_| {
             let answer = Gone(vec![b'x'; ANSWER_BYTES], gone.clone());
-            async { Ok(Response::new(Bytes::from_owner(answer).into())) }
+            async { Ok(Response::new(Bytes::from_owner(answer))) }
         };
         server_with(limits, handle).await
     };

@@ -307,7 +307,7 @@ mod tests {
             let gone = gone.clone();
             let handle = move |_| {
                 let answer = Gone(vec![b'x'; ANSWER_BYTES], gone.clone());
-                async { Ok(Response::new(Bytes::from_owner(answer).into())) }
+                async { Ok(Response::new(Bytes::from_owner(answer))) }
             };
             Server::start_with(limits, listening, 1_000, 60_000, handle).unwrap()
         };
