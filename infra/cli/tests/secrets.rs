@@ -283,12 +283,14 @@ async fn secrets_stay_where_they_are(outside: &Outside, inventory: &str) {
     let data = tempfile::tempdir().unwrap();
     let mut served = Served::start(data.path(), outside, inventory);
     let (mut shown, mut ids) = (String::new(), Vec::new());
-    for (order, wait, state) in [
+    let ends = [
         (r#"{"Item": "mug"}"#, "wait=20", "Processed"),
         (r#"{"Item": "mug", "DeclinePayment": 1}"#, "wait=20", "Compensated"),
         (r#"{"Item": "mug", "DeclineAll": 1}"#, "wait=20", "Error"),
-        (r#"{"Item": "mug", "RefuseCaller": 1}"#, "wait=0", "in flight"),
-    ] {
+    ];
+    // What five orders see is the service's fault.
+    let refused = std::iter::repeat_n((r#"{"Item": "mug", "RefuseCaller": 1}"#, "wait=0", "in flight"), 5);
+    for (order, wait, state) in ends.into_iter().chain(refused) {
         let posted = served.post(order, wait).await;
         assert!(wait == "wait=0" || posted["ProcessState"] == state, "{posted}");
         ids.push(posted["OrderID"].as_str().unwrap().to_owned());

@@ -136,12 +136,6 @@ impl ReplyChannels {
         let secrets = machine_secrets(variable.unwrap_or(|_| None), system_time, &HttpClients::new());
         let mut receivers = BTreeMap::new();
         for ReplyChannel { name, url, signature } in channels {
-            if web_address(url).is_err() {
-                tracing::warn!(
-                    channel = &**name,
-                    "status messages go to another machine without encryption: use an https URL"
-                );
-            }
             let unusable = |fault: String| BadChannel::Unusable(name.clone(), fault);
             let signer = match signature {
                 Some(placed) => Some(signer(&secrets, placed).await.map_err(unusable)?),
@@ -153,6 +147,12 @@ impl ReplyChannels {
             if receivers.insert(name.clone(), receiver).is_some() {
                 return Err(BadChannel::Twice(name.clone()));
             }
+        }
+        for (channel, _) in receivers.iter().filter(|(_, receiver)| web_address(&receiver.url).is_err()) {
+            tracing::warn!(
+                channel = &**channel,
+                "status messages go to another machine without encryption: use an https URL"
+            );
         }
         Ok(Self { receivers: Arc::new(receivers) })
     }

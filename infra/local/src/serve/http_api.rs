@@ -118,6 +118,8 @@ mod tests {
         key = "/key"
         event = "/type"
         done = ["paid"]
+        [agents.bank.forward]
+        status = { 200 = "under-way" }
     "#;
     const WORKFLOW: &str = r#"
         name = "shop"

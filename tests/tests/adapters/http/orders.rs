@@ -137,7 +137,7 @@ async fn a_list_goes_page_by_page_newest_first_through_every_order_once() {
 async fn a_document_goes_to_the_service_and_the_file_digit_for_digit_and_so_does_an_output() {
     let payment = Repairable::mended().await;
     let machine = Machine::start_with(&payment.as_payment()).await;
-    let document = "{ \"Total\": 10000000000000000000000.10,\n\t\"e\": 1E400, \"n\": -0, \"s\": \"\\u00e9\\ud800 \u{1F4E6}\", \"a\": 1, \"a\": 2.0 }";
+    let document = "{ \"Total\": 10000000000000000000000.10,\n\t\"e\": 1E400, \"n\": -0, \"s\": \"\\u00e9\\ud800 \u{1F4E6}\", \"a\": 1, \"A\": 2.0 }";
     let (order_id, answer) = machine.settled(document).await;
     assert_eq!(answer.text_of("ProcessState"), "Processed");
     assert!(answer.text.contains(&format!("\"Output\":{RECEIPT}")), "{}", answer.text);

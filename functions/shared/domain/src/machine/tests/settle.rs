@@ -101,7 +101,7 @@ fn only_a_step_in_error_is_settled_and_only_in_its_direction() {
     assert_eq!(case.apply_command(Action::Settle, None), NOTHING, "it names no step");
     let mut case = undo_refused();
     for step in ["a", "b"] {
-        assert_eq!(case.settle(step, Settled::Done, None), others("a (undone)"), "{step} is being undone");
+        assert_eq!(case.settle(step, Settled::Done, None), others("b (undone)"), "{step} is being undone");
     }
     // An order can be in Error though none of its steps is.
     let mut case = held();
