@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use domain::order::Order;
-use domain::task::{Direction, Notice, NoticeKind, Pause, ProcessState, StepState, Watch};
+use domain::task::{Attempt, Direction, Notice, NoticeKind, Pause, ProcessState, StepState, Transition, Watch, What};
 use domain::time::Timestamp;
 use domain::workflow::Workflow;
 
@@ -173,7 +173,14 @@ impl Task {
         let pause = || Pause { by: "operator".into(), reason: "model".into(), since: NOW, version: VERSION };
         task.paused = self.paused.then(pause);
         task.unsent = self.owed.map(alert).into_iter().collect();
-        task.history.clear();
+        // A result that contradicts an end tells a person once, and changes nothing else: here it was told.
+        let told = self.steps.iter().zip(&task.steps).flat_map(|(step, stored)| {
+            [Direction::Forward, Direction::Undo].map(|direction| {
+                let of = Attempt { step: stored.name.clone(), direction, number: step.attempt.into() };
+                Transition { at: NOW, who: "model".into(), what: What::Contradicted(of), why: None }
+            })
+        });
+        task.history = told.collect();
         task
     }
 
