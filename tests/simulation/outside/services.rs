@@ -168,7 +168,8 @@ impl Outside {
                 ledger.refused.insert(direction == Direction::Forward);
                 Answer::fail(code, words)
             }
-            None => Answer::Done(Json::of(&step.len())),
+            // A step may keep the number of it.
+            None => Answer::Done(Json::of(&BTreeMap::from([("Number", step.len())]))),
         }
     }
 
