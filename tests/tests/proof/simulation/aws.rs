@@ -31,7 +31,8 @@ fn f72_an_outage_of_dynamodb_of_six_hours_ends_without_a_dead_letter() {
     assert!(violations.is_empty(), "{violations:?}");
     assert_eq!(outcome.counts.of("dead letter"), 0);
     let hidden = outcome.counts.of("message hidden");
-    assert!(hidden > 3_000, "{hidden}: several messages came more often than a failure that lasts is borne");
+    // One message comes some 700 times.
+    assert!(hidden > 1_400, "{hidden}: several messages came more often than a failure that lasts is borne");
 }
 
 #[test]
