@@ -52,8 +52,11 @@ fn is_wanted(record: &Record, step: &StepSeen) -> bool {
 impl Auditor {
     /// An agent's instance receives a request.
     pub(super) fn receives(&mut self, of: Try, by: &Arc<str>, fresh_until_ms: Option<i64>) {
-        let look = Look { at_ms: Some(self.at_ms), fresh_until_ms };
-        self.dossier(of.order).looks.insert((of.step, of.attempt, by.clone()), look);
+        let at_ms = Some(self.at_ms);
+        // It may have two requests of the attempt, and the other one may be the new one.
+        let known = self.dossier(of.order).looks.entry((of.step, of.attempt, by.clone()));
+        let look = known.or_insert(Look { at_ms, fresh_until_ms });
+        *look = Look { at_ms, fresh_until_ms: look.fresh_until_ms.max(fresh_until_ms) };
     }
 
     /// An agent's instance looks at the task.
