@@ -162,12 +162,12 @@ class Run:
             scheme = self.bank.scheme(key)
             assert scheme is not None
             order = key.split("/")[0]
-            before = self.system.ask("GET", f"/orders/{order}")[1]["Version"]
+            before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
             for result in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "late"}, None):
                 body = event(key, result)
                 status, answer = post_bytes(self.bank.webhook(key, scheme), body, scheme.signed(body))
                 expect_equal(f"{answer!r}", (status, json.loads(answer)["Taken"]), (200, False))
-            expect_equal("version", self.system.ask("GET", f"/orders/{order}")[1]["Version"], before)
+            expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
         return f"{len(keys)} orders"
 
     def knows(self, key: str) -> bool:
@@ -209,9 +209,9 @@ class Run:
     def tell_again(self) -> None:
         """The address of a call is good for ever, and of no use any more."""
         order = self.ids[0]
-        before = self.system.ask("GET", f"/orders/{order}")[1]["Version"]
+        before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
         url = self.bank.address(f"{order}/pay")
         for path, body in (("", {"Outcome": "Done"}), ("", {"Outcome": "No", "Code": "late"}), ("/heartbeat", None)):
             expect_equal(path, post(url + path, body), 200)
-        expect_equal("version", self.system.ask("GET", f"/orders/{order}")[1]["Version"], before)
+        expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
         expect(not any(UNDO in key for key in self.bank.charged), "no undo was taken for a payment")

@@ -45,7 +45,11 @@ pub(crate) async fn result(
     let outcome = match said {
         Said::Done(output) => {
             let keep = keep(ports, config, &task, &awaited).await?;
-            if let Some(fault) = refusal(&output, keep.as_ref(), awaited.direction) {
+            // One that would change nothing need not be told again.
+            let counts = || matches!(awaited.clone().reply(&task, Outcome::Done(output.clone())), Ok((_, None)));
+            if let Some(fault) = refusal(&output, keep.as_ref(), awaited.direction)
+                && counts()
+            {
                 // The order shows it while it waits on. Who told the result learns it from the answer.
                 let problem = shortened(&format!("a result was refused: {fault}"));
                 let _ = tell(ports, &task, awaited, Outcome::Retrying(Trouble { problem })).await;

@@ -14,7 +14,7 @@ use crate::stop::Stop;
 const TICK_MAX: Duration = Duration::from_secs(120);
 
 /// Runs `tick` at once and then every `period` until `stop`. Ticks never overlap: a long tick delays the next one, and is
-/// ended after [`TICK_MAX`]. A panic ends its own tick only. At a stop, the running tick gets `grace_ms`.
+/// ended after two minutes. A panic ends its own tick only. At a stop, the running tick gets `grace_ms`.
 pub async fn run<Tick, Ticking>(name: &'static str, period: Duration, grace_ms: u64, tick: Tick, stop: Stop)
 where
     Tick: Fn() -> Ticking,
