@@ -38,7 +38,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
         Self::of(connector, IDLE_MAX)
     }
 
-    /// The same for so many requests at once, over all hosts: a host keeps at most an eighth of them unused.
+    /// The same, for this number of requests at once over all hosts. A host keeps at most an eighth of them unused.
     #[must_use]
     pub fn for_requests(connector: C, requests_max: usize) -> Self {
         Self::of(connector, IDLE_MAX.min(requests_max / 8))

@@ -46,7 +46,7 @@ pub struct ApiConfig {
     installation: Option<Arc<OnceLock<Arc<str>>>>,
 }
 
-/// Whether the host takes a new order of a submitter with so many bytes at this moment.
+/// Whether the host has room now for a new order of this submitter with a document of this size in bytes.
 type HasRoom = dyn Fn(&str, usize) -> bool + Send + Sync;
 
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl ApiConfig {
         Self { readiness: Some(Readiness(Arc::new(move || Box::pin(check())))), ..self }
     }
 
-    /// Takes new orders only while there is room for them: of this submitter, with so many bytes of its document.
+    /// Takes a new order only while there is room for it, by its submitter and the bytes of its document.
     #[must_use]
     pub fn with_room_if(self, has_room: impl Fn(&str, usize) -> bool + Send + Sync + 'static) -> Self {
         Self { room: Some(Room(Arc::new(has_room))), ..self }

@@ -17,7 +17,7 @@ use crate::client::chain;
 /// What a body in the format of gzip begins with.
 const GZIP: &[u8] = b"\x1f\x8b\x08";
 
-/// What was read of a body, without a compression that nobody asked for.
+/// What was read of a body, after an unrequested compression was undone.
 pub(crate) struct Read {
     bytes: Bytes,
     pub(super) end: End,
