@@ -36,7 +36,7 @@ import parameters
 import template
 import upgrade
 from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs
-from checks import many_agents, own_callbacks, own_workflows, passing, repeats, retained, rights, supervision, under_way
+from checks import many_agents, odd_services, own_callbacks, own_workflows, passing, repeats, retained, rights, supervision, under_way
 from checks import ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
@@ -257,6 +257,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     own_callbacks.are_tried(report, world)
     report.section("Forty agents of one folder, with no deployment between")
     report.all(bound(MANY, world))
+    report.section(odd_services.TITLE)
+    odd_services.are_tried(report, world)
     report.section("Workflows and services of one's own, with no deployment between")
     own_workflows.are_tried(report, world, folder)
     report.section("The books")
@@ -293,6 +295,10 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
+    if words in odd_services.TITLE:
+        world.supervised_by_hand.set()
+        odd_services.are_tried(report, world)
+        return
     lists = (BY_THEMSELVES, TOGETHER, KILLED, DISTURBED + PASSING, MANY + ALONE)
     by_themselves, together, killed, by_calls, alone = ([one for one in checks if words in one[0]] for checks in lists)
     expect(bool(by_themselves or together or killed or by_calls or alone), f"a check has {words!r} in its title")

@@ -65,7 +65,7 @@ class World:
             Key={"Kind": {"S": "definition"}, "Key": {"S": "installation"}},
             ConsistentRead=True,
         )["Item"]
-        return str(item["Text"].get("S", ""))
+        return str(json.loads(item["Record"]["S"])["Text"])
 
     # ---- orders
 
