@@ -76,7 +76,7 @@ where
         return meant(statuses.meaning(status), head, read).await;
     }
     let read = read.await;
-    if let End::Broken(problem) = &read.end {
+    if let (End::Broken(problem), true) = (&read.end, status.is_success()) {
         return broken(status, problem);
     }
     // A success may come from a proxy, whose page is no JSON: no condition says anything about it.

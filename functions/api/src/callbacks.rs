@@ -47,15 +47,17 @@ pub(crate) async fn result(
             let keep = keep(ports, config, &task, &awaited).await?;
             // One that would change nothing need not be told again.
             let counts = || matches!(awaited.clone().reply(&task, Outcome::Done(output.clone())), Ok((_, None)));
-            if let Some(fault) = refusal(&output, keep.as_ref(), awaited.direction)
-                && counts()
-            {
-                // The order shows it while it waits on. Who told the result learns it from the answer.
-                let problem = shortened(&format!("a result was refused: {fault}"));
-                let _ = tell(ports, &task, awaited, Outcome::Retrying(Trouble { problem })).await;
-                return Err(Problem::member("Output", format!("cannot be taken: {fault}")));
+            match refusal(&output, keep.as_ref(), awaited.direction) {
+                None => output::done(output, keep.as_ref(), awaited.direction),
+                Some(fault) if counts() => {
+                    // The order shows it while it waits on. Who told the result learns it from the answer.
+                    let problem = shortened(&format!("a result was refused: {fault}"));
+                    let _ = tell(ports, &task, awaited, Outcome::Retrying(Trouble { problem })).await;
+                    return Err(Problem::member("Output", format!("cannot be taken: {fault}")));
+                }
+                // That the work is done may contradict the end of the step, whatever its output.
+                Some(_) => Outcome::Done(Json::empty()),
             }
-            output::done(output, keep.as_ref(), awaited.direction)
         }
         Said::No(failure) => output::failed(failure, awaited.direction),
     };

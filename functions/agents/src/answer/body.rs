@@ -62,10 +62,12 @@ impl Read {
         };
         if read.starts_with(GZIP) {
             let mut plain = Vec::new();
-            // Of a body that was cut there is a part.
-            let _ = GzDecoder::new(&*read).take(ANSWER_BYTES_MAX as u64 + 1).read_to_end(&mut plain);
+            let unpacked = GzDecoder::new(&*read).take(ANSWER_BYTES_MAX as u64 + 1).read_to_end(&mut plain);
             if plain.len() > ANSWER_BYTES_MAX {
                 (_, end) = (plain.pop(), End::TooLarge);
+            } else if let (Err(error), End::Whole) = (unpacked, &end) {
+                // Of a body that was cut there is a part.
+                end = End::Broken(format!("its gzip: {error}"));
             }
             read = plain;
         }
@@ -134,6 +136,12 @@ mod tests {
             long.starts_with(part.bytes()) && part.bytes().starts_with(PLAIN),
             "what there is of a body that was cut"
         );
+        assert!(matches!(&part.end, End::Broken(problem) if problem.starts_with("its gzip: ")), "{:?}", part.end);
+        let mut changed = gzip(PLAIN);
+        *changed.last_mut().unwrap() ^= 1;
+        for packed in [&changed[..], &changed[..10], &GZIP[..3]] {
+            assert!(matches!(read(packed).await.end, End::Broken(_)), "{packed:?}");
+        }
     }
 
     #[tokio::test]

@@ -3,10 +3,12 @@
 use domain::callback::{Awaited, CallbackKey};
 use domain::definition::Catalogue;
 use domain::id::OrderId;
+use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Outcome, Priority, Reply, SchedulerMessage};
 use domain::ports::Environment;
 use domain::task::{Direction, ProcessState, StepState, Task, shortened};
+use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use serde_json::json;
 
@@ -168,12 +170,36 @@ fn rule_5_a_result_that_contradicts_the_end_is_no_error_and_goes_to_the_schedule
         assert_eq!((answer.status, &answer.body), (200, &json!({"Taken": false, "Because": because})));
         assert!(matches!(world.reply().outcome, Outcome::Done(_)));
     }
+    let large = format!(r#"{{"Outcome":"Done","Output":{{"id":"{}"}}}}"#, "x".repeat(OUTPUT_BYTES_MAX));
+    let world = World::where_(undone);
+    assert_eq!(world.fake.post(&world.path(), &[], &large).status, 200);
+    assert_eq!(world.reply().outcome, Outcome::Done(Json::empty()), "whatever its output");
     let known = World::where_(|task| {
         undone(task);
-        task.steps[0].output = Some(domain::json::Json::empty());
+        task.steps[0].output = Some(Json::empty());
     });
-    assert_eq!(known.fake.post(&known.path(), &[], DONE).status, 200);
-    known.fake.queued_nothing();
+    let done = World::where_(|task| task.steps[0].process_state = StepState::Processed);
+    for (world, body) in [(&known, DONE), (&known, &large), (&done, &large)] {
+        assert_eq!(world.fake.post(&world.path(), &[], body).status, 200);
+        world.fake.queued_nothing();
+    }
+}
+
+#[test]
+fn rule_16_a_result_that_comes_while_the_undo_waits_for_calls_gives_it_the_output_and_shortens_no_wait() {
+    let turned = |task: &mut Task| {
+        let step = &mut task.steps[0];
+        (step.process_state, step.direction, step.started_at) = (StepState::Pending, Direction::Undo, None);
+        (step.complete_by, step.may_run_until) = (None, Some(Timestamp::from_epoch_ms(7)));
+    };
+    let world = World::where_(turned);
+    assert_eq!(world.fake.post(&world.path(), &[], DONE).body, json!({"Taken": true}));
+    let Reply { direction, may_run_until, outcome, .. } = world.reply();
+    assert_eq!((direction, may_run_until), (Direction::Forward, Some(Timestamp::from_epoch_ms(7))));
+    assert!(matches!(outcome, Outcome::Done(output) if output.text() == r#"{"ID":7}"#));
+    let no = World::where_(turned);
+    assert_eq!(no.fake.post(&no.path(), &[], r#"{"Outcome":"No","Code":"declined"}"#).status, 200);
+    no.fake.queued_nothing();
 }
 
 #[test]

@@ -172,9 +172,14 @@ impl Awaited {
         let in_flight = step.complete_by.filter(|_| !step.is_awaited());
         let may_run_until = in_flight.map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
         let (attempt, hops, call_ms) = (step.attempt, 0, None);
+        let is_done = matches!(outcome, Outcome::Done(_));
         let reply = Reply { order_id, step: name, direction, attempt, outcome, hops, may_run_until, call_ms };
         match reply.counts_for(task) {
             Ok(_) => Ok((reply, None)),
+            // The undo, which waits for calls of this step, gets the output. How long it waits stays as it is.
+            Err(Dropped::OtherDirection) if step.waits_for_calls() && step.output.is_none() && is_done => {
+                Ok((Reply { may_run_until: step.may_run_until, ..reply }, None))
+            }
             Err(dropped) if reply.contradiction(task).is_some() => Ok((reply, Some(dropped))),
             Err(dropped) => Err(dropped.into()),
         }

@@ -1,6 +1,6 @@
 //! Calls that are under way when their caller has no answer (rule 16).
 
-use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
+use domain::limits::{LOOKED_MS_MAX, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::{Acceptance, Deferral, Delivery, Failure, Outcome, Request};
 use domain::time::Timestamp;
 
@@ -52,7 +52,7 @@ fn f62_a_conflict_while_an_earlier_call_may_be_at_work_is_no_rejection() {
 
 #[test]
 fn a_conflict_without_an_earlier_call_is_a_rejection_and_a_duplicate_may_be_at_work() {
-    let of_a_duplicate = Some(request().complete_by.plus_ms(SETTLES_WITHIN_MS_DEFAULT));
+    let of_a_duplicate = settled(LOOKED_MS_MAX);
     assert_eq!(of([conflict()]), (Outcome::Failed(no()), of_a_duplicate));
     assert_eq!(of([Act::Answer(retry()), conflict()]), (Outcome::Failed(no()), of_a_duplicate), "503 is an answer");
 }

@@ -109,7 +109,7 @@ where
             Plan::Answer(outcome) => {
                 if matches!(outcome, Outcome::Failed(_)) {
                     // A memo does not say whether a call before the rejection is still under way.
-                    self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                    self.extend_if_over();
                 }
                 Some(Ending::Reply(outcome))
             }

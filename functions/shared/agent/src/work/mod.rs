@@ -7,6 +7,7 @@ mod wait;
 use std::sync::Arc;
 
 use domain::batch::{Handled, Record};
+use domain::limits::LOOKED_MS_MAX;
 use domain::message::{Acceptance, Outcome, Receipt, Request};
 use domain::output;
 use domain::ports::{Environment, PortError, Store};
@@ -265,7 +266,7 @@ where
                 if self.is_alone(started_at).await =>
             {
                 // A duplicate of this request may be the call that is under way.
-                self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                self.extend_if_over();
                 Called::Answered(Answer::Fail(failure))
             }
             called @ (Called::Answered(_) | Called::TimedOut | Called::Panicked) => called,
@@ -303,6 +304,12 @@ where
     /// Whether the service may tell the result later (rule 36). A memo cannot know what came of such a call.
     const fn may_be_told_later(&self) -> bool {
         self.request.wait_within_ms.is_some() && self.keeper.is_none()
+    }
+
+    /// A duplicate of this request may have begun a call, until it looks at the step and finds it over (rule 6).
+    fn extend_if_over(&mut self) {
+        let now = self.ports.environment().now();
+        self.extend_under_way(now.plus_ms(LOOKED_MS_MAX + self.request.settles_within_ms));
     }
 
     fn extend_under_way(&mut self, until: Timestamp) {

@@ -19,7 +19,8 @@ pub async fn installation(ports: &(impl HasRecords + HasStore + HasEnvironment))
     }
     let environment = ports.environment();
     let is_empty = match ports.store().list(None, None, 1).await {
-        Ok(page) => page.tasks.is_empty(),
+        // A page may be empty while others follow.
+        Ok(page) => page.tasks.is_empty() && page.next.is_none(),
         Err(ListError::Port(error)) => return Err(error),
         Err(ListError::Cursor) => false,
     };

@@ -5,7 +5,7 @@ use super::turn::Turn;
 use crate::limits::NAME_CHARS_MAX;
 use crate::message::{Outcome, Reply};
 use crate::output::OUTPUT_TOO_LARGE;
-use crate::task::{Attempt, Direction, NoticeKind, Step, StepState, Task, What};
+use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, What};
 use crate::text::cut;
 
 impl Task {
@@ -29,7 +29,9 @@ impl Reply {
             (Outcome::Done(_), _) if failed_with(OUTPUT_TOO_LARGE) => None,
             // From the claim of the undo on, nobody knows which of the two came first.
             (Outcome::Done(_), Direction::Forward) if step.direction == Direction::Undo => {
-                let is_news = step.output.is_none() && step.started_at.is_some();
+                // A closed order undoes nothing any more.
+                let is_late = step.started_at.is_some() || task.process_state == ProcessState::Closed;
+                let is_news = step.output.is_none() && is_late;
                 is_news.then_some("it is reported done after its undo began, and was not known to be done before")
             }
             (Outcome::Done(_), _) if self.direction == step.direction => match step.process_state {

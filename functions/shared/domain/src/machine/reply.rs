@@ -133,8 +133,7 @@ impl Turn<'_> {
     /// may still have their effect, so the undo waits for those alone (rule 16). It may name the output.
     fn ends_wait(&mut self, reply: &Reply) -> bool {
         let Some((index, step)) = self.task.step(&reply.step) else { return false };
-        let waits = reply.attempt == step.attempt && step.process_state == StepState::Pending;
-        if !waits || step.direction != Direction::Undo || step.started_at.is_some() {
+        if reply.attempt != step.attempt || !step.waits_for_calls() {
             return false;
         }
         let (open, output) = match &reply.outcome {

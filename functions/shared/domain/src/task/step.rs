@@ -170,6 +170,13 @@ impl Step {
         matches!((self.process_state, self.waits_until), (StepState::Processing, Some(_)))
     }
 
+    /// Whether its undo waits for calls that the order's turn left under way (rule 16).
+    #[must_use]
+    pub const fn waits_for_calls(&self) -> bool {
+        matches!((self.direction, self.process_state), (Direction::Undo, StepState::Pending))
+            && self.started_at.is_none()
+    }
+
     /// Whether people are asked to decide on it now (rule 40).
     #[must_use]
     pub const fn is_asked(&self) -> bool {

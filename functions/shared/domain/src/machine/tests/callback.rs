@@ -68,6 +68,8 @@ fn rule_38_a_no_counts_for_the_attempt_in_flight_alone() {
     case.retry_all();
     let reply = told_of_a(&case, failed()).unwrap();
     assert_eq!((case.take(&reply), case.state()), (Verdict::Taken, ProcessState::Compensating));
+    let for_the_undo = told_of_a(&case, done()).unwrap();
+    assert_eq!((case.take(&for_the_undo), case.step("a").output.is_some()), (Verdict::Taken, true));
     assert_eq!(told_of_a(&case, done()), Err(Dropped::OtherDirection));
 }
 

@@ -132,16 +132,27 @@ fn rule_5_a_success_after_the_step_was_given_up_skipped_or_closed_is_told() {
     let paid = skipped.reply_of("a", done());
     assert_eq!(takes(&mut skipped, &paid), told());
 
-    let mut closed = Case::new(&[("a", &[], ""), ("b", &[], "on_rejected = \"hold\"")], false);
-    closed.wake();
-    closed.rejected("b");
-    closed.pass_ms(1_000_000_000);
-    closed.apply_command(crate::message::Action::Close, Some(closed.task.version));
-    assert_eq!((closed.state(), closed.step("a").process_state), (ProcessState::Closed, StepState::Processing));
+    let close = || {
+        let mut closed = Case::new(&[("a", &[], ""), ("b", &[], "on_rejected = \"hold\"")], false);
+        closed.wake();
+        closed.rejected("b");
+        closed.pass_ms(1_000_000_000);
+        closed.apply_command(crate::message::Action::Close, Some(closed.task.version));
+        assert_eq!((closed.state(), closed.step("a").process_state), (ProcessState::Closed, StepState::Processing));
+        closed
+    };
+    let mut closed = close();
     let no = closed.reply_of("a", failed());
     assert_eq!(takes(&mut closed, &no), (0, vec![]));
     let paid = closed.reply_of("a", done());
     assert_eq!(takes(&mut closed, &paid), told());
+
+    let mut before_its_undo = close();
+    let step = &mut before_its_undo.task.steps[0];
+    (step.direction, step.process_state, step.started_at) = (Direction::Undo, StepState::Pending, None);
+    (step.locked_by, step.complete_by) = (None, None);
+    let paid = forward(&before_its_undo, "a", done());
+    assert_eq!(takes(&mut before_its_undo, &paid), told());
 }
 
 #[test]
