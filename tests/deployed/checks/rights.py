@@ -83,7 +83,7 @@ def every_function_keeps_to_its_role(world: World) -> None:
 
 def granted(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], object]]]:
     """One harmless call that a function's work needs."""
-    if function == "api" or function == "scheduler" or function == "supervisor":
+    if function in ("api", "scheduler", "supervisor"):
         yield "GetItem on Tasks", hands.reads("Tasks")
         if function == "api":
             yield "Scan of Leases", hands.scans("Leases")
@@ -94,6 +94,8 @@ def granted(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obj
         yield "UpdateItem on Tasks", hands.updates("Tasks")
     elif function != "stand-ins":
         yield f"ReceiveMessage from {function}", hands.receives(function)
+    if function == "agents":
+        yield "GetItem on Tasks", hands.reads("Tasks")
 
 
 def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -123,6 +125,8 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
         yield "SendMessage to submission", hands.sends("submission")
     if function in ("agents", "stand-ins"):
         yield "GetItem on Orders", hands.reads("Orders")
+    # An agent looks whether its order wants the call still.
+    if function == "stand-ins":
         yield "GetItem on Tasks", hands.reads("Tasks")
     if function not in ("submission", "scheduler"):
         yield "SendMessage to agents", hands.sends("agents")
