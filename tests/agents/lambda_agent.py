@@ -23,7 +23,12 @@ ROLE = "arn:aws:iam::000000000000:role/agent"
 # The queue hides a message for no longer than this, and what the function needs may not take longer.
 TIMEOUT_S = 7
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
-TABLES = {"SERVICES_TABLE": ["Service"], "MEMOS_TABLE": ["Key"], "DEFINITIONS_TABLE": ["Kind", "Key"]}
+TABLES = {
+    "TASKS_TABLE": ["OrderID"],
+    "SERVICES_TABLE": ["Service"],
+    "MEMOS_TABLE": ["Key"],
+    "DEFINITIONS_TABLE": ["Kind", "Key"],
+}
 
 
 def main() -> None:
