@@ -29,7 +29,7 @@ pub(crate) fn command(
     priority: Priority,
     not_before: Timestamp,
 ) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO commands (message_id, lane, not_before, body) VALUES (?1, ?2, ?3, ?4)";
+    const SQL: &str = "INSERT INTO commands (message_id, priority, not_before, body) VALUES (?1, ?2, ?3, ?4)";
     let body = json(&SchedulerMessage::Command(command.clone()))?;
     let values = params![message_id, priorities::name(priority), not_before.epoch_ms(), body];
     connection.prepare_cached(SQL)?.execute(values)?;

@@ -90,7 +90,7 @@ impl Engine {
 
     fn recover_commands(&self, connection: &Connection) -> Result<usize, ReadError> {
         let mut statement =
-            connection.prepare("SELECT message_id, lane, not_before, body FROM commands ORDER BY message_id")?;
+            connection.prepare("SELECT message_id, priority, not_before, body FROM commands ORDER BY message_id")?;
         let mut rows = statement.query([])?;
         let (mut count, now) = (0, self.core().clock.now());
         while let Some(row) = rows.next()? {

@@ -73,8 +73,8 @@ pub(crate) fn forget(connection: &Connection, task: &Task) -> rusqlite::Result<(
     const ORDER: &str = "DELETE FROM orders WHERE seq = ?1 RETURNING terms";
     let task = params![task.order_id.to_string(), task.version];
     let seq: i64 = connection.prepare_cached(TASK)?.query_row(task, |row| row.get(0))?;
-    let terms: Option<String> = connection.prepare_cached(ORDER)?.query_row([seq], |row| row.get(0))?;
-    index::forget(connection, seq, terms.as_deref())
+    let terms: String = connection.prepare_cached(ORDER)?.query_row([seq], |row| row.get(0))?;
+    index::forget(connection, seq, &terms)
 }
 
 /// Writes all columns of a task. Returns the number of rows that were changed.
