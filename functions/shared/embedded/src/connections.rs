@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::checkpoints;
 use crate::directory::OpenError;
-use crate::generation::{Found, log_of};
+use crate::generation::Found;
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::options::Options;

@@ -18,12 +18,11 @@ pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 /// The attribute with the texts that an order is found by.
 pub(in crate::dynamo) const TERMS: &str = "Terms";
 
-/// The item of an order. The document is copied once, because the request must own it. `compresses` allows a form that
-/// earlier versions cannot read.
-pub(in crate::dynamo) fn order_item(order: &Order, compresses: bool) -> Item {
+/// The item of an order. The document is copied once, because the request must own it.
+pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     let mut item = Item::with_capacity(12);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
-    put_document(&mut item, order.document.text(), compresses);
+    put_document(&mut item, order.document.text());
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
     put(&mut item, "SubmittedAt", time(order.submitted_at));
     put(&mut item, "Submitter", text(&*order.submitter));
@@ -33,7 +32,6 @@ pub(in crate::dynamo) fn order_item(order: &Order, compresses: bool) -> Item {
     put_if(&mut item, "Workflow", order.workflow.as_ref().map(|pin| text(pin.to_string())));
     put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
     let terms = order.terms.iter().map(|term| text(term.text())).collect();
-    // Also where there are none: an order without the attribute is of an earlier version.
     put(&mut item, TERMS, AttributeValue::L(terms));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
