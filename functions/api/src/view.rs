@@ -173,26 +173,9 @@ fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
     wire::Pause { by: text(by), reason: text(reason), since: *since, version: *version }
 }
 
-fn shown_line(line: &Transition) -> wire::Transition<'_> {
-    let Line { at, who, caller, what, why, kind, step, direction, attempt, state, bulk } = Line::from(line);
-    wire::Transition {
-        at,
-        who: text(who),
-        caller: caller.map(text),
-        what,
-        why: why.map(text),
-        kind: text(kind),
-        step: step.map(text),
-        direction: direction.map(Into::into),
-        attempt,
-        state: state.map(Into::into),
-        bulk: bulk.map(text),
-    }
-}
-
 impl Serialize for Lines<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(shown_line))
+        serializer.collect_seq(self.0.iter().map(Line::from))
     }
 }
 

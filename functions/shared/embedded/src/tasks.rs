@@ -1,13 +1,14 @@
 //! The SQL of orders and tasks.
 
 use domain::index::Term;
+use domain::message::Priority;
 use domain::order::Order;
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
 
+use crate::index;
 use crate::rows::json;
-use crate::{index, priorities};
 
 const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (order_id) DO NOTHING";
@@ -58,7 +59,7 @@ pub(crate) fn insert(connection: &Connection, order: &Order, task: &Task) -> rus
         order.submitter,
         order.reply_channel,
         order.correlation_id,
-        order.priority.map(priorities::name),
+        order.priority.map(Priority::name),
         order.workflow.as_ref().map(ToString::to_string),
         order.again_of.as_ref().map(json).transpose()?,
         json(&order.terms.iter().map(Term::text).collect::<Vec<_>>())?,

@@ -129,35 +129,45 @@ const VERBS: [(&str, OfAttempt); 12] = [
 ];
 
 impl What {
+    /// Its name for programs, its words or verb, and the attempt that it is about.
+    const fn parts(&self) -> (&'static str, &str, Option<&Attempt>) {
+        match self {
+            Self::Submitted => ("Submitted", "submitted", None),
+            Self::Claimed(attempt) => ("Claimed", "claimed", Some(attempt)),
+            Self::Processed(attempt) => ("Processed", "processed", Some(attempt)),
+            Self::Deferred(attempt) => ("Deferred", "put off", Some(attempt)),
+            Self::Expired(attempt) => ("Expired", EXPIRED, Some(attempt)),
+            Self::GivenUp(attempt) => ("GivenUp", "given up", Some(attempt)),
+            Self::Entered { state } => ("Entered", state.name(), None),
+            Self::Resubmitted { .. } => ("Resubmitted", "resubmitted", None),
+            Self::Cancelled => ("Cancelled", "cancelled", None),
+            Self::Paused => ("Paused", "paused", None),
+            Self::Resumed => ("Resumed", "resumed", None),
+            Self::Settled(attempt) => ("Settled", "settled", Some(attempt)),
+            Self::Approved(attempt) => ("Approved", "approved", Some(attempt)),
+            Self::Waiting(attempt) => ("Waiting", WAITS, Some(attempt)),
+            Self::Accepted(attempt) => ("Accepted", "accepted", Some(attempt)),
+            Self::Skipped(attempt) => ("Skipped", "skipped", Some(attempt)),
+            Self::Contradicted(attempt) => ("Contradicted", "contradicted", Some(attempt)),
+            Self::Late => ("Late", "late", None),
+            Self::Noted { take: None } => ("Noted", "noted", None),
+            Self::Noted { take: Some(true) } => ("Noted", "taken on", None),
+            Self::Noted { take: Some(false) } => ("Noted", "let go", None),
+            Self::Erased => ("Erased", "erased", None),
+            Self::Other { .. } => ("Other", "", None),
+            Self::ExpiredLast(attempt) => ("ExpiredLast", "expired", Some(attempt)),
+            Self::Exhausted(attempt) => ("Exhausted", "exhausted", Some(attempt)),
+            Self::Rejected(attempt) => ("Rejected", "rejected", Some(attempt)),
+            Self::Doubted(attempt) => ("Doubted", "doubted", Some(attempt)),
+        }
+    }
+
     /// The attempt of this line, and the verb for its outcome.
     #[must_use]
-    pub const fn of_step(&self) -> Option<(&Attempt, &'static str)> {
-        match self {
-            Self::Claimed(attempt) => Some((attempt, "claimed")),
-            Self::Processed(attempt) => Some((attempt, "processed")),
-            Self::Deferred(attempt) => Some((attempt, "put off")),
-            Self::Expired(attempt) => Some((attempt, EXPIRED)),
-            Self::GivenUp(attempt) => Some((attempt, "given up")),
-            Self::ExpiredLast(attempt) => Some((attempt, "expired")),
-            Self::Exhausted(attempt) => Some((attempt, "exhausted")),
-            Self::Rejected(attempt) => Some((attempt, "rejected")),
-            Self::Settled(attempt) => Some((attempt, "settled")),
-            Self::Approved(attempt) => Some((attempt, "approved")),
-            Self::Waiting(attempt) => Some((attempt, WAITS)),
-            Self::Accepted(attempt) => Some((attempt, "accepted")),
-            Self::Skipped(attempt) => Some((attempt, "skipped")),
-            Self::Contradicted(attempt) => Some((attempt, "contradicted")),
-            Self::Doubted(attempt) => Some((attempt, "doubted")),
-            Self::Submitted
-            | Self::Entered { .. }
-            | Self::Resubmitted { .. }
-            | Self::Cancelled
-            | Self::Paused
-            | Self::Resumed
-            | Self::Late
-            | Self::Noted { .. }
-            | Self::Erased
-            | Self::Other { .. } => None,
+    pub const fn of_step(&self) -> Option<(&Attempt, &str)> {
+        match self.parts() {
+            (_, verb, Some(attempt)) => Some((attempt, verb)),
+            (_, _, None) => None,
         }
     }
 
@@ -180,40 +190,6 @@ impl What {
         VERBS.iter().find(|(known, _)| *known == verb).map(|(_, kind)| kind(attempt))
     }
 
-    /// The words of a line about the order itself.
-    fn of_order(&self) -> &str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Entered { state } => state.name(),
-            Self::Resubmitted { .. } => "resubmitted",
-            Self::Cancelled => "cancelled",
-            Self::Paused => "paused",
-            Self::Resumed => "resumed",
-            Self::Late => "late",
-            Self::Noted { take: None } => "noted",
-            Self::Noted { take: Some(true) } => "taken on",
-            Self::Noted { take: Some(false) } => "let go",
-            Self::Erased => "erased",
-            Self::Other { text } => text,
-            // These are lines about a step.
-            Self::Claimed(_)
-            | Self::Processed(_)
-            | Self::Deferred(_)
-            | Self::Expired(_)
-            | Self::GivenUp(_)
-            | Self::ExpiredLast(_)
-            | Self::Exhausted(_)
-            | Self::Rejected(_)
-            | Self::Settled(_)
-            | Self::Approved(_)
-            | Self::Waiting(_)
-            | Self::Accepted(_)
-            | Self::Skipped(_)
-            | Self::Contradicted(_)
-            | Self::Doubted(_) => "",
-        }
-    }
-
     /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
@@ -231,41 +207,15 @@ impl What {
     /// The name of the kind, for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Submitted => "Submitted",
-            Self::Claimed(_) => "Claimed",
-            Self::Processed(_) => "Processed",
-            Self::Deferred(_) => "Deferred",
-            Self::Expired(_) => "Expired",
-            Self::GivenUp(_) => "GivenUp",
-            Self::Entered { .. } => "Entered",
-            Self::Resubmitted { .. } => "Resubmitted",
-            Self::Cancelled => "Cancelled",
-            Self::Paused => "Paused",
-            Self::Resumed => "Resumed",
-            Self::Late => "Late",
-            Self::Noted { .. } => "Noted",
-            Self::Erased => "Erased",
-            Self::Other { .. } => "Other",
-            Self::ExpiredLast(_) => "ExpiredLast",
-            Self::Exhausted(_) => "Exhausted",
-            Self::Rejected(_) => "Rejected",
-            Self::Settled(_) => "Settled",
-            Self::Approved(_) => "Approved",
-            Self::Waiting(_) => "Waiting",
-            Self::Accepted(_) => "Accepted",
-            Self::Skipped(_) => "Skipped",
-            Self::Contradicted(_) => "Contradicted",
-            Self::Doubted(_) => "Doubted",
-        }
+        self.parts().0
     }
 
     /// The stored text: the words, always with direction and attempt.
     #[must_use]
     pub fn stored(&self) -> Cow<'_, str> {
-        match self.of_step() {
-            Some((attempt, verb)) => Cow::Owned(joined(attempt, verb)),
-            None => Cow::Borrowed(self.of_order()),
+        match self.parts() {
+            (_, verb, Some(attempt)) => Cow::Owned(joined(attempt, verb)),
+            (_, words, None) => Cow::Borrowed(if let Self::Other { text } = self { text } else { words }),
         }
     }
 

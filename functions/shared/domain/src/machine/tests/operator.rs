@@ -2,7 +2,7 @@
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, TooLarge, Verdict, decide};
-use crate::message::{Action, Command, Failure, Outcome};
+use crate::message::{Action, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, What, reason};
 
 #[test]

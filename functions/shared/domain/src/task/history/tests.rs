@@ -92,10 +92,8 @@ fn a_line_is_stored_as_it_was_read_and_its_words_leave_out_the_attempt_of_an_exp
     let stored: serde_json::Value = serde_json::from_str(STORED).unwrap();
     assert_eq!(serde_json::to_value(&history).unwrap(), stored);
     for (line, stored) in history.iter().zip(stored.as_array().unwrap()) {
-        let words = match &line.what {
-            What::Expired(_) => "charge-payment re-pended",
-            _ => stored["What"].as_str().unwrap(),
-        };
+        let is_expired = matches!(line.what, What::Expired(_));
+        let words = if is_expired { "charge-payment re-pended" } else { stored["What"].as_str().unwrap() };
         assert_eq!(line.what.to_string(), words);
     }
 }
