@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import re
 import signal
@@ -97,15 +96,14 @@ def variables(options: argparse.Namespace, prefix: str) -> dict[str, str]:
     """What the template tells the agent for payment."""
     tables = re.findall(r"^ +([A-Z_]+)_TABLE: ", TEMPLATE.read_text(), re.MULTILINE)
     unused = f"{options.requests}-unused"
-    lanes = {"normal": options.requests, "high": unused}
-    others = {"normal": f"{unused}-1", "high": f"{unused}-2"}
     return {
         **{f"{name}_TABLE": f"{prefix}-{name.lower()}" for name in tables},
-        "SUBMISSION_QUEUE_URL": f"{unused}-3",
-        "SUBMISSION_HIGH_QUEUE_URL": f"{unused}-4",
+        "SUBMISSION_QUEUE_URL": f"{unused}-1",
+        "SUBMISSION_HIGH_QUEUE_URL": f"{unused}-2",
         "SCHEDULER_QUEUE_URL": options.replies,
         "SCHEDULER_HIGH_QUEUE_URL": options.replies_high,
-        "AGENT_QUEUES": json.dumps({"payment": lanes, "inventory": others, "shipping": others}),
+        "AGENTS_QUEUE_URL": options.requests,
+        "AGENTS_HIGH_QUEUE_URL": unused,
         "EVENT_BUS_NAME": "unused",
         "REPLY_CHANNELS": "{}",
         "SHARDS": "16",

@@ -11,7 +11,6 @@ from world import World
 
 QUEUES = ("submission", "scheduler", "agents")
 LANES = ("normal", "high", "dead")
-EARLIER_QUEUES = ("inventory", "payment", "shipping")
 # A killed agent's request comes back after 40 s, an undo may wait for half a minute.
 EMPTY_S_MAX = 90
 # The batching window, twice, on a busy machine.
@@ -23,7 +22,6 @@ def queues_are_empty(world: World, within_s: float = EMPTY_S_MAX) -> None:
 
     def left() -> dict[str, dict[str, int]]:
         looked_at = [(queue, lane) for queue in QUEUES for lane in LANES]
-        looked_at += [(queue, lane) for queue in EARLIER_QUEUES for lane in ("normal", "high")]
         depths = {f"{queue} {lane}": world.depth(queue, lane) for queue, lane in looked_at}
         return {name: depth for name, depth in depths.items() if any(depth.values())}
 

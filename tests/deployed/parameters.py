@@ -157,15 +157,6 @@ def unmonitored(_: Around, deployment: Deployment) -> None:
     expect_equal("alarms", [alarm["AlarmName"] for alarm in alarms], [])
 
 
-def without_earlier_queues(_: Around, deployment: Deployment) -> None:
-    """Queues of earlier versions are not made. A long document is stored as it was posted."""
-    application = caller(deployment, "application", "ApplicationPolicyArn")
-    order_id = ends(application, application, Note=LONG)["OrderID"]
-    expect(LONG in item(deployment, order_id).get("Document", {}).get("S", ""), "the item has the document as text")
-    urls = client(deployment.emulator, "sqs").list_queues().get("QueueUrls", [])
-    expect(not [url for url in urls if "payment" in url], f"no queue of an agent of its own, found {urls}")
-
-
 def in_a_vpc(around: Around, deployment: Deployment) -> None:
     """The agents are in the network, and nobody else. The size is that of all."""
     signed(around, deployment)
@@ -245,19 +236,14 @@ SETS = [
     Set("Memos, and a key of one's own", lambda around: {"Memos": "true", "KmsKeyArns": key(around)}, remembered),
     Set("No monitoring, and an address for alerts", lambda _: {"Monitoring": "false", "AlertEmail": "a@b.example"}, unmonitored),
     Set(
-        "No queues of earlier versions, few shards, other concurrency, documents as they are",
+        "Few shards, other concurrency, hidden members, callers with their policies alone",
         lambda _: {
-            "EarlierAgentQueues": "false",
             "Shards": "4",
             "QueueConcurrency": "low",
             "AgentConcurrency": "high",
-            "CompressDocuments": "false",
+            "Redact": "Card",
+            "IamRoles": "{}",
         },
-        without_earlier_queues,
-    ),
-    Set(
-        "Hidden members, callers with their policies alone",
-        lambda _: {"Redact": "Card", "IamRoles": "{}"},
         compressed,
     ),
     Set(

@@ -35,9 +35,9 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, earlier, erased, kills, letters, logs
-from checks import many_agents, odd_services, own_callbacks, own_workflows, passing, repeats, retained, rights, supervision, under_way
-from checks import ways
+from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, erased, kills, letters, logs
+from checks import many_agents, odd_services, own_callbacks, own_workflows, passing, repeats, retained, rights
+from checks import supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -59,7 +59,6 @@ BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("a submission that comes three times is one order", repeats.a_submission_comes_again),
     ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
-    ("requests in the queues of an earlier version are handled", earlier.their_queues_are_served),
     ("compensated orders are posted again by a job", supervision.compensated_orders_are_posted_again_by_a_job),
     ("an agent is killed in the middle of a call", crashes.an_agent_is_killed),
 ]

@@ -66,9 +66,7 @@ class Deployment:
     def queue(self, name: str, lane: str = "normal") -> str:
         """The URL of a queue: `queue("agents", "high")`, `queue("scheduler", "dead")`."""
         suffix = {"normal": "QueueUrl", "high": "HighQueueUrl", "dead": "DeadLettersUrl"}[lane]
-        url = self.outputs.get(f"{name.capitalize()}{suffix}")
-        # A queue of earlier versions is no output.
-        return url or self.queue("agents", lane).replace(f"{STACK}-agents", f"{STACK}-{name}")
+        return self.outputs[f"{name.capitalize()}{suffix}"]
 
     def table(self, name: str) -> str:
         """The deployed name of a table: `table("Tasks")`."""

@@ -48,15 +48,7 @@ impl Machine {
     /// # Panics
     /// When it does not start.
     pub async fn start_with(services: &RemoteSettings) -> Self {
-        Self::start_on(tempfile::tempdir().expect("a directory"), services).await
-    }
-
-    /// Starts on the data that is in a directory.
-    ///
-    /// # Panics
-    /// When it does not start.
-    pub async fn start_on(directory: TempDir, services: &RemoteSettings) -> Self {
-        Self::start_as(directory, services, Options::default()).await
+        Self::start_as(tempfile::tempdir().expect("a directory"), services, Options::default()).await
     }
 
     /// Starts on the data that is in a directory, with these options of the engine.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use agents::{AgentSettings, Callbacks, Fleet, Host, HttpClients, machine_secrets};
 use aws::config::{Config, Function, environment};
 use aws::lambda::{self, Error};
-use aws::{ports::Ports, ports::now, queues, telemetry};
+use aws::{ports::Ports, ports::now, telemetry};
 
 /// No call begins in this time before its deadline, in milliseconds: SQS hides a message for whole seconds and delivers
 /// it a moment later. A request that comes back after its deadline would falsely count as a failure.
@@ -33,7 +33,7 @@ async fn run() -> Result<(), Error> {
     let (settings, source) = (config.agents.clone(), "AGENTS".to_owned());
     let host = Host { settings, source, urls, stand_ins, callbacks, policy, secrets };
     let fleet = Fleet::new(catalogue, host, clients);
-    let of_batch = async |batch| fleet.handle(&ports, queues::named(&config.queues, batch)).await;
+    let of_batch = async |batch| fleet.handle(&ports, batch).await;
     let of_request = async |_, request| fleet.webhook(&ports, &fleet.api(), request).await;
     lambda::queue_and_http_api(&ports, of_batch, of_request).await
 }

@@ -100,7 +100,7 @@ pub(crate) async fn configure(
         applied: !is_dry_run,
         changes: plan.changes.iter().map(|change| text(change)).collect(),
         notes: plan.notes.iter().map(|note| text(note)).collect(),
-        version: Some(next.map_or(plan.seen, |next| next.version)),
+        version: next.map_or(plan.seen, |next| next.version),
     };
     Ok(reply::json(StatusCode::OK, &configured))
 }
@@ -238,8 +238,7 @@ async fn deployment(ports: &impl ApiPorts) -> Result<Option<Deployment>, Problem
 /// Writes the deployment on the version that was read.
 async fn replace(ports: &impl ApiPorts, deployment: Deployment, by: &Arc<str>) -> Result<(), Problem> {
     let (seen, now) = (deployment.version, ports.environment().now());
-    let of_start = deployment.is_of_start();
-    let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), of_start, ..deployment };
+    let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), ..deployment };
     put(ports, Seen { version: seen, at: now }, &next).await
 }
 

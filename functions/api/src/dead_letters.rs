@@ -152,12 +152,12 @@ mod tests {
         let expected = json!({"DeadLetters": [
             {
                 "MessageID": "m:1", "Queue": "Scheduler", "ReceiveCount": 5, "At": at, "SettledAt": settled_at,
-                "OrderID": OrderId::from_idempotency_key("shop", "a").to_string(), "Fate": "Stale",
+                "OrderID": OrderId::from_idempotency_key("shop", "a").to_string(), "Outcome": "Stale",
                 "Message": "in words",
             },
             {
                 "MessageID": "m:0", "Queue": "Agent", "Agent": "payment", "ReceiveCount": 5, "At": at,
-                "SettledAt": settled_at, "Fate": "Unreadable", "Message": "in words", "BodyBytes": 14,
+                "SettledAt": settled_at, "Outcome": "Unreadable", "Message": "in words", "BodyBytes": 14,
             },
         ]});
         assert_eq!((answer.status, &answer.body), (200, &expected));
@@ -200,7 +200,7 @@ mod tests {
             (format!("cursor={of_orders}"), "cursor"),
             (format!("cursor={no_place}"), "cursor"),
             (format!("cursor={no_time}"), "cursor"),
-            ("fate=Held".to_owned(), "fate"),
+            ("outcome=Held".to_owned(), "outcome"),
         ] {
             fake.get(&format!("/dead-letters?{query}")).names(400, "invalid-parameter", name);
         }

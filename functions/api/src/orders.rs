@@ -1,7 +1,5 @@
 //! `POST /orders`: reads an order, and has it accepted.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
@@ -98,12 +96,7 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &B
 
 /// The priority that the document names, from the member's JSON.
 fn priority(value: &str) -> Result<Priority, Problem> {
-    let name: Option<Cow<'_, str>> = serde_json::from_str(value).ok();
-    match name.as_deref() {
-        Some("high") => Ok(Priority::High),
-        Some("normal") => Ok(Priority::Normal),
-        Some(_) | None => Err(Problem::member("Priority", "must be \"high\" or \"normal\"")),
-    }
+    serde_json::from_str(value).map_err(|_| Problem::member("Priority", "must be \"high\" or \"normal\""))
 }
 
 #[cfg(test)]

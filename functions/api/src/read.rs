@@ -89,7 +89,7 @@ fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_>
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does
 /// not make a platform restart a healthy process.
 pub(crate) fn health(config: &ApiConfig) -> Response<Bytes> {
-    let version = Some(text(env!("CARGO_PKG_VERSION")));
+    let version = text(env!("CARGO_PKG_VERSION"));
     let stand_ins = config.has_stand_ins() && config.catalogue().is_none_or(Catalogue::has_played);
     let paused = config.is_paused();
     reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version, paused, stand_ins })

@@ -72,8 +72,8 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         taken: taken.as_ref().map(|Taken { by, since }| wire::Taken { by: text(by), since: *since }),
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
-        actions: Some(actions(task)),
-        situation: Some(shown_situation(Situation::of(task))),
+        actions: actions(task),
+        situation: shown_situation(Situation::of(task)),
         index: None,
         history: None,
     }
@@ -173,26 +173,9 @@ fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
     wire::Pause { by: text(by), reason: text(reason), since: *since, version: *version }
 }
 
-fn shown_line(line: &Transition) -> wire::Transition<'_> {
-    let Line { at, who, caller, what, why, kind, step, direction, attempt, state, bulk } = Line::from(line);
-    wire::Transition {
-        at,
-        who: text(who),
-        caller: caller.map(text),
-        what,
-        why: why.map(text),
-        kind: Some(text(kind)),
-        step: step.map(text),
-        direction: direction.map(Into::into),
-        attempt,
-        state: state.map(Into::into),
-        bulk: bulk.map(text),
-    }
-}
-
 impl Serialize for Lines<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(shown_line))
+        serializer.collect_seq(self.0.iter().map(Line::from))
     }
 }
 

@@ -7,7 +7,6 @@
 use domain::advance::{AdvanceError, AdvancePorts, Begun, begin, follow_up};
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
-use domain::index::Term;
 use domain::instance::Instance;
 use domain::message::Delivery;
 use domain::order::Order;
@@ -32,12 +31,8 @@ pub async fn handle(ports: &impl AdvancePorts, instance: &Instance, batch: Vec<D
 ///
 /// # Errors
 /// [`AdvanceError`]; the message then stays on its queue.
-pub async fn store(ports: &impl AdvancePorts, instance: &Instance, mut order: Order) -> Result<Begun, AdvanceError> {
+pub async fn store(ports: &impl AdvancePorts, instance: &Instance, order: Order) -> Result<Begun, AdvanceError> {
     let order_id = order.order_id;
-    if order.terms.is_empty() {
-        // An API of an earlier version gave it none.
-        order.terms.extend(order.correlation_id.as_deref().map(Term::correlation));
-    }
     let begun = begin(ports, instance, order).await?;
     report(order_id, begun.inserted);
     Ok(begun)

@@ -69,7 +69,7 @@ pub async fn dead_letters(
         };
         let outcome = record.outcome;
         ports.dead_letter_records().record(record).await?;
-        tracing::debug!(monotonic_counter.dead_letters = 1, fate = outcome.name(), "settled");
+        tracing::debug!(monotonic_counter.dead_letters = 1, outcome = outcome.name(), "settled");
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
@@ -111,13 +111,13 @@ async fn settle(
     let message_id = &*dead_letter.message_id;
     match outcome {
         DeadLetterOutcome::Stored | DeadLetterOutcome::Held => {
-            tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
+            tracing::warn!(message_id, ?order_id, outcome = outcome.name(), "dead letter: {words}");
         }
         DeadLetterOutcome::LostCommand => {
             tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}");
         }
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
-            tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
+            tracing::info!(message_id, ?order_id, outcome = outcome.name(), "dead letter: {words}");
         }
         // The scheduler writes `Refused`, and nothing here does.
         DeadLetterOutcome::Unreadable | DeadLetterOutcome::Refused => {

@@ -18,6 +18,7 @@ from .service import Answer, Call, Service
 Request = dict[str, Any]
 
 STEP = "charge-payment"
+AGENT = "payment"
 # Both are long, for a machine that does many other things. Only an agent that is wrong makes the kit wait so long.
 BUDGET_MS = 30_000
 # An answer that has not come after this has not come at all.
@@ -62,6 +63,7 @@ class Stage:
         request = {
             "OrderID": order_id,
             "Step": STEP,
+            "Agent": AGENT,
             "Direction": direction,
             "Attempt": of["Attempt"] + 1 if of else 1,
             "IdempotencyKey": key if direction == "Forward" else f"{key}/undo",

@@ -281,7 +281,7 @@ async fn applied(engine: &Engine, checked: &Checked) -> Result<Option<Older>, Ap
     let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
     let application = Application { by: Deployment::BY_START.into(), share_percent: None, seen: None };
     let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    if let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.is_of_start()) {
+    if let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) {
         let differences = match apply::plan(engine, &catalogue, checked, &application).await {
             Ok(plan) => plan.changes,
             Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),

@@ -90,7 +90,7 @@ def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(console
         "ReceiveCount": 1,
         "At": error["At"],
         "SettledAt": error["At"],
-        "Fate": MARKUP,
+        "Outcome": MARKUP,
         "Message": MARKUP,
     }
     overview = {

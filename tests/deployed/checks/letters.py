@@ -25,7 +25,7 @@ def an_order_that_could_not_be_stored_is_held(world: World) -> None:
     expect_equal("reason", task["Reason"]["Code"], "dead-letter")
     world.alerts.expect_kinds(order_id, {"OrderNeedsOperator"})
     record = next(letter for letter in letters(world) if letter.get("OrderID") == order_id)
-    expect_equal("fate and queue", (record["Fate"], record["Queue"]), ("Stored", "Submission"))
+    expect_equal("fate and queue", (record["Outcome"], record["Queue"]), ("Stored", "Submission"))
     world.command(order_id, "resubmit", "the store is back")
     world.reach(order_id, "Processed")
 
@@ -50,7 +50,7 @@ def what_nobody_can_read_is_written_down(world: World) -> None:
             for _ in range(UNREADABLE_RECEIVES_MAX - 1):
                 until("it is on its queue", lambda url=url: take_and_drop(world, url, expected=False), 10)
     settled = until("both are settled", lambda: found if len(found := of(world, poison)) == 2 else None, 60)
-    fates = {(letter["Queue"], letter["Fate"]) for letter in settled}
+    fates = {(letter["Queue"], letter["Outcome"]) for letter in settled}
     expect_equal("fates", fates, {("Submission", "Unreadable"), ("Scheduler", "Unreadable")})
     messages = {letter["MessageID"] for letter in settled}
 

@@ -93,7 +93,7 @@ def what_a_sender_may_not_send_is_refused(world: World) -> None:
 def fates(world: World, messages: list[str]) -> dict[str, str]:
     """What became of messages that were written down."""
     letters = world.operator.get("/dead-letters?limit=100").body["DeadLetters"]
-    return {letter["MessageID"]: letter["Fate"] for letter in letters if letter["MessageID"] in messages}
+    return {letter["MessageID"]: letter["Outcome"] for letter in letters if letter["MessageID"] in messages}
 
 
 def reply(order_id: str, name: str, attempt: int, outcome: Any, direction: str = "Forward") -> dict[str, Any]:

@@ -10,7 +10,6 @@ use api::ApiConfig;
 use aws::clients::Clients;
 use aws::lambda::{self, Error, Invocation};
 use aws::ports::{Ports, System};
-use aws::queues;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use cloud::Network;
 use domain::batch::Failures;
@@ -164,7 +163,6 @@ impl Instance {
 
     /// A request goes to its agent. [`lambda::batch`] passes one at a time.
     async fn call(&self, batch: Vec<Delivery<Request>>) -> Failures {
-        let batch = queues::named(&self.world.config.queues, batch);
         let name = batch.first().and_then(|delivery| Some(delivery.body.as_ref().ok()?.agent.clone()));
         match name.and_then(|name| self.agents.get(&name)) {
             Some(agent) => agent::handle(&self.ports, agent, batch).await,

@@ -156,8 +156,10 @@ fn event(name: &str) -> Value {
     let body = match name {
         "submission" => json!({"OrderID": id, "Document": document, "Fingerprint": "0".repeat(64),
             "SubmittedAt": "2026-11-20T17:26:43.007Z", "Submitter": "shop"}),
-        "agents" => json!({"OrderID": id, "Step": "charge-payment", "Direction": "Forward", "Attempt": 1,
-            "IdempotencyKey": "k", "CompleteBy": "2100-01-01T00:00:00.000Z", "BudgetMs": 500, "Order": document}),
+        "agents" => {
+            json!({"OrderID": id, "Step": "charge-payment", "Agent": "payment", "Direction": "Forward", "Attempt": 1,
+            "IdempotencyKey": "k", "CompleteBy": "2100-01-01T00:00:00.000Z", "BudgetMs": 500, "Order": document})
+        }
         _ => json!({"Wake": {"OrderID": id}}),
     };
     match name {

@@ -3,7 +3,7 @@
 mod alarms;
 mod conformance;
 mod dynamodb;
-mod earlier;
 mod http;
 mod lambda;
+mod schemas;
 mod telemetry;

@@ -143,10 +143,8 @@ impl<A: Applied> Fleet<A> {
         let (mut requests, mut refused) = (BTreeMap::<Arc<str>, Vec<_>>::new(), Vec::new());
         for delivery in batch {
             match &delivery.body {
-                Ok(request) if !request.agent.is_empty() => {
-                    requests.entry(request.agent.clone()).or_default().push(delivery);
-                }
-                Ok(_) | Err(_) => refused.push(delivery),
+                Ok(request) => requests.entry(request.agent.clone()).or_default().push(delivery),
+                Err(_) => refused.push(delivery),
             }
         }
         let of_agents = requests.into_iter().map(|(name, batch)| self.handle_of(name, ports, batch));

@@ -5,7 +5,7 @@ import { fragment, h } from "./dom.js";
 import { orderLink } from "./ids.js";
 import { heading, table } from "./parts.js";
 import { when } from "./time.js";
-import { FATES } from "./words.js";
+import { OUTCOMES } from "./words.js";
 
 const PAGE = 25;
 
@@ -42,7 +42,7 @@ export const letters = {
               h(
                 "span",
                 {},
-                FATES[letter.Fate] ?? letter.Fate,
+                OUTCOMES[letter.Outcome] ?? letter.Outcome,
                 letter.Message ? h("span", { class: "quiet block" }, letter.Message) : null,
               ),
           },

@@ -27,12 +27,12 @@ export const JOB_ACTIONS = {
 };
 
 /** The outcomes of a dead letter, in words. */
-export const FATES = {
+export const OUTCOMES = {
   Stored: "its order was not stored; it is now, in Error",
   Held: "its order needs it, and is in Error",
   Stale: "its order does not need it any more",
   NoOrder: "there is no such order",
-  LostWish: "an operator's command was not carried out: give it again",
+  LostCommand: "an operator's command was not carried out: give it again",
   Unreadable: "it is unreadable",
   Refused: "its sender may not send it, so nothing changed",
 };
@@ -41,7 +41,7 @@ export const FATES = {
  * that list. */
 export function allows(task, action) {
   if (action === "erase") return ["Processed", "Compensated", "Closed"].includes(task.ProcessState) && !task.ErasedAt;
-  return (task.Actions ?? []).includes(action);
+  return task.Actions.includes(action);
 }
 
 /** An operator's actions: label of the button, title of the dialog, the word for the result, and the kind of its line in
@@ -78,7 +78,7 @@ const TONES = { Processed: "good", Compensated: "undone", Closed: "still", Error
 /** The situation of an order: `{tone, head, text: [..], todo}`. The words are those of the API about the order and about
  * the services that its open steps need. `services` may be empty if they are not known. */
 export function situation(task, services) {
-  const { Head, Text, ToDo, Waits } = task.Situation ?? { Head: `${task.ProcessState}.` };
+  const { Head, Text, ToDo, Waits } = task.Situation;
   const outages = failing(task, services);
   return {
     tone: TONES[task.ProcessState] ?? (Waits || outages.length ? "wait" : "busy"),
@@ -112,7 +112,7 @@ export function inBrief(task, services) {
     case "Error":
       return task.Reason ? brief(task.Reason) : "needs an operator";
     default:
-      return [task.Situation?.Head, ...failing(task, services).map((service) => service.Text)]
+      return [task.Situation.Head, ...failing(task, services).map((service) => service.Text)]
         .filter(Boolean)
         .map(local)
         .join(" ");

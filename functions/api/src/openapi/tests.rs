@@ -188,7 +188,7 @@ fn lists_are_closed_in_requests_alone_and_a_gateway_may_answer_with_a_body_of_it
     }
     // There are two directions. An order names its priority, and the others are of requests.
     closed.retain(|name| !name.ends_with(".Direction"));
-    let expected = ["Callback.Outcome", "JobWish.Action", "Priority", "Selector.State", "Settle.Outcome"];
+    let expected = ["Callback.Outcome", "JobPlan.Action", "Priority", "Selector.State", "Settle.Outcome"];
     assert_eq!(closed.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     assert_eq!(contract["components"]["schemas"]["Problem"].get("required"), None);
     for name in ["Unauthenticated", "CrossSite", "Unavailable"] {

@@ -54,7 +54,6 @@ impl Ports {
     pub fn with(config: &Config, clients: Clients, system: System) -> Self {
         let Clients { dynamodb, sqs, eventbridge } = clients;
         let dynamo = Dynamo::new(dynamodb, config.tables.clone(), config.shards, system.clone());
-        let dynamo = dynamo.compressing(config.compresses_documents);
         let sqs = Sqs::new(sqs, config.queues.clone(), system.random.clone());
         let (event_bus, channels) = (config.event_bus.clone(), config.reply_channels.clone());
         let bus = Bus::new(eventbridge, event_bus, sqs.sender().clone(), channels, system.random.clone());

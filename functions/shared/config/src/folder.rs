@@ -147,6 +147,7 @@ impl Folder {
             }
         }
         add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
+        faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
         faults.extend(unread);
         faults.sort();
         faults.dedup();

@@ -57,10 +57,8 @@ pub struct Alert {
     /// The operator's remedy.
     pub to_do: Arc<str>,
     /// The orders that waited because of it at the last look; 0 if it is not about orders.
-    #[serde(default)]
     pub count: u64,
     /// Whether there may be more of them.
-    #[serde(default)]
     pub at_least: bool,
     /// One of them.
     #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +86,6 @@ pub struct Told {
     /// Whether it took that the alert is on.
     pub took: bool,
     /// Tries in a row that failed.
-    #[serde(default)]
     pub failures: u32,
     /// When it is tried again after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -66,15 +66,6 @@ impl OrderId {
         Self(Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// When the id was made; `None` for an id from an idempotency key or of an order that was posted
-    /// again.
-    #[must_use]
-    pub fn made_at(self) -> Option<Timestamp> {
-        let [a, b, c, d, e, f, ..] = *self.0.as_bytes();
-        let epoch_ms = i64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        (self.0.get_version_num() == 7).then_some(Timestamp::from_epoch_ms(epoch_ms))
-    }
-
     /// The shard of a new order in the index `watch`, of this number of shards (0 counts as 1).
     #[must_use]
     pub fn shard(self, shards: u8) -> u8 {
@@ -160,13 +151,6 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_when_it_was_made_unless_a_key_made_it() {
-        let at = Timestamp::from_epoch_ms(1_795_195_603_007);
-        assert_eq!(OrderId::generate(at, [u64::MAX; 2]).made_at(), Some(at));
-        assert_eq!(OrderId::from_idempotency_key("shop", "k1").made_at(), None);
-    }
-
-    #[test]
     fn a_key_names_one_order_of_one_submitter() {
         let id = OrderId::from_idempotency_key("shop", "k1");
         assert_eq!(id, OrderId::from_idempotency_key("shop", "k1"));
@@ -180,7 +164,6 @@ mod tests {
         assert_eq!(id.again(), id.again());
         let ids = [id, id.again(), id.again().again(), OrderId::from_idempotency_key("shop", "k2").again()];
         assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
-        assert_eq!(id.again().made_at(), None);
     }
 
     #[test]

@@ -186,7 +186,7 @@ pub struct Command {
     /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// The bulk job that sends it. The reason names the job too, for schedulers of earlier versions.
+    /// The bulk job that sends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Arc<str>>,
     /// What a settle says about which step (rule 27).
@@ -284,8 +284,7 @@ pub struct Request {
     pub order_id: OrderId,
     /// The step's name.
     pub step: Arc<str>,
-    /// The agent that the request is for, since one queue may serve several. Empty in a request of an earlier scheduler.
-    #[serde(default, skip_serializing_if = "is_unnamed")]
+    /// The agent that the request is for, since one queue may serve several.
     pub agent: Arc<str>,
     /// Carry out, or undo.
     pub direction: Direction,
@@ -369,10 +368,6 @@ fn call_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D:
 
 const fn settles_within_default() -> u64 {
     SETTLES_WITHIN_MS_DEFAULT
-}
-
-fn is_unnamed(agent: &Arc<str>) -> bool {
-    agent.is_empty()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

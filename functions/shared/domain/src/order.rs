@@ -40,7 +40,7 @@ pub struct Order {
     /// The priority of its messages, if the application named one; otherwise the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// The workflow that it begins with. Absent from an API of a version before this member.
+    /// The workflow that it begins with. `None`: it is not accepted by one yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Pin>,
     /// What it is found by (rule 28), for the index of a store. An order that is read from a store has none.

@@ -18,8 +18,6 @@ use crate::rows::json;
 use crate::schema::VERSION;
 use crate::write::{RecordWrite, Write};
 
-/// The version of the schema with the table.
-const SINCE: i64 = 9;
 /// Entries that are read at once. Between two pages the writer may empty its log.
 const PAGE: i64 = 1_000;
 /// Entries of the past that a transaction removes, at most: for each one that it adds, and beside.
@@ -213,13 +211,13 @@ fn open(file: &Path, since: Option<Timestamp>) -> Result<(Connection, i64, i64)>
     connection.busy_timeout(BUSY)?;
     let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let last = match since {
-        Some(since) if schema >= SINCE => {
+        // There are no tables yet.
+        _ if schema == 0 => i64::MAX,
+        Some(since) => {
             let found = connection.query_row(LAST_BEFORE, [since.epoch_ms()], |row| row.get(0)).optional()?;
             found.map_or_else(|| connection.query_row(LAST, [], |row| row.get(0)), Ok)?
         }
-        // There is no such table yet.
-        _ if schema < SINCE => i64::MAX,
-        _ => 0,
+        None => 0,
     };
     Ok((connection, schema, last))
 }

@@ -14,8 +14,8 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::checkpoints;
-use crate::directory::{OpenError, free_bytes};
-use crate::generation::{Found, log_of};
+use crate::directory::OpenError;
+use crate::generation::Found;
 use crate::identity::Identity;
 use crate::lock::lock;
 use crate::options::Options;
@@ -51,28 +51,10 @@ pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Resu
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
-    may_migrate(schema::room(&connection).map_err(failed)?, writable_bytes(file)).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => settle(&connection).map(|()| connection).map_err(failed),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
     }
-}
-
-/// The bytes that the disk takes for this file and its log. What a killed migration left in the log is written over.
-/// Where the system does not tell, the write does.
-fn writable_bytes(file: &Path) -> u64 {
-    let log_bytes = fs::metadata(log_of(file)).map_or(0, |log| log.len());
-    file.parent().and_then(free_bytes).map_or(u64::MAX, |free| free.saturating_add(log_bytes))
-}
-
-/// Refuses a migration that the disk has no room for.
-fn may_migrate(bytes: u64, writable_bytes: u64) -> rusqlite::Result<()> {
-    const MIB: u64 = 1024 * 1024;
-    if bytes <= writable_bytes {
-        return Ok(());
-    }
-    let words = format!("its new schema needs {} MiB of free disk: make room, and start again", bytes.div_ceil(MIB));
-    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), Some(words)))
 }
 
 fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
@@ -242,15 +224,6 @@ fn work_off(jobs: &Mutex<Receiver<Job>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_not_migrated_without_room() {
-        for enough in [(0, 0), (7, 7), (7, 8)] {
-            may_migrate(enough.0, enough.1).unwrap();
-        }
-        let refused = may_migrate(5_000_000, 4_999_999).unwrap_err().to_string();
-        assert_eq!(refused, "its new schema needs 5 MiB of free disk: make room, and start again");
-    }
 
     /// What no test can see without a power failure: a commit waits for the disk.
     #[test]

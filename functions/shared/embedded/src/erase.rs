@@ -140,8 +140,8 @@ fn erase_order(connection: &Connection, order: &Order) -> Result<()> {
                          terms = '[]' WHERE seq = ?1";
     let id = order.order_id.to_string();
     let found_by = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (seq, terms): (i64, Option<String>) = connection.prepare_cached(FOUND_BY)?.query_row([id], found_by)?;
-    index::forget(connection, seq, terms.as_deref())?;
+    let (seq, terms): (i64, String) = connection.prepare_cached(FOUND_BY)?.query_row([id], found_by)?;
+    index::forget(connection, seq, &terms)?;
     let again_of = order.again_of.as_ref().map(json).transpose()?;
     let values = params![seq, order.document.text(), order.fingerprint, again_of];
     connection.prepare_cached(ERASE)?.execute(values)?;

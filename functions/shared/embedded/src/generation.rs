@@ -166,7 +166,7 @@ impl Found {
 
 /// The last transaction of the database.
 pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u64> {
-    // Earlier versions did not count.
+    // A new file has no tables.
     const KNOWN: &str = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'transactions'";
     match connection.query_row(KNOWN, [], |row| row.get(0))? {
         0 => Ok(0),

@@ -101,15 +101,10 @@ pub(crate) fn keep(connection: &Connection, seq: i64, terms: &[Term]) -> rusqlit
     Ok(())
 }
 
-/// Forgets the terms of such an order. Without them, since an earlier version stored it, all terms are looked through.
-pub(crate) fn forget(connection: &Connection, seq: i64, terms: Option<&str>) -> rusqlite::Result<()> {
-    const OF: &str = "DELETE FROM terms WHERE seq = ?1 AND term IN (SELECT value FROM json_each(?2))";
-    const ANY: &str = "DELETE FROM terms WHERE seq = ?1";
-    match terms {
-        Some("[]") => Ok(()),
-        Some(terms) => connection.prepare_cached(OF)?.execute(params![seq, terms]).map(drop),
-        None => connection.prepare_cached(ANY)?.execute([seq]).map(drop),
-    }
+/// Forgets the terms of such an order.
+pub(crate) fn forget(connection: &Connection, seq: i64, terms: &str) -> rusqlite::Result<()> {
+    const SQL: &str = "DELETE FROM terms WHERE seq = ?1 AND term IN (SELECT value FROM json_each(?2))";
+    connection.prepare_cached(SQL)?.execute(params![seq, terms]).map(drop)
 }
 
 /// Orders that expired by `now`, the longest expired first.

@@ -5,7 +5,6 @@ use domain::order::Order;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
 
-use crate::priorities;
 use crate::rows::json;
 
 /// Writes a submission message. Returns true if its order is not stored yet.
@@ -29,9 +28,9 @@ pub(crate) fn command(
     priority: Priority,
     not_before: Timestamp,
 ) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO commands (message_id, lane, not_before, body) VALUES (?1, ?2, ?3, ?4)";
+    const SQL: &str = "INSERT INTO commands (message_id, priority, not_before, body) VALUES (?1, ?2, ?3, ?4)";
     let body = json(&SchedulerMessage::Command(command.clone()))?;
-    let values = params![message_id, priorities::name(priority), not_before.epoch_ms(), body];
+    let values = params![message_id, priority.name(), not_before.epoch_ms(), body];
     connection.prepare_cached(SQL)?.execute(values)?;
     Ok(())
 }

@@ -52,19 +52,6 @@ impl PriorityQueues {
     }
 }
 
-/// The priority's name in a column.
-pub(crate) const fn name(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Normal => "normal",
-        Priority::High => "high",
-    }
-}
-
-/// The priority of this name. An unknown name means the normal priority.
-pub(crate) fn named(name: &str) -> Priority {
-    if name == self::name(Priority::High) { Priority::High } else { Priority::Normal }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,10 +83,5 @@ mod tests {
         priorities.normal.extend(10..14);
         priorities.high.extend(20..22);
         assert_eq!(batches(&mut priorities, 7), "NHHNNN-");
-    }
-
-    #[test]
-    fn a_priority_is_found_by_its_name() {
-        assert!(Priority::ALL.iter().all(|&priority| named(name(priority)) == priority));
     }
 }

@@ -12,7 +12,6 @@ use crate::core::State;
 use crate::dead_letters;
 use crate::engine::Engine;
 use crate::lock::lock;
-use crate::priorities;
 use crate::queue::{Arrival, delayed};
 use crate::rows::{self, ReadError};
 
@@ -90,11 +89,11 @@ impl Engine {
 
     fn recover_commands(&self, connection: &Connection) -> Result<usize, ReadError> {
         let mut statement =
-            connection.prepare("SELECT message_id, lane, not_before, body FROM commands ORDER BY message_id")?;
+            connection.prepare("SELECT message_id, priority, not_before, body FROM commands ORDER BY message_id")?;
         let mut rows = statement.query([])?;
         let (mut count, now) = (0, self.core().clock.now());
         while let Some(row) = rows.next()? {
-            let (message_id, priority) = (row.get(0)?, priorities::named(rows::text(row, 1)?));
+            let (message_id, priority) = (row.get(0)?, Priority::named(rows::text(row, 1)?).unwrap_or_default());
             let delay_ms = now.ms_until(Timestamp::from_epoch_ms(row.get(2)?)).min(DELAY_MS_MAX);
             let body = decode::<SchedulerMessage>(rows::text(row, 3)?.as_bytes());
             self.all_queues()
@@ -112,7 +111,7 @@ impl Engine {
         let mut count = 0;
         while let Some(row) = rows.next()? {
             let wake = Wake { order_id: rows::order_id(row, 0)?, hops: 0 };
-            let priority = priorities::named(rows::text(row, 1)?);
+            let priority = Priority::named(rows::text(row, 1)?).unwrap_or_default();
             let queue = &self.all_queues().scheduler;
             queue.put(again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), priority, false));
             count += 1;

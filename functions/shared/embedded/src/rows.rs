@@ -7,6 +7,7 @@ use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::DOCUMENT_BYTES_MAX;
+use domain::message::Priority;
 use domain::order::{AgainOf, Order};
 use domain::ports::PortError;
 use domain::task::Task;
@@ -16,7 +17,6 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 
 use crate::identity::Gone;
-use crate::priorities;
 
 /// The reason why a read failed.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         submitter: text(row, 3)?.into(),
         reply_channel: row.get(4)?,
         correlation_id: row.get(5)?,
-        priority: row.get::<_, Option<String>>(6)?.map(|name| priorities::named(&name)),
+        priority: row.get::<_, Option<String>>(6)?.map(|name| Priority::named(&name).unwrap_or_default()),
         workflow: workflow(row, 7)?,
         terms: Vec::new(),
         again_of: again_of(row, 8)?,

@@ -149,7 +149,7 @@ fn stored(connection: &Connection) -> Result<Stored> {
     Ok(Stored { minute, tally: read(row, 1)?.unwrap_or_default(), states })
 }
 
-/// The orders by state, of a file of a version that did not keep their numbers.
+/// The orders by state, where their numbers are not stored or cannot be read.
 fn counted(connection: &Connection) -> Result<States> {
     let mut states = States::default();
     let of = |condition| format!("SELECT process_state, count(*) FROM tasks WHERE {condition} GROUP BY process_state");

@@ -1,13 +1,14 @@
 //! The SQL of orders and tasks.
 
 use domain::index::Term;
+use domain::message::Priority;
 use domain::order::Order;
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
 
+use crate::index;
 use crate::rows::json;
-use crate::{index, priorities};
 
 const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, expires_at, order_id) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (order_id) DO NOTHING";
@@ -58,7 +59,7 @@ pub(crate) fn insert(connection: &Connection, order: &Order, task: &Task) -> rus
         order.submitter,
         order.reply_channel,
         order.correlation_id,
-        order.priority.map(priorities::name),
+        order.priority.map(Priority::name),
         order.workflow.as_ref().map(ToString::to_string),
         order.again_of.as_ref().map(json).transpose()?,
         json(&order.terms.iter().map(Term::text).collect::<Vec<_>>())?,
@@ -73,8 +74,8 @@ pub(crate) fn forget(connection: &Connection, task: &Task) -> rusqlite::Result<(
     const ORDER: &str = "DELETE FROM orders WHERE seq = ?1 RETURNING terms";
     let task = params![task.order_id.to_string(), task.version];
     let seq: i64 = connection.prepare_cached(TASK)?.query_row(task, |row| row.get(0))?;
-    let terms: Option<String> = connection.prepare_cached(ORDER)?.query_row([seq], |row| row.get(0))?;
-    index::forget(connection, seq, terms.as_deref())
+    let terms: String = connection.prepare_cached(ORDER)?.query_row([seq], |row| row.get(0))?;
+    index::forget(connection, seq, &terms)
 }
 
 /// Writes all columns of a task. Returns the number of rows that were changed.

@@ -85,7 +85,6 @@ pub struct Job<'a> {
     /// The operator's reason.
     pub reason: Cow<'a, str>,
     /// What is done with each order.
-    #[serde(default = "resubmit")]
     pub action: Cow<'a, str>,
     /// The selected orders.
     #[serde(default)]
@@ -172,11 +171,6 @@ pub struct DryRun<'a> {
     /// The result in words.
     #[serde(default)]
     pub message: Cow<'a, str>,
-}
-
-/// What jobs of earlier versions do.
-const fn resubmit() -> Cow<'static, str> {
-    Cow::Borrowed("Resubmit")
 }
 
 /// Outcomes of a job's orders so far.

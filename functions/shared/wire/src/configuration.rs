@@ -52,9 +52,8 @@ pub struct Configured<'a> {
     /// What the folder has and this does not change, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Cow<'a, str>>,
-    /// The version of the configuration that applies now, for the next call. Absent from an API of before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
+    /// The version of the configuration that applies now, for the next call.
+    pub version: u64,
 }
 
 /// The body of `POST /workflows/{name}/choose`: the version that new orders begin with.

@@ -16,9 +16,8 @@ use crate::OpenEnum;
 pub struct Health<'a> {
     /// `ok`.
     pub status: Cow<'a, str>,
-    /// Version of the program. Older versions leave it out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<Cow<'a, str>>,
+    /// Version of the program.
+    pub version: Cow<'a, str>,
     /// Whether no order goes on (`serve --paused`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
@@ -304,7 +303,6 @@ pub struct DeadLetter<'a> {
     /// When it was settled.
     pub settled_at: Timestamp,
     /// Its outcome.
-    #[serde(rename = "Fate")]
     pub outcome: Cow<'a, str>,
     /// The outcome in words.
     pub message: Cow<'a, str>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Priority, Settled};
-use domain::task::{Direction, ProcessState, StepState, Watch, What};
+use domain::task::{Direction, ProcessState, StepState, Watch};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -71,12 +71,12 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// When the task last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// The commands that are allowed now, as last path segments of the API. Missing in answers of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub actions: Option<Vec<Cow<'a, str>>>,
-    /// The order's wait and the operator's remedy. Missing in answers of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub situation: Option<Situation<'a>>,
+    /// The commands that are allowed now, as last path segments of the API.
+    #[serde(default)]
+    pub actions: Vec<Cow<'a, str>>,
+    /// The order's wait and the operator's remedy.
+    #[serde(default)]
+    pub situation: Situation<'a>,
     /// The texts by which it is found, by their positions in the document (rule 28). Only in a list that is asked for
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,7 +215,7 @@ pub struct Taken<'a> {
 }
 
 /// The situation of an order, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation<'a> {
     /// One sentence.
@@ -247,9 +247,8 @@ pub struct Transition<'a> {
     /// The reason, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
-    /// The name of the change, as in [`domain::task::What::kind`]. Missing in answers of earlier versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Cow<'a, str>>,
+    /// The name of the change, as in [`domain::task::What::kind`].
+    pub kind: Cow<'a, str>,
     /// The step of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
@@ -473,14 +472,6 @@ impl<'a> Task<'a> {
     #[must_use]
     pub fn history(&self) -> &[Transition<'a>] {
         self.history.as_deref().unwrap_or_default()
-    }
-}
-
-impl Transition<'_> {
-    /// The name of the change. An API of an earlier version sends only its words.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.kind.as_deref().unwrap_or_else(|| What::read(&self.what, self.why.as_deref(), &[]).kind())
     }
 }
 

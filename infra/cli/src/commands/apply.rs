@@ -47,8 +47,8 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
         context.note("nothing was done");
         return Ok(Exit::Fine);
     }
-    // What was shown is applied, or nothing. An API of before gives no version.
-    (configure.dry_run, configure.version) = (false, planned.version);
+    // What was shown is applied, or nothing.
+    (configure.dry_run, configure.version) = (false, Some(planned.version));
     // A repeat after a lost answer finds that version gone, and changes nothing.
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await;
     let answer = answer.map_err(|error| match error.may_be_done() {

@@ -233,11 +233,7 @@ fn asked<'a>(action: &'a str, args: &'a PlanArgs, by: &'a str, now: Timestamp) -
     Plan {
         by: by.into(),
         reason: (&*args.command.reason).into(),
-        // An API of an earlier version knows no other action, and refuses the member.
-        action: BulkAction::ALL
-            .into_iter()
-            .find(|known| known.segment() == action && *known != BulkAction::Resubmit)
-            .map(|known| known.name().into()),
+        action: BulkAction::ALL.into_iter().find(|known| known.segment() == action).map(|known| known.name().into()),
         selector: Selector {
             state: None,
             reason_code: text(&args.reason_code),

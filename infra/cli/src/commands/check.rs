@@ -18,7 +18,7 @@ use crate::show::table::{Cell, Table, plain};
 
 /// `stepwarden check DIR`.
 pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint) -> Result<Exit, CommandError> {
-    let checked = folder::check(folder).and_then(|checked| Ok(checked.demand().map(|()| checked)?));
+    let checked = folder::check(folder);
     let (text, exit) = match checked {
         Ok(checked) => (good(&checked, folder, format, paint), Exit::Fine),
         Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),

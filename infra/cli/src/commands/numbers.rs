@@ -12,7 +12,7 @@ use super::query;
 use crate::args::NumbersArgs;
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Call, NO_NUMBERS, RemoteError};
+use crate::remote::Call;
 use crate::show::table::{Cell, Table};
 use crate::show::time::{clock, percentile};
 
@@ -33,15 +33,7 @@ pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, C
         ("service", args.service.as_ref()),
     ];
     let asked: Vec<_> = asked.into_iter().filter_map(|(name, value)| Some((name, value?.clone()))).collect();
-    let answered = context.remote.call(&Call::get(query::path("/numbers", &asked))).await;
-    let answer = answered.map_err(|mut error| {
-        if let RemoteError::Problem { problem, .. } = &mut error
-            && problem.status == 404
-        {
-            NO_NUMBERS.clone_into(&mut problem.kind);
-        }
-        error
-    })?;
+    let answer = context.remote.call(&Call::get(query::path("/numbers", &asked))).await?;
     let mut numbers: Numbers<'static> = answer.read()?;
     narrow(&mut numbers, args)?;
     if context.is_json() {

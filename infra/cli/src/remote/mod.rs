@@ -26,7 +26,6 @@ pub use contexts::ContextsError;
 pub use endpoint::Endpoint;
 pub use environment::Environment;
 pub use error::RemoteError;
-pub(crate) use problem::NO_NUMBERS;
 pub use problem::Problem;
 pub use target::{NotATarget, Target};
 

@@ -11,9 +11,6 @@ use serde::Deserialize;
 use crate::args::AuthMode;
 use crate::exit::Exit;
 
-/// The kind of a 404 of `GET /numbers`.
-pub(crate) const NO_NUMBERS: &str = "no-numbers";
-
 /// The error, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -65,7 +62,7 @@ impl Problem {
         }
     }
 
-    /// Whether the server does not know this call: it is not Stepwarden, or an older version.
+    /// Whether the server does not know this call: it is not Stepwarden, or another version.
     #[must_use]
     pub fn is_unknown_call(&self) -> bool {
         let has_no_such_thing = matches!(
@@ -73,12 +70,6 @@ impl Problem {
             "order-not-found" | "job-not-found" | "service-not-found" | "workflow-not-found"
         );
         (self.status == 404 && !has_no_such_thing) || self.status == 405
-    }
-
-    /// Whether the server does not know this query parameter: it is an older version.
-    #[must_use]
-    pub fn is_unknown_parameter(&self) -> bool {
-        self.kind == "invalid-parameter" && self.detail.contains("is not a parameter of this path")
     }
 
     /// The exit status of the command.
@@ -124,18 +115,7 @@ impl Problem {
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
             (404, "workflow-not-found") => "`stepwarden workflows` shows the workflows and their versions".to_owned(),
-            (404, NO_NUMBERS) => {
-                format!(
-                    "the API is older than this program ({}): numbers come with this version",
-                    env!("CARGO_PKG_VERSION")
-                )
-            }
-            (404 | 405, _) => {
-                format!("is --api right? If it is, the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
-            }
-            (400, "invalid-parameter") if self.is_unknown_parameter() => {
-                format!("the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
-            }
+            (404 | 405, _) => "is --api right? It may be of another version: `stepwarden doctor` compares both".to_owned(),
             (409, "state-conflict") => format!("look at it with `stepwarden get {}`", self.order()),
             (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
             (409, "service-state-conflict") => "look at it with `stepwarden services`".to_owned(),

@@ -159,7 +159,8 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     if let Some(taken) = &task.taken {
         line("Taken on", format!("by {} {}", plain(&taken.by), from_now(taken.since, now)));
     }
-    if let Some(situation) = &task.situation {
+    let situation = &task.situation;
+    if !situation.head.is_empty() {
         let text = situation.text.as_deref().unwrap_or_default();
         line("Situation", plain(&format!("{} {text}", situation.head)));
         let is_needed = |service: &&Service<'_>| {
@@ -175,7 +176,7 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
             line("To do", plain(to_do));
         }
     }
-    for (index, action) in task.actions.iter().flatten().enumerate() {
+    for (index, action) in task.actions.iter().enumerate() {
         let name = if index == 0 { "Actions" } else { "" };
         let more = if action == Action::Settle.segment() { " STEP --outcome …" } else { "" };
         line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
@@ -248,7 +249,7 @@ fn waits(task: &Task<'_>, step: &Step<'_>, now: Timestamp) -> String {
 fn is_ready_to_wait(task: &Task<'_>, step: &Step<'_>) -> bool {
     let is_over = |other: &Step<'_>| other.process_state.known().is_some_and(StepState::is_over);
     let is_its_wait =
-        |line: &Transition<'_>| line.name() == "Waiting" && line.step.as_ref().is_some_and(|name| *name == step.name);
+        |line: &Transition<'_>| line.kind == "Waiting" && line.step.as_ref().is_some_and(|name| *name == step.name);
     let goes_forward = matches!(task.process_state.known(), Some(ProcessState::Pending | ProcessState::Processing));
     let mut before = task.steps.iter().take_while(|other| other.name != step.name);
     let is_open = goes_forward || task.process_state.known() == Some(ProcessState::Compensating);
@@ -317,7 +318,8 @@ mod tests {
                 step("ship-order", "shipping", "Pending", 0),
             ],
             "Reason": {"Code": "exhausted", "Message": "no\u{1b}[2J answer", "Step": "charge-payment"},
-            "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "resubmitted", "Why": "it is back"}],
+            "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "resubmitted", "Why": "it is back",
+                         "Kind": "Resubmitted"}],
             "Actions": ["resubmit", "settle"],
             "Situation": {"Head": "Waiting for an operator.", "Text": "No\u{1b} answer.", "ToDo": "Restore the service.",
                           "Waits": true},

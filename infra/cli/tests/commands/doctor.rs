@@ -40,7 +40,9 @@ fn a_clock_that_is_off_is_wrong_and_an_older_deployment_is_told_as_such() {
     let stub = Stub::start(|_, asked| {
         let date = httpdate::fmt_http_date(SystemTime::now() - Duration::from_secs(600));
         match asked.target.split('?').next() {
-            Some("/health") => answer("200 OK", &format!("date: {date}\r\n"), r#"{"Status": "ok"}"#),
+            Some("/health") => {
+                answer("200 OK", &format!("date: {date}\r\n"), r#"{"Status": "ok", "Version": "0.0.9"}"#)
+            }
             Some("/services") => answer("200 OK", "", r#"{"Services": []}"#),
             Some("/orders") => answer("200 OK", "", r#"{"Orders": []}"#),
             Some("/dead-letters") => answer("403 Forbidden", "", r#"{"message": "Forbidden"}"#),
@@ -126,7 +128,7 @@ async fn a_database_is_checked_while_it_is_used_and_after_and_one_that_was_damag
 #[test]
 fn who_may_see_nothing_but_the_health_is_told_so_and_not_that_all_is_well() {
     let stub = Stub::start(|_, asked| match asked.target.as_str() {
-        "/health" => answer("200 OK", "", r#"{"Status": "ok"}"#),
+        "/health" => answer("200 OK", "", r#"{"Status": "ok", "Version": "0.0.9"}"#),
         _ => answer("403 Forbidden", "", r#"{"message": "Forbidden"}"#),
     });
     let denied = run(program(&["doctor", "--api", &stub.url]), "").with_status(6);

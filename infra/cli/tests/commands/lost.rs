@@ -7,11 +7,11 @@ const CONFLICT: &str =
     r#"{"type": "/problems/state-conflict", "title": "T", "status": 409, "detail": "it is finished"}"#;
 
 /// An order whose history has one line, of now.
-fn order(what: &str, who: &str) -> String {
+fn order(kind: &str, who: &str) -> String {
     let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     format!(
         r#"{{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "Version": 4, "ProcessState": "Compensated", "Steps": [],
-            "History": [{{"At": "{now}", "Who": "{who}", "What": "{what}", "Why": "late"}}]}}"#
+            "History": [{{"At": "{now}", "Who": "{who}", "What": "", "Kind": "{kind}", "Why": "late"}}]}}"#
     )
 }
 
@@ -26,7 +26,7 @@ fn loses_one(order: String) -> Stub {
 
 #[test]
 fn a_command_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_history_tells() {
-    let stub = loses_one(order("cancelled", "ann"));
+    let stub = loses_one(order("Cancelled", "ann"));
     let done =
         run(program(&["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "late", "--api", &stub.url]), "")
             .with_status(0);
@@ -36,7 +36,7 @@ fn a_command_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_h
 
 #[test]
 fn where_the_history_does_not_tell_it_is_not_known() {
-    for order in [order("cancelled", "bob"), order("paused", "ann"), "no order".to_owned()] {
+    for order in [order("Cancelled", "bob"), order("Paused", "ann"), "no order".to_owned()] {
         let stub = loses_one(order);
         let unsure = run(
             program(&["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "late", "--api", &stub.url]),

@@ -21,10 +21,8 @@ use super::local::Local;
 
 /// The limit of write units for a single order of three steps.
 const WRITE_UNITS_MAX: f64 = 8.0;
-/// The same with a document of 4 KB, and of 64 KB. An item has some 300 bytes more than its document.
-const WRITE_UNITS_BY_KB: [(usize, f64); 2] = [(4, 12.0), (64, 72.0)];
-/// The same where documents are compressed.
-const COMPRESSED_UNITS_BY_KB: [(usize, f64); 2] = [(4, 9.0), (64, 30.0)];
+/// The same with a document of 4 KB, and of 64 KB, which are stored compressed.
+const WRITE_UNITS_BY_KB: [(usize, f64); 2] = [(4, 9.0), (64, 30.0)];
 /// The limits of a run of the supervisor with nothing due.
 const IDLE_REQUESTS_MAX: usize = 20;
 const IDLE_WRITE_UNITS_MAX: f64 = 2.0;
@@ -74,7 +72,6 @@ struct Sample {
     correlation_id: Option<&'static str>,
     /// The size of its document, unless it is that of the samples.
     document_kb: usize,
-    compresses: bool,
     /// So many of its services take their call on first, and tell the result later.
     callbacks: usize,
     /// Each of these results is awaited for almost an hour.
@@ -167,12 +164,10 @@ async fn an_order_of_three_steps_costs_eight_write_units() {
 
 #[tokio::test]
 async fn a_document_costs_its_size_once() {
-    for (compresses, bounds) in [(false, WRITE_UNITS_BY_KB), (true, COMPRESSED_UNITS_BY_KB)] {
-        for (document_kb, units_max) in bounds {
-            let units = write_units(Sample { document_kb, compresses, ..Sample::default() }, 0).await;
-            println!("{document_kb} KB, compressed: {compresses}: {units} write units");
-            assert!(units <= units_max, "{document_kb} KB, compressed: {compresses}: {units}");
-        }
+    for (document_kb, units_max) in WRITE_UNITS_BY_KB {
+        let units = write_units(Sample { document_kb, ..Sample::default() }, 0).await;
+        println!("{document_kb} KB: {units} write units");
+        assert!(units <= units_max, "{document_kb} KB: {units}");
     }
 }
 
@@ -196,7 +191,7 @@ async fn a_term_in_the_index_costs_one_write_unit() {
 #[tokio::test]
 async fn a_run_of_the_supervisor_with_nothing_due_makes_few_requests_and_one_write() {
     for orders in [0, 3] {
-        let (_local, ports, consumed) = metered(false).await;
+        let (_local, ports, consumed) = metered().await;
         let instance = Instance {
             name: "supervisor".into(),
             catalogue: Catalogue::new(Workflows::shipped().unwrap()),
@@ -223,18 +218,18 @@ async fn a_run_of_the_supervisor_with_nothing_due_makes_few_requests_and_one_wri
 }
 
 /// Ports whose store is metered.
-async fn metered(compresses: bool) -> (Local, Ports, Arc<Mutex<Vec<Consumed>>>) {
+async fn metered() -> (Local, Ports, Arc<Mutex<Vec<Consumed>>>) {
     let local = Local::start().await;
     let consumed = Arc::<Mutex<Vec<Consumed>>>::default();
     let told = consumed.clone();
     let meter = Meter::new(move |one| told.lock().unwrap().push(one));
-    let store = local.ports(local.config().interceptor(meter)).compressing(compresses);
+    let store = local.ports(local.config().interceptor(meter));
     (local, Ports { store, memory: Memory::new(NOON, 7) }, consumed)
 }
 
 /// The write units of an order. It puts this many items beside the order and its task.
 async fn write_units(sample: Sample, puts: u32) -> f64 {
-    let (_local, ports, consumed) = metered(sample.compresses).await;
+    let (_local, ports, consumed) = metered().await;
     let task = carry_through(&ports, sample).await;
     // A result that is awaited is a version more, and so is a supervisor's look.
     let callbacks = u64::try_from(sample.callbacks * if sample.is_slow { 2 } else { 1 }).unwrap();

@@ -109,6 +109,8 @@ pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     set("SUBMISSION_HIGH_QUEUE_URL", url("submission-high"));
     set("SCHEDULER_QUEUE_URL", url("scheduler"));
     set("SCHEDULER_HIGH_QUEUE_URL", url("scheduler-high"));
+    set("AGENTS_QUEUE_URL", url("agents"));
+    set("AGENTS_HIGH_QUEUE_URL", url("agents-high"));
     set(
         "AGENT_QUEUES",
         json!(AGENTS.map(|agent| (agent, priorities(agent))).into_iter().collect::<BTreeMap<_, _>>()).to_string(),

@@ -9,8 +9,6 @@ use serde_json::{Value, json};
 use super::cloudformation::{Resource, Template, root};
 
 const FUNCTION: &str = "AWS::Serverless::Function";
-/// The agents that had queues of their own in earlier versions.
-const EARLIER: [&str; 3] = ["inventory", "payment", "shipping"];
 
 /// The SQS sources of a function: the queue's id, and the source's properties.
 fn sources<'a>(function: Resource<'a>) -> Vec<(&'a str, &'a Value)> {
@@ -72,38 +70,11 @@ fn every_queue_feeds_one_function_in_batches_that_may_fail_in_part() {
         }
     }
     fed.sort_unstable();
-    let queues = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| !is_earlier(*queue));
+    let queues = template.of_kind("AWS::SQS::Queue").into_iter();
     // People read the alerts that could not be delivered.
     let mut queues: Vec<&str> = queues.map(|queue| queue.id).filter(|id| *id != "UndeliveredAlerts").collect();
     queues.sort_unstable();
     assert_eq!(fed, queues);
-}
-
-#[test]
-fn the_queues_of_earlier_versions_feed_the_agents_as_long_as_they_are_kept() {
-    let (template, nested) = (Template::main(), Template::at("infra/earlier.yaml"));
-    let prefix = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:";
-    let mut fed = BTreeSet::new();
-    for source in nested.of_kind("AWS::Lambda::EventSourceMapping") {
-        let properties = source.properties;
-        assert_eq!(properties["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{}", source.id);
-        assert_eq!(properties["BatchSize"], json!(BATCH_MAX), "{}", source.id);
-        let arn = properties["EventSourceArn"]["Fn::Sub"].as_str().unwrap();
-        fed.insert(arn.strip_prefix(prefix).unwrap().replace("${Name}", "${AWS::StackName}"));
-    }
-    let earlier = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| is_earlier(*queue));
-    let name = |queue: Resource<'_>| queue.properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
-    let named: BTreeSet<String> = earlier.clone().map(name).collect();
-    assert_eq!((fed.len(), fed), (6, named));
-    let conditions = earlier.map(|queue| queue.id).chain(["EarlierAgentSources"]);
-    for id in conditions {
-        assert_eq!(template.get(&format!("/Resources/{id}/Condition")), "HasEarlierAgentQueues", "{id}");
-    }
-}
-
-/// A queue that earlier versions had for one agent.
-fn is_earlier(queue: Resource<'_>) -> bool {
-    EARLIER.iter().any(|agent| queue.id.to_lowercase().starts_with(agent))
 }
 
 #[test]
@@ -130,10 +101,6 @@ fn the_instances_that_the_queues_may_ask_for_are_documented() {
         dead.iter().map(|(_, source)| source["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
     // Besides the dead letters: four shards of a new table's stream, and the schedule.
     assert!(document.contains(&format!("Add {} for the supervisor", dead + 4 + 1)));
-    let earlier = Template::at("infra/earlier.yaml");
-    let earlier = earlier.of_kind("AWS::Lambda::EventSourceMapping").into_iter();
-    let earlier: u64 = earlier.map(|one| one.properties["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
-    assert!(document.contains(&format!("{earlier} with `EarlierAgentQueues`")));
 }
 
 #[test]
@@ -154,8 +121,7 @@ fn each_function_is_given_every_variable_that_it_reads() {
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
         assert_eq!(config.senders.is_some(), id == "Scheduler", "{id}");
         assert_eq!(config.services.stand_ins, None, "{id}");
-        let earlier: &[&str] = if id == "AgentsFunction" { &EARLIER } else { &[] };
-        assert_eq!(config.queues.agents.keys().map(|agent| &**agent).collect::<Vec<_>>(), earlier, "{id}");
+        assert!(config.queues.agents.is_empty(), "{id}");
         assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");
     }
 }
@@ -286,8 +252,6 @@ fn whatever_calls_a_function_calls_its_alias() {
         let first = template.get(&format!("/Resources/{}/DependsOn", integration.id)).as_str().unwrap();
         assert_eq!(template.resource(first).kind, "AWS::Lambda::Permission", "{}", integration.id);
     }
-    let earlier = &template.resource("EarlierAgentSources").properties["Parameters"]["AgentsFunction"];
-    assert_eq!(*earlier, json!({"Ref": "AgentsFunction.Alias"}));
 }
 
 #[test]

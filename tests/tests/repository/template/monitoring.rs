@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::cloudformation::{Resource, Template, root};
 
 const NAME: &str = "${AWS::StackName}";
-const EARLIER: [&str; 3] = ["-inventory", "-payment", "-shipping"];
 
 /// The templates of the alarms.
 fn alarms() -> [Template; 2] {
@@ -46,12 +45,7 @@ fn deployed(template: &Template, kind: &str, property: &str, wanted: impl Fn(&Va
 fn every_queue_is_watched_for_old_messages_and_every_dead_letter_queue_for_dead_letters() {
     let template = Template::main();
     let queues = |is_priority: bool| {
-        let deployed = deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| {
-            queue.get("RedrivePolicy").is_some() == is_priority
-        });
-        // No function sends to the queues of earlier versions. The supervisor finds a request that is stuck there.
-        let is_earlier = |queue: &String| EARLIER.iter().any(|agent| queue.starts_with(agent));
-        deployed.into_iter().filter(|queue| !is_earlier(queue)).collect::<BTreeSet<_>>()
+        deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| queue.get("RedrivePolicy").is_some() == is_priority)
     };
     assert_eq!(watched("ApproximateAgeOfOldestMessage"), queues(true));
     assert_eq!(watched("ApproximateNumberOfMessagesVisible"), queues(false));

@@ -7,8 +7,6 @@ use super::cloudformation::{Resource, Template};
 
 const QUEUE: &str = "AWS::SQS::Queue";
 const WHOSE: [(&str, u64); 3] = [("Submission", 1_000), ("Scheduler", 1_000), ("Agents", 1_000)];
-/// Earlier versions had queues for each agent. Their dead letters are those of the agents.
-const EARLIER: [&str; 3] = ["Inventory", "Payment", "Shipping"];
 
 fn number(queue: Resource<'_>, name: &str) -> u64 {
     queue.properties[name].as_u64().unwrap_or_else(|| panic!("{} has no {name}", queue.id))
@@ -69,10 +67,7 @@ fn a_dead_letter_queue_takes_dead_letters_of_its_own_queues_only() {
         let dead = format!("{whose}DeadLetters");
         let allow = &template.resource(&dead).properties["RedriveAllowPolicy"];
         assert_eq!(allow["redrivePermission"], "byQueue", "{dead}");
-        let earlier = EARLIER.into_iter().filter(|_| whose == "Agents");
-        let priorities = std::iter::once(whose).chain(earlier);
-        let priorities = priorities.flat_map(|whose| ["Queue", "HighQueue"].map(|queue| format!("{whose}{queue}")));
-        let arns = priorities.map(|priority| {
+        let arns = ["Queue", "HighQueue"].map(|queue| format!("{whose}{queue}")).map(|priority| {
             let redrive = &template.resource(&priority).properties["RedrivePolicy"]["deadLetterTargetArn"];
             assert_eq!(*redrive, json!({"Fn::GetAtt": format!("{dead}.Arn")}), "{priority}");
             let name = template.resource(&priority).properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();

@@ -60,8 +60,6 @@ pub struct Config {
     pub reply_channels: BTreeMap<Arc<str>, Arc<str>>,
     /// The number of shards of the index `watch`.
     pub shards: u8,
-    /// Whether large documents of new orders are compressed.
-    pub compresses_documents: bool,
     /// The settings of the agents, in TOML; the scheduler, the supervisor and the agents have them.
     pub agents: Arc<str>,
     /// The time for which calls of each agent may still have their effect, in milliseconds, from those settings.
@@ -116,9 +114,8 @@ pub struct QueueUrls {
     /// Wakes, replies and commands.
     pub scheduler: QueuePair,
     /// Requests to the agents that have no queues of their own.
-    pub shared: Option<QueuePair>,
-    /// Requests to an agent with queues of its own, by agent. For the agents function they are its sources whose requests
-    /// may name no agent, since an earlier scheduler sent them.
+    pub shared: QueuePair,
+    /// Requests to an agent with queues of its own, by agent.
     pub agents: BTreeMap<Arc<str>, QueuePair>,
     /// Where this function puts the messages that it gives up. `None`: it leaves them to their queue.
     pub dead_letters: Option<Arc<str>>,
@@ -159,7 +156,6 @@ impl Config {
         let event_bus = reader.text("EVENT_BUS_NAME", "give the name of the event bus");
         let reply_channels = reply_channels(&mut reader);
         let shards = reader.number("SHARDS", SHARDS, 1, SHARDS_MAX);
-        let compresses_documents = reader.flag("COMPRESS_DOCUMENTS");
         let agents = reader.optional("AGENTS").unwrap_or_default();
         let settles_within_ms = settles_within_ms(&agents).unwrap_or_else(|fault| {
             reader.blame("AGENTS", format!("{fault}: give the settings of the agents, or leave it out"));
@@ -189,7 +185,6 @@ impl Config {
             event_bus,
             reply_channels,
             shards,
-            compresses_documents,
             agents,
             settles_within_ms,
             services,
@@ -281,12 +276,8 @@ impl QueueUrls {
         let mut queue_pair = |normal, high| QueuePair { normal: reader.queue(normal), high: reader.queue(high) };
         let submission = queue_pair("SUBMISSION_QUEUE_URL", "SUBMISSION_HIGH_QUEUE_URL");
         let scheduler = queue_pair("SCHEDULER_QUEUE_URL", "SCHEDULER_HIGH_QUEUE_URL");
+        let shared = queue_pair("AGENTS_QUEUE_URL", "AGENTS_HIGH_QUEUE_URL");
         let agents = agent_queues(reader);
-        // Until its variables follow, a new version of a function runs with those of the stack before.
-        let has_shared = agents.is_empty() || reader.optional("AGENTS_QUEUE_URL").is_some();
-        let mut queue = |name| reader.queue(name);
-        let shared =
-            has_shared.then(|| QueuePair { normal: queue("AGENTS_QUEUE_URL"), high: queue("AGENTS_HIGH_QUEUE_URL") });
         let dead_letters = reader.url("DEAD_LETTER_QUEUE_URL");
         Self { submission, scheduler, shared, agents, dead_letters }
     }
@@ -295,12 +286,6 @@ impl QueueUrls {
     pub(crate) fn url_of(&self, queue: &str) -> String {
         let region = self.scheduler.normal.rsplitn(3, '/').nth(2).unwrap_or_default();
         format!("{region}/{queue}")
-    }
-
-    /// The agent with this queue of its own, from the end of the queue's URL.
-    pub(crate) fn agent_of(&self, queue: &str) -> Option<&Arc<str>> {
-        let is_it = |url: &str| url.strip_suffix(queue).is_some_and(|region| region.ends_with('/'));
-        self.agents.iter().find(|(_, pair)| is_it(&pair.normal) || is_it(&pair.high)).map(|(agent, _)| agent)
     }
 }
 
@@ -361,7 +346,7 @@ struct Roles {
     agents: Arc<str>,
 }
 
-/// Who may send what. Until its variables follow, a new version of a function runs with those of the stack before.
+/// Who may send what.
 fn senders(reader: &mut Reader<'_>, queues: &QueueUrls) -> Option<Senders> {
     const ROLES: &str = "SENDERS";
     const OWN: &str = "AGENT_SENDERS";

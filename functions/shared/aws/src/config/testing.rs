@@ -13,7 +13,7 @@ pub(crate) fn queue_urls() -> QueueUrls {
     QueueUrls {
         submission: queue_pair("submission"),
         scheduler: queue_pair("scheduler"),
-        shared: Some(queue_pair("agents")),
+        shared: queue_pair("agents"),
         agents: BTreeMap::from([("payment".into(), queue_pair("payment"))]),
         dead_letters: Some("http://127.0.0.1:1/1/dead".into()),
     }

@@ -42,7 +42,7 @@ impl Dynamo {
                     let is_own = failed.item().is_some_and(|stored| is_version(stored, after));
                     return Ok(if is_own { Commit::Committed } else { Commit::Conflict });
                 }
-                // The order is being erased, or a submission of an earlier version inserts it again.
+                // The order is being erased.
                 Some(UpdateItemError::TransactionConflictException(_)) => {
                     if !pauses.pause().await {
                         return Err(PortError::unavailable(OPERATION, chain(&error)));

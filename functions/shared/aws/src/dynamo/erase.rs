@@ -5,11 +5,8 @@
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-};
+use aws_sdk_dynamodb::types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
 use domain::id::OrderId;
-use domain::index::Term;
 use domain::message::idempotency_key;
 use domain::ports::{Commit, Memo, PortError, Record, Records, Seen};
 use domain::task::{Direction, Task};
@@ -43,7 +40,7 @@ impl Dynamo {
         let stored = self.read(OPERATION, &self.tables().orders, order_id, Seeing::Everything).await?;
         let stored = stored.unwrap_or_default();
         try_join3(
-            self.delete_terms(OPERATION, order_id, found_by(&stored)),
+            self.delete_terms(OPERATION, order_id, terms_of(&stored)),
             self.erase_memos(task),
             self.delete_dead_letters(order_id),
         )
@@ -57,14 +54,14 @@ impl Dynamo {
         // It has expired.
         let Some(stored) = stored else { return Ok(Commit::Conflict) };
         let read = order(stored.clone()).map_err(|error| PortError::refused(OPERATION, error))?;
-        let erased = order_item(&read.erased(), false);
+        let erased = order_item(&read.erased());
         if stored == erased {
             return self.replace(before, after).await;
         }
         let commit = self.replace_both(before, after, &stored, &erased).await?;
         // A submission that was delivered again meanwhile may have met the order as it was, and put its terms anew.
         if commit == Commit::Committed
-            && let Err(error) = self.delete_terms(OPERATION, before.order_id, found_by(&stored)).await
+            && let Err(error) = self.delete_terms(OPERATION, before.order_id, terms_of(&stored)).await
         {
             tracing::warn!(order_id = %before.order_id, "an erased order may have terms left: {error}");
         }
@@ -148,13 +145,6 @@ impl Dynamo {
             }
         }
     }
-}
-
-/// The terms that an order is found by. An earlier version stored none with the order.
-fn found_by(stored: &Item) -> impl Iterator<Item = AttributeValue> + use<> {
-    let correlation_id = stored.get("CorrelationID").and_then(|id| id.as_s().ok());
-    let correlation = correlation_id.map(|id| text(Term::correlation(id).text()));
-    terms_of(stored).into_iter().chain(correlation)
 }
 
 fn update(table: &str, order_id: OrderId, change: Change) -> Result<TransactWriteItem, PortError> {

@@ -30,7 +30,7 @@ impl Dynamo {
     /// Writes both, or finds an order of this id. A repeat finishes what an earlier delivery of the same submission began
     /// (F03 to F05).
     pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
-        let item = order_item(order, self.compresses());
+        let item = order_item(order);
         let mut expired = None;
         while let Some(stored) = self.put_order(&item, expired.as_ref()).await? {
             let stored = self.shown(order, stored).await?;
@@ -123,12 +123,9 @@ impl Dynamo {
             self.delete_terms(OPERATION, order.order_id, terms).await?;
             return Ok(Inserted::Same);
         }
-        // An earlier version stored no terms with the order: any may be its own.
-        if stored.contains_key(TERMS) {
-            let of_stored = terms_of(stored);
-            let others = terms.filter(|term| !of_stored.contains(term));
-            self.delete_terms(OPERATION, order.order_id, others).await?;
-        }
+        let of_stored = terms_of(stored);
+        let others = terms.filter(|term| !of_stored.contains(term));
+        self.delete_terms(OPERATION, order.order_id, others).await?;
         let is_same = fingerprint.is_some_and(|fingerprint| **fingerprint == *order.fingerprint);
         Ok(if is_same { Inserted::Same } else { Inserted::Different })
     }

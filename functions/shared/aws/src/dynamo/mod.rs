@@ -53,8 +53,6 @@ struct Inner {
     tables: Tables,
     /// The number of shards of the index `watch`.
     shards: u8,
-    /// Whether large documents of new orders are compressed.
-    compresses: bool,
     system: System,
 }
 
@@ -63,18 +61,7 @@ impl Dynamo {
     /// `system` only defines the month at which a list of orders begins: no decision about an order depends on it.
     #[must_use]
     pub fn new(client: Client, tables: Tables, shards: u8, system: System) -> Self {
-        Self(Arc::new(Inner { client, tables, shards, compresses: false, system }))
-    }
-
-    /// The same store, which compresses large documents of new orders or does not. Versions before this one cannot read
-    /// them.
-    #[must_use]
-    pub fn compressing(self, compresses: bool) -> Self {
-        Self(Arc::new(Inner { compresses, ..Arc::unwrap_or_clone(self.0) }))
-    }
-
-    fn compresses(&self) -> bool {
-        self.0.compresses
+        Self(Arc::new(Inner { client, tables, shards, system }))
     }
 
     fn client(&self) -> &Client {

@@ -136,8 +136,8 @@ where
 fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>) -> Option<Delivery<DeadLetter>> {
     let queue = match queues.get(&*record.queue_arn)?.clone() {
         SourceQueue::Agent(of_queue) => match decode::<Request>(record.body.as_bytes()) {
-            Ok(request) if !request.agent.is_empty() => SourceQueue::Agent(request.agent),
-            Ok(_) | Err(_) => SourceQueue::Agent(of_queue),
+            Ok(request) => SourceQueue::Agent(request.agent),
+            Err(_) => SourceQueue::Agent(of_queue),
         },
         queue @ (SourceQueue::Submission | SourceQueue::Scheduler) => queue,
     };
@@ -248,10 +248,10 @@ mod tests {
         };
         let record = |body: String| json!({"messageId": "a", "receiptHandle": "h", "body": body, "eventSourceARN": "arn:aws:sqs:r:1:payment-dead"});
         let seen = Seen::default();
-        let bodies = [request("customs").to_string(), request("").to_string(), "nonsense".to_owned()];
+        let bodies = [request("customs").to_string(), "nonsense".to_owned()];
         sent(&seen, json!({ "Records": bodies.map(record) })).await.unwrap();
         let queues: Vec<_> = seen.dead_letters.into_inner().unwrap().into_iter().map(|letter| letter.queue).collect();
-        assert_eq!(queues, ["customs", "payment", "payment"].map(|agent| SourceQueue::Agent(agent.into())));
+        assert_eq!(queues, ["customs", "payment"].map(|agent| SourceQueue::Agent(agent.into())));
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ mod tests;
 use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
-use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{Inserted, PortError, Queues};
 use domain::trace;
@@ -102,32 +102,14 @@ impl Queues for Sqs {
         if let Some(own) = self.urls.agents.get(agent) {
             return self.send(TO_AGENT, own.get(request.priority), message, 0).await;
         }
-        let Some(shared) = &self.urls.shared else {
-            return Err(PortError::refused(TO_AGENT, format!("there are no queues for the agent {agent:?}")));
-        };
         // The group keeps a slow service from holding up the others.
         let message = message.map(|message| message.of_group(agent.into()));
-        self.send(TO_AGENT, shared.get(request.priority), message, 0).await
+        self.send(TO_AGENT, self.urls.shared.get(request.priority), message, 0).await
     }
 
     async fn return_to_agent(&self, _: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
         self.hide(RETURN_TO_AGENT, receipt, delay_ms).await
     }
-}
-
-/// The requests, each with the name of its agent. A request of an earlier scheduler has the name of its queue.
-#[must_use]
-pub fn named(urls: &QueueUrls, mut batch: Vec<Delivery<Request>>) -> Vec<Delivery<Request>> {
-    for Delivery { receipt, body, .. } in &mut batch {
-        if let Ok(request) = body
-            && request.agent.is_empty()
-            && let Some((queue, _)) = handle::parse(&receipt.handle)
-            && let Some(agent) = urls.agent_of(queue)
-        {
-            request.agent = agent.clone();
-        }
-    }
-    batch
 }
 
 /// Rounds up to whole seconds, at most `max_s`.

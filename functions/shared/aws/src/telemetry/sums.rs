@@ -11,7 +11,7 @@ pub(super) const SERVICE: (&str, &str) = ("service", "Service");
 /// Fields of an event that become dimensions of its metrics. Such a field must have few values: each value is a
 /// separate metric and costs as much.
 pub(super) const DIMENSIONS: [(&str, &str); 6] =
-    [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("fate", "Fate")];
+    [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("outcome", "Outcome")];
 
 /// Dimensions and their values, except the function.
 pub(super) type Dimensions = Vec<(&'static str, String)>;

@@ -10,7 +10,7 @@ use domain::workflow::Workflows;
 
 use super::agents::{agents_in_use, changed_agents};
 use super::{Application, Applied, difference};
-use crate::folder::{Checked, CheckedWorkflow, Fault};
+use crate::folder::{Checked, CheckedWorkflow};
 
 /// Lines of a difference that are told.
 const DIFFERENCE_LINES_MAX: usize = 20;
@@ -84,9 +84,6 @@ pub enum Refusal {
         /// Whether it is on now.
         is_on: bool,
     },
-    /// A new version says what an earlier version of this program allowed.
-    #[error("{0}")]
-    Demand(Fault),
     /// A share is given, and no version is new.
     #[error(
         "no version of this folder is new, so there is nothing to share: `stepwarden workflows choose NAME/VERSION --share` changes a share"
@@ -116,10 +113,6 @@ impl Plan {
     ) -> Result<Self, Vec<Refusal>> {
         let mut refusals = Vec::new();
         let definitions = new_definitions(checked, applied, application, now, &mut refusals);
-        let is_new =
-            |one: &&CheckedWorkflow| definitions.iter().any(|new| new.pin().as_ref() == Some(&one.workflow.pin()));
-        let demands = checked.workflows.iter().filter(is_new).flat_map(|new| checked.demands(new));
-        refusals.extend(demands.map(Refusal::Demand));
         refusals.extend(agents_in_use(checked, applied, catalogue));
         let before = applied.deployment.as_ref();
         let mut workflows = before.map(|before| before.workflows.clone()).unwrap_or_default();
@@ -179,7 +172,7 @@ impl Plan {
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)
                 && before.callback_keys == callback_keys
-                && (before.is_of_start() || !of_start)
+                && (before.of_start || !of_start)
                 && highest.iter().all(|(name, version)| before.highest(name) == Some(*version))
         });
         let deployment = (!is_same).then(|| Deployment {

@@ -274,23 +274,4 @@ fn rule_38_the_first_result_that_may_come_later_makes_a_key_which_stays() {
     assert_eq!(world.apply(&patient, None).unwrap(), Vec::<String>::new());
     world.apply(&folder(AGENTS, &[workflow("a", 3, "pay")]), None).unwrap();
     assert_eq!(keys(), made, "calls under way have its addresses");
-    // As a program of an earlier version left it.
-    world.change(|deployment| deployment.callback_keys.clear());
-    assert_eq!(world.apply(&patient, None).unwrap(), ["callback addresses: a new key"]);
-}
-
-#[test]
-fn a_version_that_an_earlier_program_applied_stays_and_a_new_one_is_refused() {
-    let world = World::new();
-    let reserved = workflow("shop", 1, "undo");
-    let refused = world.apply(&folder(AGENTS, std::slice::from_ref(&reserved)), None).unwrap_err();
-    assert!(refused.contains("workflows/shop-1.toml:5:8: step \"undo\": the name is reserved"), "{refused}");
-    // As an earlier program stored it.
-    assert!(world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).is_ok());
-    let stored = world.applied().definitions.remove(&"shop/1".parse().unwrap()).unwrap();
-    let seen = Seen { version: stored.version, at: world.memory.now() };
-    let (text, hash) = (reserved.1.clone().into(), Definition::hash_of(&reserved.1).into());
-    let stored = Definition { version: stored.version + 1, text, hash, ..stored };
-    world.memory.put(seen, &stored).now_or_never().unwrap().unwrap();
-    assert!(world.apply(&folder(AGENTS, &[reserved, workflow("shop", 2, "charge")]), None).is_ok());
 }

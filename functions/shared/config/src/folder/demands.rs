@@ -1,34 +1,21 @@
-//! What a workflow must not say when it is applied for the first time. An earlier version allowed it: so one that was applied
-//! stays as it is, and its folder too.
+//! What a workflow must not say, which only a look at the settings of its agents finds.
 
 use domain::workflow::{PEOPLE, StepRule};
 use http::StatusCode;
 
-use super::{Checked, CheckedWorkflow, Fault, Faults, located};
+use super::{CheckedWorkflow, Fault, located};
 use crate::settings::Settings;
 
 /// The end of the key of an undo (rule 4). As the name of a step, services would take its call for an undo.
 const UNDO: &str = "undo";
 
-impl Checked {
-    /// Checks what a workflow must not say when it is new.
-    ///
-    /// # Errors
-    /// [`Faults`], all at once.
-    pub fn demand(&self) -> Result<(), Faults> {
-        let faults: Vec<Fault> = self.workflows.iter().flat_map(|workflow| self.demands(workflow)).collect();
-        if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
-    }
-
-    /// What this workflow must not say when it is new.
-    pub(crate) fn demands(&self, CheckedWorkflow { file, text, workflow }: &CheckedWorkflow) -> Vec<Fault> {
-        let of_step = |step: &StepRule| {
-            let problem = format!("step {:?}: {}", step.name, problem(step, &self.settings)?);
-            let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
-            Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
-        };
-        workflow.steps.iter().filter_map(of_step).collect()
-    }
+pub(super) fn of(CheckedWorkflow { file, text, workflow }: &CheckedWorkflow, settings: &Settings) -> Vec<Fault> {
+    let of_step = |step: &StepRule| {
+        let problem = format!("step {:?}: {}", step.name, problem(step, settings)?);
+        let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
+        Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
+    };
+    workflow.steps.iter().filter_map(of_step).collect()
 }
 
 fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
@@ -55,12 +42,12 @@ fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
 mod tests {
     use super::super::Folder;
 
-    /// The faults of a folder with this agent and this step that an earlier version took.
+    /// The faults of a folder with this agent and this step.
     fn demands(agent: &str, step: &str) -> Vec<String> {
         let workflow = format!("name = \"w\"\nversion = 1\n\n[[step]]\n{step}\n");
         let files = [("stepwarden.toml", agent), ("workflows/w-1.toml", &workflow)];
-        let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
-        checked.demand().err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
+        let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        checked.err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
     }
 
     #[test]

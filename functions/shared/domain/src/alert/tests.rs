@@ -260,7 +260,7 @@ fn a_dead_letter_that_no_order_shows_is_a_cause_for_an_hour() {
         causes.keys().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(keys(DeadLetterOutcome::Unreadable, 0), ["dead-letter/Unreadable"]);
-    assert_eq!(keys(DeadLetterOutcome::LostCommand, DEAD_LETTER_MS - 1), ["dead-letter/LostWish"]);
+    assert_eq!(keys(DeadLetterOutcome::LostCommand, DEAD_LETTER_MS - 1), ["dead-letter/LostCommand"]);
     assert_eq!(keys(DeadLetterOutcome::LostCommand, DEAD_LETTER_MS), [""; 0]);
     assert_eq!(keys(DeadLetterOutcome::Refused, 0), ["dead-letter/Refused"]);
     assert_eq!(keys(DeadLetterOutcome::Held, 0), [""; 0], "its order is in `Error`");

@@ -175,10 +175,8 @@ pub struct Job {
     /// Whether the scan is complete.
     pub scanned: bool,
     /// Orders that were found and are not begun.
-    #[serde(default)]
     pub found: Vec<Entry>,
     /// Orders that were begun and are not settled.
-    #[serde(default)]
     pub under_way: Vec<Entry>,
     /// The earliest time at which the next order may begin.
     pub next_at: Timestamp,

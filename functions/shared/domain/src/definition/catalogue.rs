@@ -237,8 +237,7 @@ impl Catalogue {
         }))
     }
 
-    /// The workflow of an accepted order: the one that it is pinned to. An order of an earlier API is pinned to none. It
-    /// was accepted for the compiled one, whatever was applied since.
+    /// The workflow of an accepted order: the one that it is pinned to, or the compiled one.
     ///
     /// # Errors
     /// [`PortError`] if the records cannot be read, or do not have it.

@@ -112,12 +112,6 @@ impl Deployment {
     /// In the place of an operator, where a start applies its folder.
     pub const BY_START: &str = "serve --config";
 
-    /// Whether the next start may replace it. Records of before say so by the name alone.
-    #[must_use]
-    pub fn is_of_start(&self) -> bool {
-        self.of_start || &*self.applied_by == Self::BY_START
-    }
-
     /// The text with the settings of the agents; `None` if it names none, so those of the host count.
     #[must_use]
     pub fn agents(&self) -> Option<&Arc<str>> {

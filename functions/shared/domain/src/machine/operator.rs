@@ -7,7 +7,7 @@ use super::settle::is_open_to_settle;
 use super::turn::Turn;
 use crate::limits::NOTES_MAX;
 use crate::message::{Action, Command};
-use crate::task::{NoticeKind, Pause, ProcessState, Step, StepState, Task, What, bulk_of, reason};
+use crate::task::{NoticeKind, Pause, ProcessState, Step, StepState, Task, What, reason};
 use crate::time::Timestamp;
 
 impl Action {
@@ -150,9 +150,7 @@ impl Turn<'_> {
         if self.task.process_state == ProcessState::Error {
             self.leave_error();
         }
-        // A supervisor of an earlier version names the job only at the beginning of the reason.
-        let bulk = command.bulk.clone().or_else(|| bulk_of(&command.reason).map(Into::into));
-        self.go_on(command, What::Resubmitted { bulk });
+        self.go_on(command, What::Resubmitted { bulk: command.bulk.clone() });
         // Attempts in flight may have ended while the task was in `Error`.
         self.finish_if_done();
     }

@@ -136,14 +136,6 @@ fn a_time_of_a_call_that_is_no_duration_costs_no_reply() {
 }
 
 #[test]
-fn a_request_of_an_earlier_scheduler_names_no_agent_and_is_written_as_it_was() {
-    let earlier = Request { agent: "".into(), ..request() };
-    let text = serde_json::to_string(&earlier).unwrap();
-    assert!(!text.contains("Agent"), "{text}");
-    assert_eq!(decode::<Request>(text.as_bytes()).unwrap(), earlier);
-}
-
-#[test]
 fn only_a_priority_other_than_the_default_is_written() {
     let high = serde_json::to_string(&request()).unwrap();
     assert!(high.contains("\"Priority\":\"high\""), "{high}");

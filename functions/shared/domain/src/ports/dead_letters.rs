@@ -78,7 +78,6 @@ pub struct DeadLetterRecord {
     /// When this record was written.
     pub settled_at: Timestamp,
     /// The outcome.
-    #[serde(rename = "Fate")]
     pub outcome: DeadLetterOutcome,
     /// The same for people.
     pub message: Arc<str>,
@@ -99,7 +98,6 @@ pub enum DeadLetterOutcome {
     /// There is no such order.
     NoOrder,
     /// An operator's command that was not carried out.
-    #[serde(rename = "LostWish")]
     LostCommand,
     /// The body is unreadable.
     Unreadable,
@@ -116,7 +114,7 @@ impl DeadLetterOutcome {
             Self::Held => "Held",
             Self::Stale => "Stale",
             Self::NoOrder => "NoOrder",
-            Self::LostCommand => "LostWish",
+            Self::LostCommand => "LostCommand",
             Self::Unreadable => "Unreadable",
             Self::Refused => "Refused",
         }

@@ -1,14 +1,13 @@
 //! The history of a task: each event is one typed value. The words of an event are made here, and its reason where it
 //! arises.
 //!
-//! A stored line holds the value as a text, in the notation of [`What::stored`]. Programs of earlier versions wrote
-//! nearly the same texts, and understand these. [`What::read`] reads both, and keeps a text that it does not know.
+//! A stored line holds the value as a text, in the notation of [`What::stored`]. [`What::read`] keeps a text that it does
+//! not know: another version wrote it.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use serde::de::{SeqAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -89,7 +88,7 @@ pub enum What {
     ExpiredLast(Attempt),
     /// The step had no answer too often or for too long. For metrics: the history has [`What::GivenUp`].
     Exhausted(Attempt),
-    /// The service rejected the step for good. Earlier versions wrote [`What::GivenUp`].
+    /// The service rejected the step for good.
     Rejected(Attempt),
     /// A supervisor found the attempt so late that it doubted its own clock. For metrics.
     Doubted(Attempt),
@@ -130,35 +129,45 @@ const VERBS: [(&str, OfAttempt); 12] = [
 ];
 
 impl What {
+    /// Its name for programs, its words or verb, and the attempt that it is about.
+    const fn parts(&self) -> (&'static str, &str, Option<&Attempt>) {
+        match self {
+            Self::Submitted => ("Submitted", "submitted", None),
+            Self::Claimed(attempt) => ("Claimed", "claimed", Some(attempt)),
+            Self::Processed(attempt) => ("Processed", "processed", Some(attempt)),
+            Self::Deferred(attempt) => ("Deferred", "put off", Some(attempt)),
+            Self::Expired(attempt) => ("Expired", EXPIRED, Some(attempt)),
+            Self::GivenUp(attempt) => ("GivenUp", "given up", Some(attempt)),
+            Self::Entered { state } => ("Entered", state.name(), None),
+            Self::Resubmitted { .. } => ("Resubmitted", "resubmitted", None),
+            Self::Cancelled => ("Cancelled", "cancelled", None),
+            Self::Paused => ("Paused", "paused", None),
+            Self::Resumed => ("Resumed", "resumed", None),
+            Self::Settled(attempt) => ("Settled", "settled", Some(attempt)),
+            Self::Approved(attempt) => ("Approved", "approved", Some(attempt)),
+            Self::Waiting(attempt) => ("Waiting", WAITS, Some(attempt)),
+            Self::Accepted(attempt) => ("Accepted", "accepted", Some(attempt)),
+            Self::Skipped(attempt) => ("Skipped", "skipped", Some(attempt)),
+            Self::Contradicted(attempt) => ("Contradicted", "contradicted", Some(attempt)),
+            Self::Late => ("Late", "late", None),
+            Self::Noted { take: None } => ("Noted", "noted", None),
+            Self::Noted { take: Some(true) } => ("Noted", "taken on", None),
+            Self::Noted { take: Some(false) } => ("Noted", "let go", None),
+            Self::Erased => ("Erased", "erased", None),
+            Self::Other { .. } => ("Other", "", None),
+            Self::ExpiredLast(attempt) => ("ExpiredLast", "expired", Some(attempt)),
+            Self::Exhausted(attempt) => ("Exhausted", "exhausted", Some(attempt)),
+            Self::Rejected(attempt) => ("Rejected", "rejected", Some(attempt)),
+            Self::Doubted(attempt) => ("Doubted", "doubted", Some(attempt)),
+        }
+    }
+
     /// The attempt of this line, and the verb for its outcome.
     #[must_use]
-    pub const fn of_step(&self) -> Option<(&Attempt, &'static str)> {
-        match self {
-            Self::Claimed(attempt) => Some((attempt, "claimed")),
-            Self::Processed(attempt) => Some((attempt, "processed")),
-            Self::Deferred(attempt) => Some((attempt, "put off")),
-            Self::Expired(attempt) => Some((attempt, EXPIRED)),
-            Self::GivenUp(attempt) => Some((attempt, "given up")),
-            Self::ExpiredLast(attempt) => Some((attempt, "expired")),
-            Self::Exhausted(attempt) => Some((attempt, "exhausted")),
-            Self::Rejected(attempt) => Some((attempt, "rejected")),
-            Self::Settled(attempt) => Some((attempt, "settled")),
-            Self::Approved(attempt) => Some((attempt, "approved")),
-            Self::Waiting(attempt) => Some((attempt, WAITS)),
-            Self::Accepted(attempt) => Some((attempt, "accepted")),
-            Self::Skipped(attempt) => Some((attempt, "skipped")),
-            Self::Contradicted(attempt) => Some((attempt, "contradicted")),
-            Self::Doubted(attempt) => Some((attempt, "doubted")),
-            Self::Submitted
-            | Self::Entered { .. }
-            | Self::Resubmitted { .. }
-            | Self::Cancelled
-            | Self::Paused
-            | Self::Resumed
-            | Self::Late
-            | Self::Noted { .. }
-            | Self::Erased
-            | Self::Other { .. } => None,
+    pub const fn of_step(&self) -> Option<(&Attempt, &str)> {
+        match self.parts() {
+            (_, verb, Some(attempt)) => Some((attempt, verb)),
+            (_, _, None) => None,
         }
     }
 
@@ -181,40 +190,6 @@ impl What {
         VERBS.iter().find(|(known, _)| *known == verb).map(|(_, kind)| kind(attempt))
     }
 
-    /// The words of a line about the order itself.
-    fn of_order(&self) -> &str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Entered { state } => state.name(),
-            Self::Resubmitted { .. } => "resubmitted",
-            Self::Cancelled => "cancelled",
-            Self::Paused => "paused",
-            Self::Resumed => "resumed",
-            Self::Late => "late",
-            Self::Noted { take: None } => "noted",
-            Self::Noted { take: Some(true) } => "taken on",
-            Self::Noted { take: Some(false) } => "let go",
-            Self::Erased => "erased",
-            Self::Other { text } => text,
-            // These are lines about a step.
-            Self::Claimed(_)
-            | Self::Processed(_)
-            | Self::Deferred(_)
-            | Self::Expired(_)
-            | Self::GivenUp(_)
-            | Self::ExpiredLast(_)
-            | Self::Exhausted(_)
-            | Self::Rejected(_)
-            | Self::Settled(_)
-            | Self::Approved(_)
-            | Self::Waiting(_)
-            | Self::Accepted(_)
-            | Self::Skipped(_)
-            | Self::Contradicted(_)
-            | Self::Doubted(_) => "",
-        }
-    }
-
     /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
@@ -232,47 +207,21 @@ impl What {
     /// The name of the kind, for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Submitted => "Submitted",
-            Self::Claimed(_) => "Claimed",
-            Self::Processed(_) => "Processed",
-            Self::Deferred(_) => "Deferred",
-            Self::Expired(_) => "Expired",
-            Self::GivenUp(_) => "GivenUp",
-            Self::Entered { .. } => "Entered",
-            Self::Resubmitted { .. } => "Resubmitted",
-            Self::Cancelled => "Cancelled",
-            Self::Paused => "Paused",
-            Self::Resumed => "Resumed",
-            Self::Late => "Late",
-            Self::Noted { .. } => "Noted",
-            Self::Erased => "Erased",
-            Self::Other { .. } => "Other",
-            Self::ExpiredLast(_) => "ExpiredLast",
-            Self::Exhausted(_) => "Exhausted",
-            Self::Rejected(_) => "Rejected",
-            Self::Settled(_) => "Settled",
-            Self::Approved(_) => "Approved",
-            Self::Waiting(_) => "Waiting",
-            Self::Accepted(_) => "Accepted",
-            Self::Skipped(_) => "Skipped",
-            Self::Contradicted(_) => "Contradicted",
-            Self::Doubted(_) => "Doubted",
-        }
+        self.parts().0
     }
 
     /// The stored text: the words, always with direction and attempt.
     #[must_use]
     pub fn stored(&self) -> Cow<'_, str> {
-        match self.of_step() {
-            Some((attempt, verb)) => Cow::Owned(joined(attempt, verb)),
-            None => Cow::Borrowed(self.of_order()),
+        match self.parts() {
+            (_, verb, Some(attempt)) => Cow::Owned(joined(attempt, verb)),
+            (_, words, None) => Cow::Borrowed(if let Self::Other { text } = self { text } else { words }),
         }
     }
 
-    /// The value of a stored text. `why` is the reason in the same line, and `earlier` holds the lines before it.
+    /// The value of a stored text. `why` is the reason in the same line.
     #[must_use]
-    pub fn read(text: &str, why: Option<&str>, earlier: &[Transition]) -> Self {
+    pub fn read(text: &str, why: Option<&str>) -> Self {
         match text {
             "submitted" => Self::Submitted,
             "resubmitted" => Self::Resubmitted { bulk: why.and_then(bulk_of).map(Into::into) },
@@ -286,7 +235,7 @@ impl What {
             "erased" => Self::Erased,
             _ => {
                 let state = || text.parse().ok().map(|state| Self::Entered { state });
-                read_step(text, earlier).or_else(state).unwrap_or_else(|| Self::Other { text: text.into() })
+                read_step(text).or_else(state).unwrap_or_else(|| Self::Other { text: text.into() })
             }
         }
     }
@@ -315,33 +264,20 @@ fn joined(Attempt { step, direction, number }: &Attempt, verb: &str) -> String {
 }
 
 /// The value of a stored text about a step. A name contains no space, so each text has at most one reading.
-fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
-    let (rest, number) = match text.rsplit_once(" #") {
-        Some((rest, number)) => (rest, Some(number.parse().ok().filter(|n: &u32| n.to_string() == number)?)),
-        None => (text, None),
+fn read_step(text: &str) -> Option<What> {
+    let (rest, digits) = text.rsplit_once(" #")?;
+    let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;
+    let (direction, rest) = match rest.strip_prefix(UNDO_OF) {
+        Some(rest) => (Direction::Undo, rest),
+        None => (Direction::Forward, rest),
     };
-    let (step, verb, kind) =
-        VERBS.iter().find_map(|(verb, kind)| Some((rest.strip_suffix(verb)?.strip_suffix(' ')?, *verb, kind)))?;
-    let (direction, step) = match step.strip_prefix(UNDO_OF) {
-        Some(step) => (Direction::Undo, step),
-        None => (Direction::Forward, step),
-    };
-    if step.is_empty() || step.contains(char::is_whitespace) {
-        return None;
-    }
-    match number {
-        Some(number) => Some(kind(Attempt { step: step.into(), direction, number })),
-        // Earlier versions omitted attempt and direction of an expiry: they are those of the last claim.
-        None if verb == EXPIRED && direction == Direction::Forward => earlier.iter().rev().find_map(|line| {
-            let What::Claimed(attempt) = &line.what else { return None };
-            (*attempt.step == *step).then(|| What::Expired(attempt.clone()))
-        }),
-        None => None,
-    }
+    let (step, verb) = rest.split_once(' ')?;
+    let is_name = !step.is_empty() && !step.contains(char::is_whitespace);
+    is_name.then(|| What::with_verb(verb, Attempt { step: step.into(), direction, number }))?
 }
 
-/// The beginning of the reason in the history line of an order that a bulk job resubmitted. It is part of the stored
-/// line, and programs of earlier versions recognise a job's orders by it.
+/// The beginning of the reason in the history line of an order that a bulk job resubmitted. A job's orders are recognised
+/// by it.
 #[must_use]
 pub fn bulk_mark(job_id: &str) -> String {
     format!("bulk {job_id}: ")
@@ -349,8 +285,7 @@ pub fn bulk_mark(job_id: &str) -> String {
 
 /// The bulk job that a reason names at its beginning. Only the form of a job's id counts, since an operator may begin
 /// a reason with the same word.
-#[must_use]
-pub fn bulk_of(reason: &str) -> Option<&str> {
+fn bulk_of(reason: &str) -> Option<&str> {
     let (id, _) = reason.strip_prefix("bulk ")?.split_once(": ")?;
     let (time, random) = id.split_once('-')?;
     let is_hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
@@ -388,6 +323,25 @@ impl Serialize for Transition {
             line.serialize_field("Why", why)?;
         }
         line.end()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StoredLine<'a> {
+    at: Timestamp,
+    who: Arc<str>,
+    #[serde(borrow)]
+    what: Cow<'a, str>,
+    #[serde(default)]
+    why: Option<Arc<str>>,
+}
+
+impl<'de> Deserialize<'de> for Transition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let StoredLine { at, who, what, why } = StoredLine::deserialize(deserializer)?;
+        let what = What::read(&what, why.as_deref());
+        Ok(Self { at, who, what, why })
     }
 }
 
@@ -445,41 +399,6 @@ impl<'a> From<&'a Transition> for Line<'a> {
             state,
             bulk: line.bulk(),
         }
-    }
-}
-
-/// Reads stored lines; each reading has the lines before it at hand.
-pub(super) fn read_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Transition>, D::Error> {
-    deserializer.deserialize_seq(Lines)
-}
-
-struct Lines;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct StoredLine<'a> {
-    at: Timestamp,
-    who: Arc<str>,
-    #[serde(borrow)]
-    what: Cow<'a, str>,
-    #[serde(default)]
-    why: Option<Arc<str>>,
-}
-
-impl<'de> Visitor<'de> for Lines {
-    type Value = Vec<Transition>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("lines of a history")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<Self::Value, A::Error> {
-        let mut history: Vec<Transition> = Vec::with_capacity(lines.size_hint().unwrap_or(8));
-        while let Some(StoredLine { at, who, what, why }) = lines.next_element()? {
-            let what = What::read(&what, why.as_deref(), &history);
-            history.push(Transition { at, who, what, why });
-        }
-        Ok(history)
     }
 }
 

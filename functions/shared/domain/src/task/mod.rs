@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 pub use erase::Quoted;
-pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
+pub use history::{Attempt, Line, Transition, What, bulk_mark};
 pub use step::{Approvers, Step, StepError, StepState};
 pub use watch::Watch;
 
@@ -249,7 +249,6 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub jobs: BTreeSet<Arc<str>>,
     /// The last [`HISTORY_MAX`] transitions, with the first one and all notes.
-    #[serde(deserialize_with = "history::read_lines")]
     pub history: Vec<Transition>,
 }
 
@@ -316,12 +315,10 @@ impl Task {
         matches!(self.process_state, ProcessState::Compensated) && self.erased_at.is_none()
     }
 
-    /// When the order was accepted. `None` if a program of an earlier version dropped the first line of the history and
-    /// the order has an idempotency key.
+    /// When the order was accepted, by the first line of its history.
     #[must_use]
     pub fn submitted_at(&self) -> Option<Timestamp> {
-        let first = self.history.first().filter(|line| line.what == What::Submitted);
-        first.map(|line| line.at).or_else(|| self.order_id.made_at())
+        self.history.first().map(|line| line.at)
     }
 
     /// When it last changed, by its history.
@@ -358,7 +355,7 @@ impl Task {
         self.steps.iter().enumerate().filter(move |(_, step)| is_open && step.is_asked())
     }
 
-    /// The lines of the history that an earlier version did not have. The history drops its oldest lines.
+    /// The lines of the history that the version before did not have. The history drops its oldest lines.
     #[must_use]
     pub fn added_since(&self, before: Option<&Self>) -> &[Transition] {
         let before = before.map_or(&[][..], |before| &before.history);

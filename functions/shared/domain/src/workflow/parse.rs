@@ -22,7 +22,6 @@ use crate::priority::Priority;
 
 const COMPLETE_WITHIN_MS_DEFAULT: u64 = 30_000;
 const MAX_FAILURES_DEFAULT: u32 = 3;
-const PRIORITIES: [(&str, Priority); 2] = [("normal", Priority::Normal), ("high", Priority::High)];
 
 /// Where the keys belong.
 const HOMES: [Home; 2] = [
@@ -109,7 +108,8 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
     let version = reader.required(root, "version");
     let version = reader.number(version, 1..=u32::MAX).unwrap_or(1);
     let priority = root.take("priority");
-    let priority = reader.word(priority, &PRIORITIES).unwrap_or_default();
+    let priority =
+        reader.word(priority, &Priority::ALL.map(|priority| (priority.name(), priority))).unwrap_or_default();
     let supervision = root.take("supervision");
     let supervision = reader.table(supervision).map(|table| supervision_of(reader, table)).unwrap_or_default();
     let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();

@@ -24,7 +24,7 @@ const SUPERVISED_WARNING_MS: u64 = 150_000;
 /// From here on nobody looks after what is overdue.
 const SUPERVISED_WRONG_MS: u64 = 300_000;
 /// How the names of a supervisor's leases and of its last run begin.
-const SUPERVISOR: &str = "supervisor/";
+const SUPERVISOR: &str = "supervisor/run";
 /// Dead letters that were settled longer ago are no news.
 const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
@@ -130,14 +130,10 @@ fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// Turns an answer into a finding. A call that an older deployment does not know is skipped. So is one that the caller may
-/// not make, and it is counted.
+/// Turns an answer into a finding. A call that the caller may not make is skipped, and counted.
 fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
     match answer {
         Ok(finding) => finding,
-        Err(error) if error.is_unknown_call() => {
-            Finding::skipped(check, "what runs there is older than this program and does not tell")
-        }
         Err(error) if error.exit() == Exit::NotAllowed => {
             denials.set(denials.get() + 1);
             Finding::skipped(check, format!("whose credentials these are may not see it: {error}"))
@@ -170,17 +166,11 @@ fn ready(answer: Result<Health<'_>, RemoteError>) -> Option<Finding> {
 
 fn version(health: &Health<'_>) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
-    match health.version.as_deref() {
-        Some(theirs) if theirs == own => Finding::ok("version", theirs),
-        Some(theirs) => Finding::warning(
-            "version",
-            format!("{theirs} there, {own} here"),
-            "use the program of the version that is deployed, or deploy this one",
-        ),
-        None => {
-            Finding::warning("version", "it does not tell, so it is older than this program", "deploy this version")
-        }
+    if health.version == own {
+        return Finding::ok("version", own);
     }
+    let found = format!("{} there, {own} here", health.version);
+    Finding::warning("version", found, "use the program of the version that is deployed, or deploy this one")
 }
 
 /// Nobody should take a trial for a shop.
@@ -241,13 +231,12 @@ fn services(told: &[Service<'_>], now: Timestamp) -> Finding {
     }
 }
 
-/// Each run is written down. A deployment of an earlier version shows it by the leases of the shards.
+/// Each run is written down.
 fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
     const CHECK: &str = "supervisor";
     const TO_DO: &str = "look at the supervisor's log and its schedule: what is overdue waits until it runs";
-    let runs = told.iter().filter(|lease| lease.name.starts_with(SUPERVISOR));
-    let seen = runs.filter_map(|lease| Some((lease.renewed_at.or(lease.expires_at)?, lease)));
-    let Some((last, lease)) = seen.max_by_key(|(at, _)| *at) else {
+    let run = told.iter().find(|lease| lease.name == SUPERVISOR);
+    let Some((last, lease)) = run.and_then(|lease| Some((lease.renewed_at?, lease))) else {
         return Finding::wrong(CHECK, "none has run yet", TO_DO);
     };
     let health = lease.health.as_deref().map(|health| format!(": {health}")).unwrap_or_default();
@@ -378,7 +367,6 @@ mod tests {
             // A shard where nothing is due has no lease, or an old one.
             let told = [lease("supervisor/00", 90_000), lease("supervisor/run", ago_s)];
             assert_eq!(supervised_by(&told).state, state, "{ago_s}");
-            assert_eq!(supervised_by(&[lease("supervisor/00", ago_s)]).state, state, "an earlier version, {ago_s}");
         }
         assert_eq!(supervised_by(&[]).state, State::Wrong);
         assert_eq!(supervised_by(&[lease("bulk", 1)]).state, State::Wrong, "that is no supervisor's");
@@ -472,7 +460,7 @@ mod tests {
     #[test]
     fn only_new_dead_letters_are_news() {
         let dead_letter = |ago_h: u64| {
-            json!({"MessageID": "m", "ReceiveCount": 5, "Fate": "Held", "Message": "x",
+            json!({"MessageID": "m", "ReceiveCount": 5, "Outcome": "Held", "Message": "x",
                    "SettledAt": now().minus_ms(ago_h * 3_600_000).to_string()})
         };
         let of = |ago_h| dead_letters(&read(json!({"DeadLetters": [dead_letter(ago_h)]})), now()).state;
@@ -482,13 +470,13 @@ mod tests {
     #[test]
     fn stand_ins_are_a_warning_where_there_are_any() {
         let of = |health| stand_ins(&read::<Health<'static>>(health)).map(|finding| finding.state);
-        assert_eq!(of(json!({"Status": "ok", "StandIns": true})), Some(State::Warning));
-        assert_eq!(of(json!({"Status": "ok"})), None);
+        assert_eq!(of(json!({"Status": "ok", "Version": "1", "StandIns": true})), Some(State::Warning));
+        assert_eq!(of(json!({"Status": "ok", "Version": "1"})), None);
     }
 
     #[test]
-    fn a_deployment_that_does_not_tell_its_version_is_older() {
-        assert_eq!(version(&read(json!({"Status": "ok"}))).state, State::Warning);
+    fn another_version_is_a_warning() {
+        assert_eq!(version(&read(json!({"Status": "ok", "Version": "0.0.9"}))).state, State::Warning);
         let same = json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")});
         assert_eq!(version(&read(same)).state, State::Ok);
     }

@@ -13,9 +13,9 @@ const COMPRESSED: &str = "Compressed";
 const PLAIN_BYTES_MAX: usize = 1_024;
 
 /// Puts a document into the item of its order.
-pub(super) fn put_document(item: &mut Item, document: &str, compresses: bool) {
+pub(super) fn put_document(item: &mut Item, document: &str) {
     // One with escapes for SQS may be longer than a caller may post, and is read only as text.
-    if compresses && (PLAIN_BYTES_MAX + 1..=DOCUMENT_BYTES_MAX).contains(&document.len()) {
+    if (PLAIN_BYTES_MAX + 1..=DOCUMENT_BYTES_MAX).contains(&document.len()) {
         let compressed = compress_prepend_size(document.as_bytes());
         if compressed.len() < document.len() {
             return put(item, COMPRESSED, bytes(&compressed));
@@ -72,23 +72,20 @@ mod tests {
     }
 
     #[test]
-    fn a_large_document_is_compressed_if_that_is_allowed_and_read_back_in_either_form() {
+    fn a_large_document_is_compressed_and_read_back() {
         for (bytes, compressed_max) in [(500, 0), (4_096, 2_048), (16_384, 6_144), (65_536, 22_528), (120_000, 41_984)]
         {
             let of_lines = order_of_lines(bytes);
-            for compresses in [false, true] {
-                let item = order_item(&of_lines, compresses);
-                assert_eq!(is_compressed(&item), compresses && compressed_max > 0, "{bytes}");
-                println!("{bytes} bytes of document: an item of {} bytes", item_bytes(&item));
-                assert!(!is_compressed(&item) || item_bytes(&item) <= compressed_max, "{bytes}: {}", item_bytes(&item));
-                assert_eq!(order(item).unwrap(), of_lines);
-            }
+            let item = order_item(&of_lines);
+            assert_eq!(is_compressed(&item), compressed_max > 0, "{bytes}");
+            assert!(!is_compressed(&item) || item_bytes(&item) <= compressed_max, "{bytes}: {}", item_bytes(&item));
+            assert_eq!(order(item).unwrap(), of_lines);
         }
     }
 
     #[test]
     fn a_compressed_document_that_is_none_is_refused_and_one_that_is_too_long_is_not_decompressed() {
-        let item = order_item(&order_of_lines(4_096), true);
+        let item = order_item(&order_of_lines(4_096));
         let AttributeValue::B(whole) = item["Compressed"].clone() else { panic!("bytes") };
         let with = |compressed: &[u8]| {
             let mut item = item.clone();
@@ -105,6 +102,6 @@ mod tests {
             (0..2_000_u64).map(|n| char::from(b'a' + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as u8 % 26));
         let document = Json::document(format!("{{\"T\":\"{}\"}}", random.collect::<String>()).as_bytes()).unwrap();
         let random = Order { document, ..sample_order("shop") };
-        assert!(item_bytes(&order_item(&random, true)) <= item_bytes(&order_item(&random, false)));
+        assert!(!is_compressed(&order_item(&random)));
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! A text that would read back differently is quoted as JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ fn is_token(text: &str) -> bool {
 fn write_what(line: &mut String, one: &Transition, steps: &[Step]) {
     if !write_numbered(line, &one.what, steps) {
         let what = one.what.stored();
-        match long(&what, steps).is_some_and(|long| long == what) {
+        match is_plain(&what) && read_numbered(&what, steps).is_none() {
             true => line.push_str(&what),
             false => quote(line, &what),
         }
@@ -133,21 +134,6 @@ fn is_plain(what: &str) -> bool {
 
 const UNDO_OF: &str = "undo of ";
 
-/// The long form of a plain text; `None` if it is not plain, or if there is no such step.
-fn long(plain: &str, steps: &[Step]) -> Option<String> {
-    let (undo_of, what) = plain.strip_prefix(UNDO_OF).map_or(("", plain), |what| (UNDO_OF, what));
-    if !is_plain(plain) {
-        return None;
-    }
-    let Some((number, tail)) = what.split_once(' ').filter(|(number, _)| number.bytes().all(|b| b.is_ascii_digit()))
-    else {
-        return Some(plain.to_owned());
-    };
-    let place = number.parse::<usize>().ok()?.checked_sub(1)?;
-    let attempt = if tail.contains('#') { "" } else { " #1" };
-    Some(format!("{undo_of}{} {tail}{attempt}", steps.get(place)?.name))
-}
-
 fn quote(line: &mut String, text: &str) {
     line.push_str(&serde_json::Value::from(text).to_string());
 }
@@ -173,20 +159,18 @@ fn read_line(line: &str, steps: &[Step], history: &mut Vec<Transition>) -> Optio
     let (who, mut rest) = read_who(rest, history.last().map(|last| &last.who))?;
     loop {
         let (typed, text, after) = match rest.starts_with('"') {
-            true => quoted(rest).map(|(text, after)| (None, text, after))?,
+            true => quoted(rest).map(|(text, after)| (None, Cow::Owned(text), after))?,
             false => {
                 let end = rest.find([';', '"']).unwrap_or(rest.len());
                 let plain = rest[..end].strip_suffix(BECAUSE).unwrap_or(&rest[..end]);
-                let typed = read_numbered(plain, steps);
-                let text = if typed.is_some() { String::new() } else { long(plain, steps)? };
-                (typed, text, &rest[plain.len()..])
+                is_plain(plain).then(|| (read_numbered(plain, steps), Cow::Borrowed(plain), &rest[plain.len()..]))?
             }
         };
         let (why, after) = match after.strip_prefix(BECAUSE) {
             Some(why) => quoted(why).map(|(why, after)| (Some(Arc::<str>::from(why)), after))?,
             None => (None, after),
         };
-        let what = typed.unwrap_or_else(|| What::read(&text, why.as_deref(), history));
+        let what = typed.unwrap_or_else(|| What::read(&text, why.as_deref()));
         history.push(Transition { at, who: who.clone(), what, why });
         if after.is_empty() {
             return Some(());

@@ -18,22 +18,20 @@ pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 /// The attribute with the texts that an order is found by.
 pub(in crate::dynamo) const TERMS: &str = "Terms";
 
-/// The item of an order. The document is copied once, because the request must own it. `compresses` allows a form that
-/// earlier versions cannot read.
-pub(in crate::dynamo) fn order_item(order: &Order, compresses: bool) -> Item {
+/// The item of an order. The document is copied once, because the request must own it.
+pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     let mut item = Item::with_capacity(12);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
-    put_document(&mut item, order.document.text(), compresses);
+    put_document(&mut item, order.document.text());
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
     put(&mut item, "SubmittedAt", time(order.submitted_at));
     put(&mut item, "Submitter", text(&*order.submitter));
     put_if(&mut item, "ReplyChannel", order.reply_channel.as_deref().map(text));
     put_if(&mut item, "CorrelationID", order.correlation_id.as_deref().map(text));
-    put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
+    put_if(&mut item, "Priority", order.priority.map(|priority| text(priority.name())));
     put_if(&mut item, "Workflow", order.workflow.as_ref().map(|pin| text(pin.to_string())));
     put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
     let terms = order.terms.iter().map(|term| text(term.text())).collect();
-    // Also where there are none: an order without the attribute is of an earlier version.
     put(&mut item, TERMS, AttributeValue::L(terms));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
@@ -53,7 +51,7 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
         submitter: reader.text("Submitter")?.into(),
         reply_channel: reader.text_if("ReplyChannel")?.map(Into::into),
         correlation_id: reader.text_if("CorrelationID")?.map(Into::into),
-        priority: reader.word_if("Priority", priority)?,
+        priority: reader.word_if("Priority", Priority::named)?,
         workflow: reader.word_if("Workflow", |pin| pin.parse().ok())?,
         terms: Vec::new(),
         again_of: reader.map_if("AgainOf")?.map(again_of).transpose()?,
@@ -90,15 +88,4 @@ pub(in crate::dynamo) fn recent_month(at: Timestamp) -> i64 {
 /// The key of a shard of a month, like `2026-11#3`.
 pub(in crate::dynamo) fn recent_key(month: i64, shard: u8) -> String {
     format!("{:04}-{:02}#{shard}", month.div_euclid(12), month.rem_euclid(12) + 1)
-}
-
-pub(super) const fn priority_name(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Normal => "normal",
-        Priority::High => "high",
-    }
-}
-
-pub(super) fn priority(name: &str) -> Option<Priority> {
-    Priority::ALL.into_iter().find(|priority| priority_name(*priority) == name)
 }

@@ -7,7 +7,6 @@ use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::history::{history, history_value};
-use super::order::{priority, priority_name};
 use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value, taken, taken_value};
 use super::step::{step, step_value};
 use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time};
@@ -38,7 +37,7 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, "ExpiresAt", task.expires_at.map(time));
     put_if(&mut item, "TTL", task.expires_at.map(|at| ttl(deleted_at(task, at))));
     put_if(&mut item, "ErasedAt", task.erased_at.map(time));
-    let priority = (task.priority != Priority::Normal).then(|| text(priority_name(task.priority)));
+    let priority = (task.priority != Priority::Normal).then(|| text(task.priority.name()));
     put_if(&mut item, "Priority", priority);
     put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
     put_if(&mut item, "Resumed", (task.resumed > 0).then(|| number(task.resumed)));
@@ -86,7 +85,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         late_since: reader.time_if("LateSince")?,
         expires_at: reader.time_if("ExpiresAt")?,
         erased_at: reader.time_if("ErasedAt")?,
-        priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
+        priority: reader.word_if("Priority", Priority::named)?.unwrap_or(Priority::Normal),
         paused: reader.map_if("Paused")?.map(pause).transpose()?,
         resumed: reader.number_if("Resumed")?.unwrap_or(0),
         taken: reader.map_if("Taken")?.map(taken).transpose()?,

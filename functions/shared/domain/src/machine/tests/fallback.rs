@@ -160,7 +160,7 @@ fn a_fallback_never_leads_back_to_its_own_agent_and_is_bounded() {
 }
 
 #[test]
-fn a_step_of_an_earlier_version_is_read_and_not_declined_after_an_attempt() {
+fn a_step_that_nothing_declined_is_stored_without_a_word_of_it_and_read_again() {
     let mut case = started();
     let text = serde_json::to_string(&case.task).unwrap();
     assert!(!text.contains("Declined") && !text.contains("Fallback"), "{text}");

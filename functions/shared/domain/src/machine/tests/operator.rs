@@ -2,7 +2,7 @@
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, TooLarge, Verdict, decide};
-use crate::message::{Action, Command, Failure, Outcome};
+use crate::message::{Action, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, What, reason};
 
 #[test]
@@ -422,16 +422,4 @@ fn an_action_is_decided_on_as_its_refusal_says_in_every_state() {
             }
         }
     }
-}
-
-#[test]
-fn a_scheduler_knows_the_job_of_a_command_that_an_earlier_supervisor_sent() {
-    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
-    case.wake();
-    case.rejected("a");
-    let id = "0193494e5c8f-00ab54a98ceb1f0a";
-    let reason = format!("bulk {id}: it is back").into();
-    let command = Command { reason, ..case.command(Action::Resubmit, None) };
-    case.apply(Event::Command { command: &command, redelivered: false });
-    assert!(case.happened.contains(&What::Resubmitted { bulk: Some(id.into()) }), "{:?}", case.happened);
 }

@@ -1,16 +1,14 @@
-//! Lines of earlier versions keep their meaning; an ambiguous text is kept as it is.
+//! A stored line has one meaning; an ambiguous text is kept as it is.
 
 use super::*;
-use crate::machine::testing::Case;
-use crate::task::Task;
 
-/// A history as earlier versions stored it, with every text that they produced.
-const EARLIER: &str = r#"[
+/// A history as it is stored.
+const STORED: &str = r#"[
     {"At":"2026-11-20T17:26:43.007Z","Who":"shop","What":"submitted"},
     {"At":"2026-11-20T17:26:44.000Z","Who":"scheduler-1","What":"reserve-inventory claimed #1"},
     {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"reserve-inventory processed #1"},
     {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"charge-payment claimed #1"},
-    {"At":"2026-11-20T17:27:46.000Z","Who":"supervisor-1","What":"charge-payment re-pended","Why":"attempt 1 expired, failure 1 of 3"},
+    {"At":"2026-11-20T17:27:46.000Z","Who":"supervisor-1","What":"charge-payment re-pended #1","Why":"attempt 1 expired, failure 1 of 3"},
     {"At":"2026-11-20T17:27:47.000Z","Who":"scheduler-2","What":"charge-payment put off #2"},
     {"At":"2026-11-20T17:27:48.000Z","Who":"scheduler-2","What":"charge-payment claimed #3"},
     {"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"charge-payment given up #3"},
@@ -22,13 +20,13 @@ const EARLIER: &str = r#"[
     {"At":"2026-11-20T17:28:04.000Z","Who":"scheduler-1","What":"Compensating","Why":"cancelled by bob: enough"},
     {"At":"2026-11-20T17:28:04.000Z","Who":"bob","What":"cancelled","Why":"enough"},
     {"At":"2026-11-20T17:28:05.000Z","Who":"scheduler-1","What":"undo of charge-payment claimed #4"},
-    {"At":"2026-11-20T17:29:06.000Z","Who":"supervisor-1","What":"charge-payment re-pended","Why":"attempt 4 expired, failure 1 of 3"},
+    {"At":"2026-11-20T17:29:06.000Z","Who":"supervisor-1","What":"undo of charge-payment re-pended #4","Why":"attempt 4 expired, failure 1 of 3"},
     {"At":"2026-11-20T17:29:07.000Z","Who":"scheduler-1","What":"undo of charge-payment processed #5"},
     {"At":"2026-11-20T17:29:08.000Z","Who":"scheduler-1","What":"Compensated"}
 ]"#;
 
 fn read(lines: &str) -> Vec<Transition> {
-    read_lines(&mut serde_json::Deserializer::from_str(lines)).unwrap()
+    serde_json::from_str(lines).unwrap()
 }
 
 fn attempt(step: &str, direction: Direction, number: u32) -> Attempt {
@@ -40,7 +38,7 @@ fn forward(step: &str, number: u32) -> Attempt {
 }
 
 #[test]
-fn a_history_of_an_earlier_version_is_read_as_typed_values() {
+fn a_history_is_read_as_typed_values() {
     let undo = |number| attempt("charge-payment", Direction::Undo, number);
     let state = |state| What::Entered { state };
     let by_job = What::Resubmitted { bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()) };
@@ -65,7 +63,7 @@ fn a_history_of_an_earlier_version_is_read_as_typed_values() {
         What::Processed(undo(5)),
         state(ProcessState::Compensated),
     ];
-    let history = read(EARLIER);
+    let history = read(STORED);
     let kinds: Vec<What> = history.iter().map(|line| line.what.clone()).collect();
     assert_eq!(kinds, expected);
     assert_eq!(history[4].why.as_deref(), Some("attempt 1 expired, failure 1 of 3"));
@@ -76,7 +74,7 @@ fn a_step_that_was_settled_by_hand_has_a_word_of_its_own() {
     for (direction, words) in [(Direction::Forward, "ship settled #3"), (Direction::Undo, "undo of ship settled #3")] {
         let settled = What::Settled(attempt("ship", direction, 3));
         assert_eq!((settled.to_string().as_str(), settled.kind()), (words, "Settled"));
-        assert_eq!(What::read(words, None, &[]), settled);
+        assert_eq!(What::read(words, None), settled);
     }
 }
 
@@ -89,29 +87,15 @@ fn a_rejected_step_has_a_word_of_its_own() {
 }
 
 #[test]
-fn the_words_of_a_line_are_those_of_the_earlier_version() {
-    let words: Vec<String> = read(EARLIER).iter().map(|line| line.what.to_string()).collect();
-    let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
-    let texts: Vec<&str> = earlier.as_array().unwrap().iter().map(|line| line["What"].as_str().unwrap()).collect();
-    assert_eq!(words, texts);
-}
-
-#[test]
-fn a_line_is_stored_under_the_names_and_in_the_texts_that_earlier_versions_read() {
-    let history = read(EARLIER);
-    let stored: serde_json::Value = serde_json::to_value(&history).unwrap();
-    let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
-    for (stored, earlier) in stored.as_array().unwrap().iter().zip(earlier.as_array().unwrap()) {
-        let mut earlier = earlier.clone();
-        // Direction and attempt of an expiry are written since; the readers of the text take both from it.
-        match earlier["Why"].as_str() {
-            Some("attempt 1 expired, failure 1 of 3") => earlier["What"] = "charge-payment re-pended #1".into(),
-            Some("attempt 4 expired, failure 1 of 3") => earlier["What"] = "undo of charge-payment re-pended #4".into(),
-            _ => {}
-        }
-        assert_eq!(*stored, earlier);
+fn a_line_is_stored_as_it_was_read_and_its_words_leave_out_the_attempt_of_an_expiry() {
+    let history = read(STORED);
+    let stored: serde_json::Value = serde_json::from_str(STORED).unwrap();
+    assert_eq!(serde_json::to_value(&history).unwrap(), stored);
+    for (line, stored) in history.iter().zip(stored.as_array().unwrap()) {
+        let is_expired = matches!(line.what, What::Expired(_));
+        let words = if is_expired { "charge-payment re-pended" } else { stored["What"].as_str().unwrap() };
+        assert_eq!(line.what.to_string(), words);
     }
-    assert_eq!(read(&stored.to_string()), history);
 }
 
 #[test]
@@ -136,7 +120,7 @@ fn a_text_that_could_mean_another_thing_is_kept_as_it_is() {
         "a re-pended",
         "a exhausted #1",
     ] {
-        let what = What::read(text, None, &[]);
+        let what = What::read(text, None);
         assert_eq!(what, What::Other { text: text.into() });
         assert_eq!((what.to_string(), &*what.stored()), (text.to_owned(), text));
     }
@@ -147,7 +131,7 @@ fn a_step_whose_name_reads_like_a_line_breaks_nothing() {
     let odd = forward("x claimed", 7);
     let what = What::Claimed(odd.clone());
     assert_eq!(what.to_string(), "x claimed claimed #7");
-    assert_eq!(What::read(&what.stored(), None, &[]).to_string(), what.to_string(), "the words stay");
+    assert_eq!(What::read(&what.stored(), None).to_string(), what.to_string(), "the words stay");
     assert_ne!(what, What::Processed(odd));
 }
 
@@ -205,13 +189,4 @@ fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
     ] {
         assert_eq!(shown(what), line(expected));
     }
-}
-
-#[test]
-fn a_task_of_an_earlier_version_is_read_whole() {
-    let mut value = serde_json::to_value(Case::chain().task).unwrap();
-    value["History"] = serde_json::from_str(EARLIER).unwrap();
-    let task: Task = serde_json::from_value(value).unwrap();
-    assert_eq!(task.submitted_at(), Some(task.history[0].at));
-    assert_eq!(task.failed_at(), Some(task.history[8].at));
 }
