@@ -162,7 +162,7 @@ pub(crate) async fn choose(
         next.default = name.into();
     }
     replace(ports, next, &by).await?;
-    tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, ?choice, is_default, "version chosen");
+    tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, share_percent, is_default, "version chosen");
     workflows::workflows(ports, config).await
 }
 

@@ -64,6 +64,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         data,
         accept_loss,
         orders_max,
+        post_rate,
         paused,
         supervise_every,
         supervisors,
@@ -81,6 +82,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         allowed_hosts,
         public_url,
         orders_max,
+        post_rate,
         paused,
         ..Setup::default()
     };

@@ -152,8 +152,7 @@ impl Awaited {
             None => (rest, Direction::Forward),
         };
         let is_step = !step.is_empty() && step.chars().nth(NAME_CHARS_MAX).is_none();
-        // Some providers change the case of what they send back.
-        let order_id = order_id.to_ascii_lowercase().parse().ok().filter(|_| is_step)?;
+        let order_id = order_id.parse().ok().filter(|_| is_step)?;
         Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
     }
 

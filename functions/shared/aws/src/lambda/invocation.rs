@@ -18,7 +18,7 @@ const TIME_OUT_MS_MAX: u64 = 15 * 60 * 1_000;
 /// The clock of this instance contradicts that of the platform, which set the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nothing was done: the clock says {now}, and the platform set the deadline of this invocation to {deadline}")]
-pub struct WrongClock {
+pub(super) struct WrongClock {
     now: Timestamp,
     deadline: Timestamp,
 }
