@@ -164,7 +164,7 @@ mod tests {
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let files = [("stepwarden.toml", SETTINGS), ("workflows/shop.toml", WORKFLOW)];
         let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
-        let application = Application { by: "test".into(), share_percent: None, seen: None };
+        let application = Application { by: "test".into(), share_percent: None, seen: None, earlier_key_ms: None };
         let catalogue = Catalogue::new(Workflows::shipped().unwrap());
         apply::apply(&engine, &catalogue, &checked, &application).await.unwrap();
         let variable = |name: &str| (name == "BANK_SECRET").then(|| SECRET.to_owned());
