@@ -275,12 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_one_of_utc() {
+    fn a_day_is_one_of_utc_or_of_a_zone() {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
         let dates = ["today", "yesterday", "2026-11-01"].map(|day| date(day, now));
         assert_eq!(dates, ["2026-11-20", "2026-11-19", "2026-11-01"]);
         let args = NumbersArgs { day: Some("2026-11-19".to_owned()), ..asked(None, None, None) };
         assert!(lines(&args)[0].starts_with("Numbers of 2026-11-19 (UTC)"));
+        let late = Timestamp::from_epoch_ms(1_795_217_400_000);
+        assert_eq!(late.to_string(), "2026-11-20T23:30:00.000Z");
+        let dates = ["today+01:00", "yesterday-05:00", "2026-11-01+02:00"].map(|day| date(day, late));
+        assert_eq!(dates, ["2026-11-21+01:00", "2026-11-19-05:00", "2026-11-01+02:00"]);
     }
 
     #[test]
