@@ -221,7 +221,7 @@ fn records(compiled: &Workflows, texts: &[String]) -> [Memory; 3] {
     let mut files = vec![("stepwarden.toml".to_owned(), settings)];
     files.extend(texts.iter().enumerate().map(|(place, text)| (format!("workflows/{place}.toml"), text.clone())));
     let checked = Folder::check(&files).expect("the folder of the model");
-    let application = Application { by: "operator".into(), share_percent: None, seen: None };
+    let application = Application { by: "operator".into(), share_percent: None, seen: None, earlier_key_ms: None };
     let catalogue = Catalogue::new(compiled.clone());
     let applied = apply(&all, &catalogue, &checked, &application).now_or_never().expect("records in memory");
     for definition in applied.expect("a folder that is right").definitions {

@@ -1,6 +1,5 @@
 """What schemathesis cannot know of a contract and a deployment: ids and versions that are there, the cursors that a list
-gave, the name of the registered channel, that one time is before another, that one parameter shuts out another, and which
-outcome has an output. Requests that are meant to be wrong are left as they are.
+gave, the name of the registered channel, that one time is before another, and which outcome has an output. Requests that are meant to be wrong are left as they are.
 
 And the contract made strict: an answer may have no member that it does not name.
 """
@@ -53,7 +52,7 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
         return
     given_tags(case)
     given_cursors(case)
-    one_span(case.query)
+    near_day(case.query)
     if isinstance(case.body, dict):
         known_names(case.body)
         output_of_done(case.body)
@@ -111,10 +110,9 @@ def given_cursors(case: Case) -> None:
         del case.query["cursor"]
 
 
-def one_span(query: dict[str, Any] | None) -> None:
-    """Numbers are those of the last hours or of a day, which is not long ago. No schema says that."""
+def near_day(query: dict[str, Any] | None) -> None:
+    """A day of the numbers is not long ago. No schema says that."""
     if query and "day" in query:
-        query.pop("last", None)
         query["day"] = datetime.now(UTC).date().isoformat()
 
 

@@ -122,7 +122,10 @@ async fn begin(
     if let Some(channel) = &order.reply_channel
         && !config.knows(channel)
     {
-        return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
+        return Err(Problem::member(
+            "ReplyChannel",
+            "is not the name of a registered channel; a new one counts after a restart or a deployment",
+        ));
     }
     let Some(catalogue) = config.catalogue() else {
         order.terms = Index::default().terms(order.correlation_id.as_deref(), &order.document, config.redaction());

@@ -113,7 +113,7 @@ async fn stored(ports: &impl ApiPorts, id: &str) -> Result<Job, Problem> {
     if id.len() > NAME_CHARS_MAX {
         return Err(Problem::NoJob);
     }
-    ports.records().get(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
+    ports.records().get(&id.to_ascii_lowercase()).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
 }
 
 /// A new id that sorts by the time it was made.

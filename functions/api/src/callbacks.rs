@@ -8,7 +8,7 @@ use domain::json::Json;
 use domain::machine::Dropped;
 use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage, Trouble};
 use domain::output;
-use domain::ports::{PortError, Queues, Store};
+use domain::ports::{Environment, PortError, Queues, Store};
 use domain::task::{Direction, Task, shortened};
 use domain::template::Template;
 use http::{HeaderMap, Response, StatusCode};
@@ -89,7 +89,10 @@ pub(crate) fn without_token(path: &str) -> &str {
 async fn awaited(ports: &impl ApiPorts, config: &ApiConfig, token: &str) -> Result<Awaited, Problem> {
     let catalogue = config.catalogue().ok_or(Problem::ForgedCallback)?;
     let deployment = catalogue.deployment(ports).await.map_err(Problem::unread)?;
-    let keys = |deployment: &domain::definition::Deployment| callback::read(&deployment.callback_keys, token);
+    let now = ports.environment().now();
+    let keys = |deployment: &domain::definition::Deployment| {
+        callback::read(deployment.callback_keys.iter().filter(|key| key.counts(now)), token)
+    };
     if let Some(awaited) = deployment.as_deref().and_then(keys) {
         return Ok(awaited);
     }

@@ -10,6 +10,7 @@ use config::apply::{self, Application, ApplyError};
 use config::{Folder, Settings, without_header_values};
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::json::Json;
+use domain::limits::WAIT_MS_MAX;
 use domain::ports::{Commit, Environment, Record, Records, Seen};
 use domain::task::ProcessState;
 use domain::workflow::{StepRule, Workflow, Workflows};
@@ -84,7 +85,8 @@ pub(crate) async fn configure(
     let checked = Folder::check(&files).map_err(|faults| Problem::FaultyConfiguration {
         faults: faults.0.iter().map(ToString::to_string).collect(),
     })?;
-    let application = Application { by: by.clone(), share_percent, seen };
+    let earlier_key_ms = members.whole_number("EarlierCallbackKeyMs", 0, WAIT_MS_MAX)?;
+    let application = Application { by: by.clone(), share_percent, seen, earlier_key_ms };
     let plan = match is_dry_run {
         true => apply::plan(ports, catalogue, &checked, &application).await,
         false => apply::apply(ports, catalogue, &checked, &application).await,
@@ -162,7 +164,7 @@ pub(crate) async fn choose(
         next.default = name.into();
     }
     replace(ports, next, &by).await?;
-    tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, ?choice, is_default, "version chosen");
+    tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, share_percent, is_default, "version chosen");
     workflows::workflows(ports, config).await
 }
 

@@ -96,6 +96,18 @@ pub fn refused(caller: &Caller, request: &Request<Bytes>) -> Option<Response<Byt
     Some(if verb == Verb::Head { reply::without_body(response) } else { response })
 }
 
+/// Whether a request posts an order.
+#[must_use]
+pub fn is_new_order(request: &Request<Bytes>) -> bool {
+    Verb::of(request.method()) == Verb::Post && Route::of(request.uri().path()) == Some(Route::Orders)
+}
+
+/// The answer to a caller who posts more orders than the host takes of one.
+#[must_use]
+pub fn too_many_orders() -> Response<Bytes> {
+    Problem::TooManyOrders.response()
+}
+
 async fn answer(
     ports: &impl ApiPorts,
     config: &ApiConfig,

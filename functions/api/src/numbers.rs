@@ -28,6 +28,8 @@ const LAST: [(&str, u64, usize, Grain); 4] = [
 ];
 
 const HOURS_OF_A_DAY: usize = 24;
+/// Of a date such as 2026-11-20.
+const DATE_CHARS: usize = 10;
 /// The store keeps an hour for 31 days.
 const DAYS_MAX: u64 = 30;
 
@@ -75,11 +77,8 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
         service: query::text("service", service, NAME_CHARS_MAX)?,
     };
     let now = ports.environment().now();
-    let span = match (last, day) {
-        (Some(_), Some(_)) => return Err(Problem::parameter("day", "cannot be given together with last")),
-        (None, Some(day)) => Span::of_day(&day, now)?,
-        (last, None) => Span::named(last.as_deref().unwrap_or("24h"), now)?,
-    };
+    let named = Span::named(last.as_deref().unwrap_or("24h"), now)?;
+    let span = day.map_or(Ok(named), |day| Span::of_day(&day, now))?;
     let numbers = span.read(ports, now).await?.ok_or(Problem::UnknownRoute)?;
     let counts = match counts(&numbers) {
         Some(counts) => counts,
@@ -144,16 +143,24 @@ impl Span {
         Self { grain, point_ms, from, count, shown: count }
     }
 
-    /// The hours of a day of UTC, those of today up to now.
+    /// The hours of a day of UTC, or of the zone whose offset stands behind it; those of today up to now.
     fn of_day(day: &str, now: Timestamp) -> Result<Self, Problem> {
         let refused = || {
             Problem::parameter(
                 "day",
-                format!("must be a date such as 2026-11-20, in UTC, of today or the {DAYS_MAX} days before"),
+                format!(
+                    "must be a date such as 2026-11-20, in UTC, of today or the {DAYS_MAX} days before; of another zone with \
+                     its offset in whole hours behind it, such as 2026-11-20+01:00 (a plus has to be written %2B)"
+                ),
             )
         };
-        let from = query::time("day", Some(format!("{day}T00:00:00Z"))).ok().flatten().ok_or_else(refused)?;
+        let (date, zone) = day.split_at_checked(DATE_CHARS).ok_or_else(refused)?;
+        let zone = if zone.is_empty() { "Z" } else { zone };
+        let from = query::time("day", Some(format!("{date}T00:00:00{zone}"))).ok().flatten().ok_or_else(refused)?;
         let point_ms = Grain::Hour.ms();
+        if Grain::Hour.of(from) != from {
+            return Err(refused());
+        }
         if from > now || from.ms_until(now) / (point_ms * HOURS_OF_A_DAY as u64) > DAYS_MAX {
             return Err(refused());
         }

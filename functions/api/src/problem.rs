@@ -19,7 +19,7 @@ use crate::config::BODY_BYTES_MAX;
 use crate::problem_kind::Kind;
 use crate::reply;
 
-/// When a caller may try again after a 503, in seconds.
+/// When a caller may try again after a 429 or 503, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
 const WEAK: &str = "If-Match has a weak tag (W/), which proves no version: a proxy on the way may have made it weak; send the \
@@ -91,6 +91,8 @@ pub(crate) enum Problem {
     Busy,
     #[error("too many orders are under way, and this one was not accepted; post it again later")]
     NoRoom,
+    #[error("you posted more orders in this second than are taken of one caller; post it again in the next one")]
+    TooManyOrders,
     #[error("not ready: {reason}")]
     Unready { reason: String },
     #[error("{advice}")]
@@ -182,7 +184,7 @@ impl Problem {
             Self::WrongMethod { allow } => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => {
+            Self::TooManyOrders | Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::VersionChanged { version, .. } => response = reply::tagged(response, *version),
@@ -249,6 +251,7 @@ impl Problem {
             Self::NoWorkflow => Kind::NoWorkflow,
             Self::FaultyConfiguration { .. } => Kind::FaultyConfiguration,
             Self::ConfigurationRefused { .. } => Kind::ConfigurationRefused,
+            Self::TooManyOrders => Kind::TooManyOrders,
             Self::Busy | Self::NoRoom | Self::Unready { .. } | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }

@@ -102,7 +102,7 @@ kinds! {
         "Leave them out. Nothing was stored."
     NoOrder NOT_FOUND "order-not-found" "Order not found"
         "There is no order of this id. One that was accepted a moment ago may not be stored yet."
-        "Check the id: it is written in lower case with its hyphens. After a 202, ask again, or wait with Prefer: wait."
+        "Check the id: it is written with its hyphens. After a 202, ask again, or wait with Prefer: wait."
     StateForbids CONFLICT "state-conflict" "Not possible in the order's state"
         "The order is in a state, told as ProcessState, in which this action makes no sense. Only an order in Error can be \
          resubmitted or closed, or have a step settled. One that is finished cannot be cancelled, and only one that is \
@@ -139,6 +139,9 @@ kinds! {
         "It contradicts what was applied before: a version that is applied never changes, and one that orders need is not \
          retired. faults has each reason."
         "Do what the reason says, and apply again. Nothing was applied."
+    TooManyOrders TOO_MANY_REQUESTS "too-many-orders" "Too many orders of one caller"
+        "In one second the server takes a limited number of orders of one caller, so that others have their share."
+        "Post it again after as many seconds as Retry-After says. Nothing was stored. `serve --post-rate` sets the limit."
     Unavailable SERVICE_UNAVAILABLE "unavailable" "Temporarily unavailable"
         "A store or queue behind the API did not do its work in time; it may have done it all the same. detail says what is \
          safe to repeat."

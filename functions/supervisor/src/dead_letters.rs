@@ -109,19 +109,20 @@ async fn settle(
         }
     };
     let message_id = &*dead_letter.message_id;
+    let shown = order_id.map(tracing::field::display);
     match outcome {
         DeadLetterOutcome::Stored | DeadLetterOutcome::Held => {
-            tracing::warn!(message_id, ?order_id, outcome = outcome.name(), "dead letter: {words}");
+            tracing::warn!(message_id, order_id = shown, outcome = outcome.name(), "dead letter: {words}");
         }
         DeadLetterOutcome::LostCommand => {
-            tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}");
+            tracing::warn!(message_id, order_id = shown, "an operator's command was lost: {words}");
         }
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
-            tracing::info!(message_id, ?order_id, outcome = outcome.name(), "dead letter: {words}");
+            tracing::info!(message_id, order_id = shown, outcome = outcome.name(), "dead letter: {words}");
         }
         // The scheduler writes `Refused`, and nothing here does.
         DeadLetterOutcome::Unreadable | DeadLetterOutcome::Refused => {
-            tracing::error!(message_id, queue = ?dead_letter.queue, "dead letter: {words}");
+            tracing::error!(message_id, queue = %dead_letter.queue, "dead letter: {words}");
         }
     }
     let body = (outcome == DeadLetterOutcome::Unreadable).then(|| kept(dead_letter.body));

@@ -27,7 +27,6 @@ async fn run() -> Result<(), Error> {
         // The rules of the event bus deliver alerts on AWS, so there are no other sinks.
         let alerts = supervisor::alerts(&ports, &[]);
         let (swept, carried_on, services, told) = tokio::join!(sweep, bulk, supervisor::services(&ports), alerts);
-        tracing::info!(?swept, ?carried_on, ?services, ?told, "run");
         Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;

@@ -89,6 +89,10 @@ pub async fn handle(
         }
     }
     report.tell(shards_unreached);
+    let Report { due, taken, failed, lag_ms_max, .. } = report;
+    if taken > 0 || failed > 0 {
+        tracing::info!(instance = %instance.name, due, taken, failed, lag_ms_max, "supervisor");
+    }
     let health = report.health(shards_unreached);
     if let Err(error) = ports.leases().report(RUN, &instance.name, ports.environment().now(), &health).await {
         tracing::warn!("run not written down: {error}");

@@ -19,6 +19,9 @@ use stepwarden::exit::Exit;
 use stepwarden::remote::Environment;
 use stepwarden::{logs, one_line};
 
+/// Threads that look names up. A look-up that hangs keeps its thread.
+const NAMES_AT_ONCE: usize = 512;
+
 type Failed = Box<dyn Error>;
 
 fn main() -> ExitCode {
@@ -34,7 +37,8 @@ fn main() -> ExitCode {
 
 fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     open_files::raise_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().max_blocking_threads(NAMES_AT_ONCE).enable_all().build()?;
     runtime.block_on(async {
         match command {
             Command::Serve(args) => serve(*args).await,
@@ -64,6 +68,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         data,
         accept_loss,
         orders_max,
+        post_rate,
         paused,
         supervise_every,
         supervisors,
@@ -81,6 +86,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         allowed_hosts,
         public_url,
         orders_max,
+        post_rate,
         paused,
         ..Setup::default()
     };

@@ -5,9 +5,16 @@
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// Waits for `ms`.
 pub(crate) async fn pause(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// A moment to count from.
+pub(crate) fn moment() -> Instant {
+    Instant::now()
 }
 
 /// The output of `work`, or `None` after `ms`.

@@ -279,7 +279,8 @@ impl Older {
 /// again changes nothing.
 async fn applied(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
     let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
-    let application = Application { by: Deployment::BY_START.into(), share_percent: None, seen: None };
+    let application =
+        Application { by: Deployment::BY_START.into(), share_percent: None, seen: None, earlier_key_ms: None };
     let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
     if let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) {
         let differences = match apply::plan(engine, &catalogue, checked, &application).await {
@@ -365,7 +366,7 @@ mod tests {
     }
 
     async fn by_api(engine: &Engine, checked: &Checked) {
-        let application = Application { by: "ada".into(), share_percent: None, seen: None };
+        let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
         apply::apply(engine, &Catalogue::new(Workflows::shipped().unwrap()), checked, &application).await.unwrap();
     }
 

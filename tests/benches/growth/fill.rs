@@ -95,7 +95,7 @@ async fn index_member(engine: &Engine) -> Result<(), Box<dyn Error>> {
     let workflow = SHIPPED.replace("version = 1", &format!("version = {VERSION}\nindex = [\"{INDEXED}\"]"));
     let files = [("stepwarden.toml", String::new()), ("workflows/order-2.toml", workflow)];
     let checked = Folder::check(&files.map(|(file, text)| (file.to_owned(), text)))?;
-    let application = Application { by: "growth".into(), share_percent: None, seen: None };
+    let application = Application { by: "growth".into(), share_percent: None, seen: None, earlier_key_ms: None };
     apply(engine, &Catalogue::new(Workflows::shipped()?), &checked, &application).await?;
     Ok(())
 }

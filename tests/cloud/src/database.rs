@@ -96,3 +96,31 @@ fn run<Q: DeserializeOwned, A: Serialize>(
     let answer = serve(request)?;
     Ok((200, serde_json::to_value(answer).unwrap_or_default()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_an_index_has_the_type_that_the_table_declares() {
+        let dynamo = Dynamo::new([json!({
+            "TableName": "Tasks", "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "K", "AttributeType": "S"}, {"AttributeName": "DueAt", "AttributeType": "N"}],
+            "KeySchema": [{"AttributeName": "K", "KeyType": "HASH"}],
+            "GlobalSecondaryIndexes": [{
+                "IndexName": "index", "KeySchema": [{"AttributeName": "DueAt", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }],
+        })]);
+        for (value, is_taken) in [(json!({"N": "7"}), true), (json!({"S": "7"}), false), (json!({"NULL": true}), false)]
+        {
+            let put = json!({"TableName": "Tasks", "Item": {"K": {"S": "a"}, "DueAt": value}});
+            assert_eq!(dynamo.serve("PutItem", &put).0 == 200, is_taken, "{put}");
+            let update = json!({
+                "TableName": "Tasks", "Key": {"K": {"S": "b"}}, "UpdateExpression": "SET DueAt = :at",
+                "ExpressionAttributeValues": {":at": value},
+            });
+            assert_eq!(dynamo.serve("UpdateItem", &update).0 == 200, is_taken, "{update}");
+        }
+    }
+}

@@ -37,6 +37,10 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tokens]:
         yield tokens
 
 
+# The height of the page's top where it has one line, in pixels. Two have 74.
+LINE_MAX = 60
+
+
 def sign_in(console: Console, token: str) -> None:
     """Gives the token."""
     console.heading("Sign in")
@@ -44,7 +48,7 @@ def sign_in(console: Console, token: str) -> None:
     console.page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize("width", [1200, 360])
+@pytest.mark.parametrize("width", [1920, 1366, 1200, 360])
 def test_a_person_signs_in_and_out(browser: Browser, known: Tokens, width: int) -> None:
     with Console.on(browser, known.server.url, width=width) as console:
         console.page.goto(f"{known.server.url}/#/orders")
@@ -55,6 +59,8 @@ def test_a_person_signs_in_and_out(browser: Browser, known: Tokens, width: int) 
         sign_in(console, known.viewer)
         console.heading("Orders")
         assert console.overflow() == []
+        top = console.page.locator(".bar").bounding_box()
+        assert width < 1366 or (top is not None and top["height"] < LINE_MAX)
         console.page.reload()
         console.heading("Orders")
         console.page.get_by_role("button", name="Sign out").click()

@@ -81,3 +81,24 @@ fn a_function_names_its_adapter_in_its_short_main_alone() {
         assert!(text.lines().count() < MAIN_LINES_MAX && text.contains("aws::"), "{path}");
     }
 }
+
+/// The fields of the log lines of a source that are written as Rust writes them.
+fn debug_fields(source: &str) -> Vec<&str> {
+    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let levels = ["info!(", "warn!(", "error!(", "debug!(", "trace!("];
+    let calls = source.split("tracing::").filter(|rest| levels.iter().any(|level| rest.starts_with(level)));
+    let fields = calls.flat_map(|call| call.split(");").next().unwrap_or_default().split([',', '(']));
+    fields.filter_map(|field| field.rsplit(" = ").next()?.trim().strip_prefix('?')).collect()
+}
+
+#[test]
+fn a_log_line_shows_no_value_as_rust_writes_it() {
+    assert_eq!(debug_fields("tracing::info!(?report, a = 1, to = ?self.to, \"x\");"), ["report", "self.to"]);
+    // Enums without fields: their names are words.
+    const WORDS: [&str; 7] = ["action", "decision.verdict", "part", "reason", "silence", "state", "why"];
+    let is_production = |path: &str| !path.contains("/tests") && !path.starts_with("tests");
+    for (path, source) in files(&["rs"]).iter().filter(|(path, _)| is_production(path)) {
+        let found: Vec<_> = debug_fields(source).into_iter().filter(|field| !WORDS.contains(field)).collect();
+        assert!(found.is_empty(), "{path}: {found:?}");
+    }
+}

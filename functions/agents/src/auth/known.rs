@@ -67,8 +67,12 @@ impl Known {
         Ok(())
     }
 
-    /// The answer, without the secrets that it repeats.
-    pub(crate) fn hide(&self, answer: Answer) -> Answer {
+    /// The answer, without the secrets that it repeats. A service that refuses the call may miss what its token lacks.
+    pub(crate) fn hide(&self, mut answer: Answer) -> Answer {
+        let lacks = self.token.as_ref().and_then(|token| token.lacks.as_deref());
+        if let (Some(scopes), Answer::Misconfigured { problem, .. }) = (lacks, &mut answer) {
+            problem.push_str(&format!("; the token endpoint did not give the scope {scopes}"));
+        }
         let token = self.token.as_ref().and_then(|token| token.header.to_str().ok()?.strip_prefix("Bearer "));
         let values: Vec<&str> = self.values.iter().map(Secret::expose).chain(token).collect();
         hide::hide(answer, &values)

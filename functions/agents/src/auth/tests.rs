@@ -224,6 +224,16 @@ async fn one_token_is_for_all_calls_and_the_next_is_fetched_before_its_end() {
 }
 
 #[tokio::test]
+async fn a_refused_call_names_the_scope_that_its_token_lacks() {
+    let stand_in = StandIn::start([response(403, &[], ""), ok()]).await;
+    let endpoint = StandIn::start([response(200, &[], r#"{"access_token":"t-1","scope":"charge"}"#)]).await;
+    let mut service = payment(&stand_in.base, &oauth2(&endpoint), &secrets()).await;
+    let Answer::Misconfigured { problem, .. } = call(&mut service, 0).await else { panic!("403") };
+    assert!(problem.ends_with("; the token endpoint did not give the scope refund"), "{problem}");
+    assert!(matches!(call(&mut service, 0).await, Answer::Done(_)), "it may not need it");
+}
+
+#[tokio::test]
 async fn a_call_whose_token_ended_is_repeated_at_once_with_a_new_one() {
     let stand_in = StandIn::start([response(401, &[], ""), ok()]).await;
     let endpoint = StandIn::start([token("t-1", 3_600), token("t-2", 3_600)]).await;

@@ -38,6 +38,8 @@ pub(super) struct Token {
     pub(super) header: HeaderValue,
     refresh_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
+    /// The scopes that were asked for and that the endpoint did not give.
+    pub(super) lacks: Option<String>,
 }
 
 impl Token {
@@ -67,8 +69,9 @@ pub(super) async fn fetch(
     if !parts.status.is_success() {
         return Err(refused(parts.status, &read.text()));
     }
-    let (token, granted) = granted(&read, now)?;
-    if let Some(missing) = granted.and_then(|granted| missing(settings.scope.as_deref()?, &granted)) {
+    let (mut token, granted) = granted(&read, now)?;
+    token.lacks = granted.and_then(|granted| missing(settings.scope.as_deref()?, &granted));
+    if let Some(missing) = &token.lacks {
         let words = "the token endpoint gives a token without scopes that were asked for";
         tracing::warn!(endpoint = %settings.url, missing, "{words}");
     }
@@ -119,7 +122,8 @@ fn granted(read: &Read, now: Timestamp) -> Result<(Token, Option<String>), Fault
     let header = header.ok_or_else(|| Faulty::passing("the token cannot be sent"))?;
     let life_ms = life.and_then(life_ms);
     let refresh_at = life_ms.map(|life_ms| now.plus_ms(life_ms - (life_ms / 5).min(REFRESH_MS_MAX)));
-    let token = Token { header, refresh_at, expires_at: life_ms.map(|life_ms| now.plus_ms(life_ms)) };
+    let expires_at = life_ms.map(|life_ms| now.plus_ms(life_ms));
+    let token = Token { header, refresh_at, expires_at, lacks: None };
     Ok((token, text(scope)))
 }
 

@@ -58,6 +58,7 @@ fn a_plan_counts_is_stored_and_sends_nothing() {
     });
     assert_eq!(answer.body, expected);
     assert_eq!(fake.get(&format!("/bulk/{id}")).body, expected);
+    assert_eq!(fake.get(&format!("/bulk/{}", id.to_uppercase())).body, expected);
     assert_eq!(fake.the_job().state, JobState::Planned);
     fake.queued_nothing();
 }

@@ -10,13 +10,24 @@ use domain::ports::Environment;
 use domain::task::{Direction, ProcessState, StepState, Task, shortened};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::ApiConfig;
 use crate::testing::{Fake, task_in};
 
 const WORKFLOW: &str = "name = \"shop\"\nversion = 1\n[[step]]\nname = \"pay\"\nagent = \"bank\"\nwait_within = \"2d\"\nkeep = { ID = \"/id\" }\n";
 const DONE: &str = r#"{"Outcome":"Done","Output":{"id": 7, "card": "4111"}}"#;
+
+/// Applies the folder, with one more member.
+fn apply(fake: &Fake, more: &Value) {
+    let files = json!([
+        {"Name": "stepwarden.toml", "Text": "[agents.bank]\nurl = \"http://localhost:1\"\n"},
+        {"Name": "workflows/shop.toml", "Text": WORKFLOW},
+    ]);
+    let mut body = json!({"By": "ada", "Reason": "new shop", "Files": files});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    assert_eq!(fake.post("/configuration", &[], &body.to_string()).status, 200, "{body}");
+}
 
 /// A deployment with a key, and an order whose payment is in flight.
 struct World {
@@ -33,12 +44,7 @@ impl World {
     fn where_(change: impl FnOnce(&mut Task)) -> Self {
         let fake = Fake::default();
         fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
-        let files = json!([
-            {"Name": "stepwarden.toml", "Text": "[agents.bank]\nurl = \"http://localhost:1\"\n"},
-            {"Name": "workflows/shop.toml", "Text": WORKFLOW},
-        ]);
-        let body = json!({"By": "ada", "Reason": "new shop", "Files": files}).to_string();
-        assert_eq!(fake.post("/configuration", &[], &body).status, 200);
+        apply(&fake, &json!({}));
         let mut key = None;
         fake.changes_deployment(|deployment| key = deployment.callback_keys.last().cloned());
         let mut task = task_in("a", ProcessState::Processing);
@@ -256,6 +262,19 @@ fn rule_38_a_forged_address_is_401_whatever_the_body_says() {
     }
     Fake::default().post(&world.path(), &[], DONE).is_problem(401, "forged-callback");
     world.fake.queued_nothing();
+}
+
+#[test]
+fn rule_38_an_address_of_an_earlier_key_counts_for_as_long_as_the_operator_said() {
+    let world = World::new();
+    apply(&world.fake, &json!({"EarlierCallbackKeyMs": 604_800_000}));
+    assert_eq!(world.fake.post(&world.path(), &[], DONE).status, 202);
+    apply(&world.fake, &json!({"EarlierCallbackKeyMs": 0}));
+    world.fake.post(&world.path(), &[], DONE).is_problem(401, "forged-callback");
+    let mut newest = None;
+    world.fake.changes_deployment(|deployment| newest = deployment.callback_keys.last().cloned());
+    let world = World { key: newest.unwrap(), ..world };
+    assert_eq!((world.key.id, world.fake.post(&world.path(), &[], DONE).status), (3, 202));
 }
 
 #[test]

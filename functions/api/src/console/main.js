@@ -15,7 +15,7 @@ import { heading, notice } from "./parts.js";
 import { plan } from "./plan.js";
 import { service } from "./service.js";
 import { showSignOut, signIn } from "./signin.js";
-import { clock, tick } from "./time.js";
+import { clock, tick, zone } from "./time.js";
 import { workflow, workflows } from "./workflows.js";
 
 const EVERY_MS = 2_000;
@@ -307,6 +307,8 @@ function live(state, text) {
 }
 
 // ---- keyboard, search, time
+
+byId("zone").textContent = `Times are in ${zone()}, the zone of this machine.`;
 
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, select, textarea, dialog");

@@ -6,7 +6,7 @@ import { attemptCharts, columns, percentiles } from "./charts.js";
 import { fragment, h } from "./dom.js";
 import { count, heading, panel, table } from "./parts.js";
 import { throughput } from "./pictures.js";
-import { ms, when } from "./time.js";
+import { ms, when, zone } from "./time.js";
 
 // The spans: the name in an address, the words of its link, and the length of time that a bar stands for.
 const SPANS = [
@@ -16,7 +16,8 @@ const SPANS = [
   ["30d", "30 days", "6 hours"],
 ];
 const YESTERDAY = ["yesterday", "yesterday", "hour"];
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 // The attempts whose charts are shown.
 const ASKED = ["workflow", "step", "service"];
 const NONE = { Begun: 0, Done: 0, Expired: 0, Rejected: 0 };
@@ -24,14 +25,24 @@ const NONE = { Begun: 0, Done: 0, Expired: 0, Rejected: 0 };
 /** The span of an address. */
 export const lastOf = (params) => [...SPANS, YESTERDAY].find(([name]) => name === params.get("last")) ?? SPANS[1];
 
-/** The span of an address as the API is asked for it. A day is one of UTC. */
+/** The hours by which this machine is away from UTC: 0 if they are not whole, since numbers are kept by the hour of UTC. */
+function hours() {
+  const away = -new Date().getTimezoneOffset() / 60;
+  return Number.isInteger(away) ? away : 0;
+}
+
+/** The span of an address as the API is asked for it. A day is one of this machine's zone. */
 export function spanOf(params) {
   const [last] = lastOf(params);
-  return last === YESTERDAY[0] ? { day: new Date(Date.now() - DAY_MS).toISOString().slice(0, 10) } : { last };
+  if (last !== YESTERDAY[0]) return { last };
+  const there = new Date(Date.now() - DAY_MS + hours() * HOUR_MS).toISOString().slice(0, 10);
+  const zone = `${hours() < 0 ? "-" : "+"}${String(Math.abs(hours())).padStart(2, "0")}:00`;
+  return { day: there + zone };
 }
 
 /** A span after "of". */
-export const spanWords = ([last, words]) => (last === YESTERDAY[0] ? "yesterday (UTC)" : `the last ${words}`);
+export const spanWords = ([last, words]) =>
+  last === YESTERDAY[0] ? `yesterday (${hours() ? zone() : "UTC"})` : `the last ${words}`;
 
 /** A span after a verb. */
 const during = (span) => (span[0] === YESTERDAY[0] ? spanWords(span) : `in ${spanWords(span)}`);

@@ -12,6 +12,13 @@ export function ms(time) {
   return typeof time === "number" ? time : Date.parse(time);
 }
 
+/** The zone of this machine, as its distance from UTC: `UTC`, `UTC+1`, `UTC-3:30`. */
+export function zone() {
+  const away = -new Date().getTimezoneOffset();
+  const [hours, minutes] = [Math.floor(Math.abs(away) / 60), Math.abs(away) % 60];
+  return `UTC${away ? (away < 0 ? "-" : "+") + hours : ""}${minutes ? `:${minutes}` : ""}`;
+}
+
 /** `12:03:20`, with the day if it is not today. */
 export function clock(time) {
   const at = new Date(ms(time));

@@ -159,7 +159,15 @@ fn a_day_has_its_hours_and_nothing_of_the_days_beside_it() {
     {
         fake.get(&format!("/numbers?day={wrong}")).names(400, "invalid-parameter", "day");
     }
-    fake.get(&format!("/numbers?day={}&last=7d", day(1))).names(400, "invalid-parameter", "day");
+    let with_last = fake.get(&format!("/numbers?day={}&last=7d&step=pay", day(1)));
+    assert_eq!(with_last.body, answer.body, "a day counts in the place of last");
+    // An hour earlier than the day of UTC begins: it has the last hour of the day before, and not that of its own.
+    let in_zone = fake.get(&format!("/numbers?day={}%2B01:00", day(1))).body;
+    assert_eq!(in_zone["From"], json!(midnight.minus_ms(25 * Grain::Hour.ms()).to_string()));
+    assert_eq!((&in_zone["Orders"]["Accepted"], &in_zone["Points"][0]["Orders"]["Accepted"]), (&json!(4), &json!(2)));
+    for zone in ["%2B05:30", "%2B1", "CET", "%2B01:00x"] {
+        fake.get(&format!("/numbers?day={}{zone}", day(1))).names(400, "invalid-parameter", "day");
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use domain::callback::Awaited;
+use domain::callback::{Awaited, CallbackKey};
 use domain::definition::{Catalogue, Deployment};
 use domain::message::Request;
-use domain::ports::PortError;
+use domain::ports::{Environment, PortError};
 
 use crate::agent::AgentPorts;
 
@@ -32,9 +32,9 @@ impl Callbacks {
     /// [`PortError`] if the keys cannot be read.
     pub(crate) async fn url(&self, ports: &impl AgentPorts, request: &Request) -> Result<Option<String>, PortError> {
         let deployment = self.catalogue.deployment(ports).await?;
-        let Some(key) = deployment.as_ref().and_then(|deployment| deployment.callback_keys.last()) else {
-            return Ok(None);
-        };
+        let now = ports.environment().now();
+        let key = deployment.as_ref().and_then(|deployment| CallbackKey::signing(&deployment.callback_keys, now));
+        let Some(key) = key else { return Ok(None) };
         let Request { order_id, step, direction, .. } = request;
         let awaited = Awaited { order_id: *order_id, step: step.clone(), direction: *direction, agent: None };
         Ok(Some(format!("{}{CALLBACKS}{}", self.api, key.token(&awaited))))
@@ -46,8 +46,9 @@ impl Callbacks {
     /// # Errors
     /// [`PortError`] if the keys cannot be read.
     pub async fn path(&self, ports: &impl AgentPorts, awaited: &Awaited) -> Result<Option<String>, PortError> {
+        let now = ports.environment().now();
         let path = |deployment: Option<Arc<Deployment>>| {
-            Some(format!("{CALLBACKS}{}", deployment?.callback_keys.last()?.token(awaited)))
+            Some(format!("{CALLBACKS}{}", CallbackKey::signing(&deployment?.callback_keys, now)?.token(awaited)))
         };
         if let Some(path) = path(self.catalogue.deployment(ports).await?) {
             return Ok(Some(path));

@@ -36,6 +36,19 @@ pub(crate) enum Next {
     TooLate,
 }
 
+impl Next {
+    /// Its name for logs.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Here { .. } => "here",
+            Self::OnQueue { .. } => "on-queue",
+            Self::AskedLater { .. } => "asked-later",
+            Self::Exhausted => "exhausted",
+            Self::TooLate => "too-late",
+        }
+    }
+}
+
 impl Retries {
     /// For the `receive_count`-th delivery of a message.
     pub(crate) fn of_delivery(policy: &Policy, receive_count: u32) -> Self {

@@ -19,11 +19,14 @@ use crate::limits::{NAME_CHARS_MAX, SETTLES_WITHIN_MS_MAX};
 use crate::machine::Dropped;
 use crate::message::{Outcome, Reply};
 use crate::task::{Direction, Task};
+use crate::time::Timestamp;
 
 /// What every signature begins with, so that a key never signs the same bytes for another purpose.
 const PURPOSE: &[u8] = b"stepwarden callback";
 const ID_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
+/// The time after which a new key signs, in milliseconds: each instance has read it by then.
+const SIGNS_AFTER_MS: u64 = 60_000;
 /// Key, order and direction.
 const HEAD_BYTES: usize = 1 + ID_BYTES + 1;
 /// The direction, with this added, says that the name of an agent stands before that of the step.
@@ -63,6 +66,12 @@ pub struct CallbackKey {
     pub id: u8,
     /// Whoever knows it can make tokens.
     pub secret: Secret,
+    /// It signs from then on: until then, an instance may not have read it. The first one always does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+    /// Its tokens count until then. `None`: no newer key was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// 256 secret bits.
@@ -77,7 +86,32 @@ impl CallbackKey {
         for (bytes, bits) in secret.chunks_exact_mut(8).zip(random) {
             bytes.copy_from_slice(&bits.to_be_bytes());
         }
-        Self { id: 1, secret: Secret(secret) }
+        Self { id: 1, secret: Secret(secret), from: None, until: None }
+    }
+
+    /// These keys and a new one, made of unpredictable bits. The tokens of the earlier ones count for `ms` more.
+    #[must_use]
+    pub fn renewed(keys: &[Self], random: [u64; 4], now: Timestamp, ms: u64) -> Vec<Self> {
+        let Some(last) = keys.last() else { return vec![Self::first(random)] };
+        let id = last.id.checked_add(1).unwrap_or(1);
+        // With a whole minute none, the new one signs at once.
+        let from = Some(now.plus_ms(SIGNS_AFTER_MS.min(ms)));
+        let until = Some(now.plus_ms(ms));
+        let kept = keys.iter().filter(|key| key.id != id && key.counts(now)).cloned();
+        let kept = kept.map(|key| Self { until: key.until.or(until).min(until), ..key });
+        kept.chain([Self { id, from, ..Self::first(random) }]).collect()
+    }
+
+    /// The key that signs now.
+    #[must_use]
+    pub fn signing(keys: &[Self], now: Timestamp) -> Option<&Self> {
+        keys.iter().rfind(|key| key.from.is_none_or(|from| from <= now)).or(keys.last())
+    }
+
+    /// Whether its tokens count.
+    #[must_use]
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
     }
 
     /// The token of a call: the last segment of its address.
@@ -112,14 +146,14 @@ impl CallbackKey {
 
 /// The call of a token that one of these keys signed. Any other text is none.
 #[must_use]
-pub fn read(keys: &[CallbackKey], token: &str) -> Option<Awaited> {
+pub fn read<'a>(keys: impl IntoIterator<Item = &'a CallbackKey>, token: &str) -> Option<Awaited> {
     if token.len() > TOKEN_CHARS_MAX {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     let (signed, signature) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
     let (&id, rest) = signed.split_first()?;
-    let key = keys.iter().find(|key| key.id == id)?;
+    let key = keys.into_iter().find(|key| key.id == id)?;
     key.signer(signed).verify_slice(signature).ok()?;
     let (order_id, rest) = rest.split_first_chunk::<ID_BYTES>()?;
     let (&direction, step) = rest.split_first()?;
@@ -152,8 +186,7 @@ impl Awaited {
             None => (rest, Direction::Forward),
         };
         let is_step = !step.is_empty() && step.chars().nth(NAME_CHARS_MAX).is_none();
-        // Some providers change the case of what they send back.
-        let order_id = order_id.to_ascii_lowercase().parse().ok().filter(|_| is_step)?;
+        let order_id = order_id.parse().ok().filter(|_| is_step)?;
         Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
     }
 
@@ -317,11 +350,32 @@ mod tests {
     }
 
     #[test]
+    fn rule_38_a_new_key_signs_after_a_minute_and_those_before_it_count_for_a_while() {
+        let at = |ms: u64| Timestamp::from_epoch_ms(1_000_000).plus_ms(ms);
+        let (week, hour) = (7 * 86_400_000, 3_600_000);
+        let signs = |keys: &[CallbackKey], ms| CallbackKey::signing(keys, at(ms)).map(|key| key.id);
+        let count = |keys: &[CallbackKey], ms| keys.iter().filter(|key| key.counts(at(ms))).map(|key| key.id).collect();
+        let ids = |ids: &[u8]| ids.to_vec();
+        assert_eq!(CallbackKey::renewed(&[], [1, 2, 3, 4], at(0), week), [key()]);
+        let two = CallbackKey::renewed(&[key()], [5, 6, 7, 8], at(0), week);
+        assert_eq!((signs(&two, 59_999), signs(&two, 60_000)), (Some(1), Some(2)));
+        assert_eq!((count(&two, week - 1), count(&two, week)), (ids(&[1, 2]), ids(&[2])));
+        // A key that leaked ends at once: the next one signs at once.
+        let none = CallbackKey::renewed(&two, [9; 4], at(hour), 0);
+        assert_eq!((signs(&none, hour), count(&none, hour)), (Some(3), ids(&[3])));
+        // No later renewal makes the time of an earlier key longer.
+        let three = CallbackKey::renewed(&two, [9; 4], at(hour), week);
+        assert_eq!((count(&three, week - 1), count(&three, week)), (ids(&[1, 2, 3]), ids(&[2, 3])));
+        let text = serde_json::to_string(&three).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<CallbackKey>>(&text).unwrap(), three);
+    }
+
+    #[test]
     fn a_key_is_stored_as_it_is_and_never_shown() {
         let text = serde_json::to_string(&key()).unwrap();
         assert_eq!(text, r#"{"Id":1,"Secret":"AAAAAAAAAAEAAAAAAAAAAgAAAAAAAAADAAAAAAAAAAQ"}"#);
         assert_eq!(serde_json::from_str::<CallbackKey>(&text).unwrap(), key());
         assert!(serde_json::from_str::<CallbackKey>(r#"{"Id":1,"Secret":"AAAA"}"#).is_err());
-        assert_eq!(format!("{:?}", key()), "CallbackKey { id: 1, secret: Secret }");
+        assert_eq!(format!("{:?}", key()), "CallbackKey { id: 1, secret: Secret, from: None, until: None }");
     }
 }

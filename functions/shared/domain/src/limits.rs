@@ -64,7 +64,20 @@ pub const HORIZON_MS_MAX: u64 = WAIT_MS_MAX;
 /// Longest wait of a step, before its first claim or for a result that comes later, in milliseconds (rules 35 and 36).
 pub const WAIT_MS_MAX: u64 = 90 * 24 * 60 * 60 * 1_000;
 /// The longest time without a look at an order that does nothing but wait, in milliseconds: the wait and a grace.
-pub const WAIT_WATCHED_MS_MAX: u64 = WAIT_MS_MAX + 24 * 60 * 60 * 1_000;
+pub const WAIT_WATCHED_MS_MAX: u64 = longest_wait_ms(WAIT_MS_MAX);
+/// How far ahead the end of a wait of this length may lie, in milliseconds: as long again, but at least 20 minutes and at
+/// most a day. What lies further ahead was written by a wrong clock (rule 23).
+#[must_use]
+pub const fn longest_wait_ms(ms: u64) -> u64 {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+    ms + if ms < UNWATCHED_MS_MAX {
+        UNWATCHED_MS_MAX
+    } else if ms < DAY_MS {
+        ms
+    } else {
+        DAY_MS
+    }
+}
 /// Longest time in which a workflow completes an order, and how far ahead an order may name its own deadline, in
 /// milliseconds (rule 37).
 pub const ORDER_WITHIN_MS_MAX: u64 = WAIT_MS_MAX;

@@ -30,7 +30,7 @@ impl Burial {
             Remains::Body(body) => Some(body.clone()),
         };
         let Some(body) = body else { return Ok(None) };
-        let (name, at_ms) = (queue_name(queue), at.epoch_ms());
+        let (name, at_ms) = (queue.to_string(), at.epoch_ms());
         let values = params![dead_letter_id, name, message_id, body, RECEIVED_TOO_OFTEN, receive_count, at_ms];
         connection.prepare_cached(INSERT)?.execute(values)?;
         match remains {
@@ -101,14 +101,6 @@ fn public_id(message_id: i64, dead_letter_id: i64) -> Arc<str> {
     format!("{message_id}-{dead_letter_id}").into()
 }
 
-fn queue_name(queue: &SourceQueue) -> String {
-    match queue {
-        SourceQueue::Submission => "submission".to_owned(),
-        SourceQueue::Scheduler => "scheduler".to_owned(),
-        SourceQueue::Agent(agent) => format!("agent {agent}"),
-    }
-}
-
 fn queue_of(name: &str) -> Option<SourceQueue> {
     match (name, name.strip_prefix("agent ")) {
         ("submission", _) => Some(SourceQueue::Submission),
@@ -124,7 +116,7 @@ mod tests {
     #[test]
     fn a_queue_is_found_by_its_name() {
         for queue in [SourceQueue::Submission, SourceQueue::Scheduler, SourceQueue::Agent("scheduler".into())] {
-            assert_eq!(queue_of(&queue_name(&queue)), Some(queue));
+            assert_eq!(queue_of(&queue.to_string()), Some(queue));
         }
         assert_eq!(queue_of("cellar"), None);
     }

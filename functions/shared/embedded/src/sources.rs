@@ -187,7 +187,7 @@ impl Engine {
     fn bury<M>(&self, queue: SourceQueue, dead: &Dead<M>, remains: Remains) {
         let &Dead { message_id, receive_count, .. } = dead;
         let dead_letter_id = self.all_queues().dead_letters.reserve();
-        tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
+        tracing::error!(%queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
         let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: self.core().clock.now(), remains };
         // No caller waits, but the write is not lazy: until it is on disk, the message may exist only in memory. If the
         // engine is closed, a message on disk stays there. A message in memory is lost, as all state in memory is.

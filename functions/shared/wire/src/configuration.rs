@@ -24,11 +24,15 @@ pub struct Configure<'a> {
     /// The version of the configuration that the operator saw: another one is not replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// Makes a new key of callback addresses. Those of the earlier keys count for this long, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_callback_key_ms: Option<u64>,
 }
 
 impl Configure<'_> {
     /// The members.
-    pub const MEMBERS: [&'static str; 6] = ["By", "Reason", "Files", "SharePercent", "DryRun", "Version"];
+    pub const MEMBERS: [&'static str; 7] =
+        ["By", "Reason", "Files", "SharePercent", "DryRun", "Version", "EarlierCallbackKeyMs"];
 }
 
 /// A file of a configuration.

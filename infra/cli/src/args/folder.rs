@@ -1,9 +1,12 @@
 //! The arguments of the commands on a configuration folder.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use domain::limits::WAIT_MS_MAX;
 
+use super::duration;
 use super::orders::CommandArgs;
 use super::workflow::share;
 
@@ -35,4 +38,12 @@ pub struct ApplyArgs {
     /// The share of new orders that begin with new versions, in percent: 1 to 99; default: all
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub share: Option<u8>,
+    /// Also make a new key of callback addresses (wait_within, webhooks), which signs after a minute. The addresses that
+    /// the earlier keys signed count for this long: 7d, say, or 0s after a leak
+    #[arg(long, value_name = "TIME", value_parser = key_time)]
+    pub new_callback_key: Option<Duration>,
+}
+
+fn key_time(text: &str) -> Result<Duration, String> {
+    duration(text, Duration::ZERO..=Duration::from_millis(WAIT_MS_MAX), "0s to 90d")
 }

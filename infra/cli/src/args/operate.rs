@@ -205,7 +205,8 @@ pub struct NumbersArgs {
     /// The span that ends now: 30m, 24h, 7d or 30d. Its points, such as the hours of 7d, are in `-o json`
     #[arg(long, default_value = "24h", value_parser = ["30m", "24h", "7d", "30d"])]
     pub last: String,
-    /// A day of UTC instead: yesterday, today, or a date such as 2026-11-20 within the last 30 days
+    /// A day of UTC instead: yesterday, today, or a date such as 2026-11-20 within the last 30 days. In another zone with
+    /// its offset in whole hours: yesterday+01:00, 2026-11-20-05:00
     #[arg(long, conflicts_with = "last", value_name = "DAY")]
     pub day: Option<String>,
     /// Only this workflow. A name without numbers in the span is refused with the names that have some, as in the

@@ -108,6 +108,9 @@ pub struct ServeArgs {
     /// The most orders under way; while there are as many, a new one is answered 503 and not accepted
     #[arg(long, value_name = "N", default_value_t = serve::ORDERS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
     pub orders_max: u64,
+    /// Orders that one known caller may post in a second; more are answered 429
+    #[arg(long, value_name = "N", default_value_t = serve::POST_RATE, value_parser = clap::value_parser!(u32).range(1..))]
+    pub post_rate: u32,
     /// Days for which the audit stream is kept; for ever, unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub audit_days: Option<u32>,

@@ -33,6 +33,7 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
         share_percent: args.share,
         dry_run: true,
         version: None,
+        earlier_callback_key_ms: args.new_callback_key.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
     };
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await?;
     let planned: Configured<'static> = answer.read()?;

@@ -214,6 +214,7 @@ No fault: 1 workflow, 2 versions, 4 agents. To run it here: stepwarden serve --c
             share_percent: Some(99),
             dry_run: true,
             version: Some(u64::MAX),
+            earlier_callback_key_ms: Some(domain::limits::WAIT_MS_MAX),
         };
         let body = serde_json::to_string(&body).unwrap();
         assert!((limit..=domain::limits::DOCUMENT_BYTES_MAX).contains(&body.len()), "{}", body.len());

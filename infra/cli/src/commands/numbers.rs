@@ -21,6 +21,7 @@ const TIMES: &str = "Slowest steps first. The time of an order runs from its sub
                      without an answer, and those that were repeated, have none. A percentile is at most an eighth too high.";
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+const HOUR_MS: i64 = 60 * 60 * 1_000;
 
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
     let day = args.day.as_deref().map(|day| date(day, context.now()));
@@ -43,19 +44,24 @@ pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, C
     Ok(Exit::Fine)
 }
 
-/// The date of a day of UTC.
+/// The date of a day of UTC, or of the zone whose offset stands behind it.
 fn date(day: &str, now: Timestamp) -> String {
-    let at = match day {
-        "today" => now,
-        "yesterday" => now.minus_ms(DAY_MS),
-        date => return date.to_owned(),
-    };
-    at.to_string().chars().take_while(|letter| *letter != 'T').collect()
+    let before = |name: &str, ms: u64| day.strip_prefix(name).map(|zone| (now.minus_ms(ms), zone));
+    let Some((at, zone)) = before("today", 0).or_else(|| before("yesterday", DAY_MS)) else { return day.to_owned() };
+    let hours: i64 = zone.get(..3).and_then(|hours| hours.parse().ok()).unwrap_or(0);
+    let there = Timestamp::from_epoch_ms(at.epoch_ms() + hours * HOUR_MS).to_string();
+    there.split('T').take(1).chain([zone]).collect()
 }
 
 /// The span that is asked for.
 fn span(args: &NumbersArgs) -> String {
-    args.day.as_ref().map_or_else(|| format!("the last {}", args.last), |day| format!("{day} (UTC)"))
+    args.day.as_ref().map_or_else(
+        || format!("the last {}", args.last),
+        |day| {
+            let zone = if day.contains(':') { "" } else { " (UTC)" };
+            format!("{day}{zone}")
+        },
+    )
 }
 
 /// Leaves the workflows and steps that are asked for. The API narrows its points alone.
@@ -261,12 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_one_of_utc() {
+    fn a_day_is_one_of_utc_or_of_a_zone() {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
         let dates = ["today", "yesterday", "2026-11-01"].map(|day| date(day, now));
         assert_eq!(dates, ["2026-11-20", "2026-11-19", "2026-11-01"]);
         let args = NumbersArgs { day: Some("2026-11-19".to_owned()), ..asked(None, None, None) };
         assert!(lines(&args)[0].starts_with("Numbers of 2026-11-19 (UTC)"));
+        let late = Timestamp::from_epoch_ms(1_795_217_400_000);
+        assert_eq!(late.to_string(), "2026-11-20T23:30:00.000Z");
+        let dates = ["today+01:00", "yesterday-05:00", "2026-11-01+02:00"].map(|day| date(day, late));
+        assert_eq!(dates, ["2026-11-21+01:00", "2026-11-19-05:00", "2026-11-01+02:00"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use domain::redaction::Redaction;
 use domain::workflow::Workflows;
 use embedded::Engine;
 use futures_util::FutureExt;
-use supervisor::Settings;
+use supervisor::{BulkReport, Settings};
 use tokio::task::JoinSet;
 use tokio::{pin, select};
 
@@ -170,19 +170,16 @@ async fn feed_agents(engine: Engine, fleet: Arc<Fleet<Catalogue>>, stop: Stop) {
 }
 
 async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {
-    match supervisor::handle(engine, instance, settings).await {
-        Ok(report) if report.taken > 0 || report.failed > 0 => {
-            let supervisor::Report { due, taken, failed, lag_ms_max, .. } = report;
-            tracing::info!(instance = %instance.name, due, taken, failed, lag_ms_max, "supervisor");
-        }
-        Ok(_) => {}
-        Err(error) => tracing::warn!(instance = %instance.name, "the supervisor's run was interrupted: {error}"),
+    if let Err(error) = supervisor::handle(engine, instance, settings).await {
+        tracing::warn!(instance = %instance.name, "the supervisor's run was interrupted: {error}");
     }
 }
 
 async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings, redaction: &Redaction) {
     match supervisor::bulk(engine, instance, settings, redaction).await {
-        Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
+        Ok(BulkReport { active, sent, .. }) if sent > 0 => {
+            tracing::info!(instance = %instance.name, active, sent, "bulk");
+        }
         Ok(_) => {}
         Err(error) => tracing::warn!(instance = %instance.name, "a bulk job was not continued: {error}"),
     }

@@ -12,6 +12,7 @@ use http::{Request, Response};
 
 use super::callers::{Callers, refusal};
 use super::hosts::Hosts;
+use super::posts::Posts;
 use super::reads::Reads;
 use super::waits::Waits;
 use crate::direct::Direct;
@@ -27,6 +28,7 @@ struct Shared {
     api: InProcess,
     hosts: Hosts,
     callers: Callers,
+    posts: Posts,
     reads: Arc<Reads>,
     waits: Arc<Waits>,
     agents: Arc<Fleet<Catalogue>>,
@@ -55,12 +57,12 @@ pub(super) fn serve_api(
     ports: Direct<Engine>,
     config: ApiConfig,
     hosts: Hosts,
-    callers: Callers,
+    (callers, posts): (Callers, Posts),
     reads: Arc<Reads>,
     agents: Arc<Fleet<Catalogue>>,
 ) -> std::io::Result<Server> {
     let (api, waits) = (InProcess { ports, config }, Waits::of_this_machine());
-    let shared = Arc::new(Shared { api, hosts, callers, reads, waits, agents });
+    let shared = Arc::new(Shared { api, hosts, callers, posts, reads, waits, agents });
     Server::start(listening, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
         async move { Ok(answer(shared, request).await) }
@@ -68,7 +70,7 @@ pub(super) fn serve_api(
 }
 
 async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<Bytes> {
-    let Shared { api, hosts, callers, reads, waits, agents } = &*shared;
+    let Shared { api, hosts, callers, posts, reads, waits, agents } = &*shared;
     if let Some(refusal) = hosts.refuse(&request) {
         return refusal;
     }
@@ -83,8 +85,14 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     if let Some(refusal) = api::refused(&caller, &request) {
         return refusal;
     }
-    let _waiting = waits.bound(&mut request);
     let name = (!callers.are_all_trusted()).then(|| caller.name().clone());
+    if let Some(name) = &name
+        && api::is_new_order(&request)
+        && !posts.take(name)
+    {
+        return api::too_many_orders();
+    }
+    let _waiting = waits.bound(&mut request);
     let of_read = shared.clone();
     let answering = move |request| async move {
         let InProcess { ports, config } = &of_read.api;
@@ -156,7 +164,7 @@ mod tests {
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let files = [("stepwarden.toml", SETTINGS), ("workflows/shop.toml", WORKFLOW)];
         let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap();
-        let application = Application { by: "test".into(), share_percent: None, seen: None };
+        let application = Application { by: "test".into(), share_percent: None, seen: None, earlier_key_ms: None };
         let catalogue = Catalogue::new(Workflows::shipped().unwrap());
         apply::apply(&engine, &catalogue, &checked, &application).await.unwrap();
         let variable = |name: &str| (name == "BANK_SECRET").then(|| SECRET.to_owned());

@@ -7,6 +7,7 @@ mod callers;
 mod functions;
 pub(crate) mod hosts;
 mod http_api;
+mod posts;
 mod reads;
 mod remotes;
 mod room;
@@ -37,6 +38,7 @@ use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::{Functions, HANDLER_GRACE_MS};
 use hosts::Hosts;
+use posts::Posts;
 use reads::Reads;
 use room::Room;
 
@@ -61,12 +63,16 @@ pub struct Setup {
     pub callers: Callers,
     /// Orders under way above which no new one is accepted.
     pub orders_max: u64,
+    /// New orders of one known caller in a second.
+    pub post_rate: u32,
     /// Only the API runs. Orders and commands are kept, and none goes on.
     pub paused: bool,
 }
 
 /// Far more than a machine carries out in an hour: each waits in memory.
 pub const ORDERS_MAX: u64 = 1_000_000;
+/// A quarter of what two cores carry out in a second.
+pub const POST_RATE: u32 = 1_000;
 
 impl Default for Setup {
     fn default() -> Self {
@@ -81,6 +87,7 @@ impl Default for Setup {
             public_url: None,
             callers: Callers::default(),
             orders_max: ORDERS_MAX,
+            post_rate: POST_RATE,
             paused: false,
         }
     }
@@ -127,7 +134,8 @@ pub fn start(
     setup: Setup,
 ) -> Result<Running, StartError> {
     let listening = listening.into();
-    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, paused, .. } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, post_rate, paused, .. } =
+        setup;
     let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
     let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served.clone());
     let catalogue = Catalogue::serving(Workflows::shipped()?, None, settle_within_ms, Some(served));
@@ -177,7 +185,15 @@ pub fn start(
     let mut functions = Functions { engine: engine.clone(), catalogue, redaction, sinks, loops, scheduler };
     let ports = Direct::new(engine.clone(), (!paused).then(|| functions.instance("submission")));
     let follow_ups = ports.follow_ups();
-    let api = http_api::serve_api(listening, ports, config, hosts, callers, reads.clone(), agents.clone())?;
+    let api = http_api::serve_api(
+        listening,
+        ports,
+        config,
+        hosts,
+        (callers, Posts::with(post_rate)),
+        reads.clone(),
+        agents.clone(),
+    )?;
     if !paused {
         functions.submission();
         functions.scheduler();

@@ -388,8 +388,9 @@ fn announce(before: &ServiceHealth, Change { after, permits, .. }: &Change) {
         (Breaker::Closed | Breaker::HalfOpen, Breaker::Open) => {
             let (failures, open_ms) = (after.failures_in_a_row, after.since.ms_until(after.until));
             let outage = after.outage.as_ref();
-            let (reason, problem) = (outage.map(|outage| outage.reason), outage.map(|outage| &*outage.problem));
-            tracing::warn!(monotonic_counter.agent_opened = 1, service, failures, open_ms, ?reason, problem, "opened");
+            let (reason, problem) =
+                (outage.map(|outage| tracing::field::debug(outage.reason)), outage.map(|outage| &*outage.problem));
+            tracing::warn!(monotonic_counter.agent_opened = 1, service, failures, open_ms, reason, problem, "opened");
         }
         (Breaker::Open | Breaker::HalfOpen, Breaker::HalfOpen) => {
             tracing::info!(monotonic_counter.agent_probe = 1, service, "probe");

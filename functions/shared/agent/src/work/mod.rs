@@ -322,7 +322,13 @@ where
         let policy = &self.agent.policy;
         let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
         let next = retries.next(policy, self.deadline, now, after_ms, draw);
-        tracing::info!(monotonic_counter.agent_retries = 1, retries = retries.count(), ?next, problem, "to be retried");
+        tracing::info!(
+            monotonic_counter.agent_retries = 1,
+            retries = retries.count(),
+            next = next.name(),
+            problem,
+            "to be retried"
+        );
         self.problem = Some(shortened(problem));
         next
     }

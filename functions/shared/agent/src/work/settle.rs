@@ -102,8 +102,8 @@ where
                 tracing::debug!(monotonic_counter.agent_failed = 1, retries = self.retries(), "failed");
             }
             Outcome::Deferred(Deferral { wait_ms, fallback }) => {
-                if fallback.is_some() {
-                    tracing::info!(monotonic_counter.agent_declined = 1, ?fallback, "declined");
+                if let Some(fallback) = fallback {
+                    tracing::info!(monotonic_counter.agent_declined = 1, fallback = fallback.join(", "), "declined");
                 }
                 tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
             }

@@ -88,10 +88,10 @@ impl Dynamo {
             let request = self.client().batch_get_item().request_items(&self.tables().tasks, asked);
             let found = request.send().await.map_err(|error| port_error(operation, &error))?;
             for item in found.responses.into_iter().flatten().flat_map(|(_, items)| items) {
-                let order_id = item.get("OrderID").cloned();
+                let order_id = item.get("OrderID").and_then(|id| id.as_s().ok()).cloned();
                 match record::task(item) {
                     Ok(task) => drop(tasks.insert(task.order_id, Arc::new(task))),
-                    Err(error) => tracing::error!(?order_id, "a task cannot be read: {error}"),
+                    Err(error) => tracing::error!(order_id, "a task cannot be read: {error}"),
                 }
             }
             // The rest that exceeded one answer, or the table's current capacity.

@@ -6,12 +6,22 @@ use domain::time::Timestamp;
 use lambda_runtime::Context;
 use tokio::time::Instant;
 
-use crate::environment::{moment_in, ms_until, now};
+use crate::environment::{moment_in, ms_until};
 use crate::scope::{Company, Scope};
 
 /// The answer of an invocation leaves this long before its deadline, finished or not, in milliseconds. After the
 /// deadline the platform kills the process, and the whole batch is delivered again.
 const MARGIN_MS: u64 = 500;
+/// The longest time-out of a function on Lambda, in milliseconds.
+const TIME_OUT_MS_MAX: u64 = 15 * 60 * 1_000;
+
+/// The clock of this instance contradicts that of the platform, which set the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nothing was done: the clock says {now}, and the platform set the deadline of this invocation to {deadline}")]
+pub(super) struct WrongClock {
+    now: Timestamp,
+    deadline: Timestamp,
+}
 
 /// One invocation.
 #[derive(Debug, Clone)]
@@ -23,13 +33,21 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    pub(super) fn of(context: &Context) -> Self {
+    /// The invocation that begins now. A process has no running time from before to compare its clock with, but the
+    /// deadline is by another clock (F71).
+    ///
+    /// # Errors
+    /// [`WrongClock`] if the deadline is over, or further ahead than any time-out.
+    pub(super) fn of(context: &Context, now: Timestamp) -> Result<Self, WrongClock> {
         let deadline = Timestamp::from_epoch_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX));
-        Self {
+        if deadline <= now || deadline.is_beyond(now, TIME_OUT_MS_MAX) {
+            return Err(WrongClock { now, deadline });
+        }
+        Ok(Self {
             request_id: context.request_id.as_str().into(),
             trace_header: context.xray_trace_id.as_deref().filter(|header| !header.is_empty()).map(Into::into),
-            deadline: moment_in(now().ms_until(deadline)),
-        }
+            deadline: moment_in(now.ms_until(deadline)),
+        })
     }
 
     /// An invocation with this much time until its deadline, outside of Lambda.
@@ -63,5 +81,24 @@ impl Invocation {
     /// An invocation with this much time until its deadline.
     pub(super) fn for_test(left_ms: u64) -> Self {
         Self { trace_header: Some("Root=of-the-invocation".into()), ..Self::simulated("request-1", left_ms) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f71_an_instance_whose_clock_contradicts_the_deadline_does_nothing() {
+        let now = Timestamp::from_epoch_ms(1_800_000_000_000);
+        let of = |ahead_ms: i64| {
+            let mut context = Context::default();
+            context.deadline = (now.epoch_ms() + ahead_ms).unsigned_abs();
+            Invocation::of(&context, now).is_ok()
+        };
+        const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+        assert!(of(1) && of(30_000) && of(TIME_OUT_MS_MAX.cast_signed()), "each time-out that a function may have");
+        assert!(!of(0) && !of(-DAY_MS), "the clock is ahead by more than the time-out");
+        assert!(!of(TIME_OUT_MS_MAX.cast_signed() + 60_000) && !of(DAY_MS), "the clock is behind");
     }
 }

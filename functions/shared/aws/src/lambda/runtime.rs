@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::invocation::Invocation;
+use crate::environment::now;
 use crate::telemetry;
 
 /// Answers invocations with `handle` until SIGTERM. Then it answers the invocation in flight and takes no other.
@@ -32,10 +33,14 @@ where
 {
     let handle = &handle;
     let service = service_fn(move |LambdaEvent { payload, context }: LambdaEvent<Box<RawValue>>| {
-        let invocation = Invocation::of(&context);
-        let span = tracing::info_span!("invocation", request_id = &*invocation.request_id);
+        let invocation = Invocation::of(&context, now());
+        let span = tracing::info_span!("invocation", request_id = &*context.request_id);
         async move {
             let _flush = Flush;
+            let invocation = invocation.map_err(|error| {
+                tracing::error!(monotonic_counter.clocks_wrong = 1, "{error}");
+                told(&error.into())
+            })?;
             let answer = handle(payload, invocation.clone()).await;
             telemetry::send_traces(invocation.rest_ms()).await;
             answer.map_err(|error| {

@@ -29,6 +29,8 @@ pub struct Application {
     pub share_percent: Option<u8>,
     /// The version of the deployment that the operator saw; 0: there was none. `None`: whatever there is.
     pub seen: Option<u64>,
+    /// Makes a new key of callback addresses. Those of the earlier keys count for this long, in milliseconds.
+    pub earlier_key_ms: Option<u64>,
 }
 
 /// A folder was not applied.

@@ -164,9 +164,16 @@ impl Plan {
             }
         }
         let mut callback_keys = before.map(|before| before.callback_keys.clone()).unwrap_or_default();
-        if callback_keys.is_empty() && checked.workflows.iter().any(|has| has.workflow.has_later_results()) {
-            callback_keys.push(CallbackKey::first(random));
-            changes.push("callback addresses: a new key".to_owned());
+        let is_wanted =
+            callback_keys.is_empty() && checked.workflows.iter().any(|has| has.workflow.has_later_results());
+        if let Some(ms) = application.earlier_key_ms.or(is_wanted.then_some(0)) {
+            let earlier = if callback_keys.is_empty() {
+                String::new()
+            } else {
+                format!("; those that are out count until {}", now.plus_ms(ms))
+            };
+            changes.push(format!("callback addresses: a new key{earlier}"));
+            callback_keys = CallbackKey::renewed(&callback_keys, random, now, ms);
         }
         let of_start = &*application.by == Deployment::BY_START;
         let is_same = before.is_some_and(|before| {

@@ -36,7 +36,7 @@ impl World {
     }
 
     fn apply(&self, checked: &Checked, share_percent: Option<u8>) -> Result<Vec<String>, String> {
-        let application = Application { by: "ada".into(), share_percent, seen: None };
+        let application = Application { by: "ada".into(), share_percent, seen: None, earlier_key_ms: None };
         let applied = apply(&self.memory, &self.catalogue, checked, &application).now_or_never().unwrap();
         applied.map(|plan| plan.changes).map_err(|error| error.to_string())
     }
@@ -46,7 +46,7 @@ impl World {
     }
 
     fn plan(&self, checked: &Checked) -> Plan {
-        let application = Application { by: "ada".into(), share_percent: None, seen: None };
+        let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
         plan(&self.memory, &self.catalogue, checked, &application).now_or_never().unwrap().unwrap()
     }
 
@@ -144,7 +144,7 @@ fn the_same_folder_takes_no_choice_of_an_operator_back() {
 #[test]
 fn versions_that_were_written_without_a_deployment_are_new() {
     let world = World::new();
-    let application = Application { by: "ada".into(), share_percent: None, seen: None };
+    let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
     let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
     let whole = plan(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap().unwrap();
     write(&world.memory, &Plan { deployment: None, ..whole }).now_or_never().unwrap().unwrap();
@@ -156,7 +156,7 @@ fn what_changed_since_the_operator_looked_is_not_overwritten() {
     let world = World::new();
     let apply = |version, share_percent, seen| {
         let checked = folder(AGENTS, &[workflow("shop", version, "charge")]);
-        let application = Application { by: "ada".into(), share_percent, seen: Some(seen) };
+        let application = Application { by: "ada".into(), share_percent, seen: Some(seen), earlier_key_ms: None };
         apply(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap()
     };
     assert!(matches!(apply(1, None, 1), Err(ApplyError::Overtaken)));
@@ -238,7 +238,7 @@ fn an_agent_in_use_keeps_its_fallback_its_service_and_its_memo() {
 fn a_version_that_was_retired_gets_no_orders_again() {
     let world = World::new();
     world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).unwrap();
-    let application = Application { by: "ada".into(), share_percent: None, seen: None };
+    let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
     let second = folder(AGENTS, &[workflow("shop", 2, "charge")]);
     let whole = plan(&world.memory, &world.catalogue, &second, &application).now_or_never().unwrap().unwrap();
     write(&world.memory, &Plan { deployment: None, ..whole }).now_or_never().unwrap().unwrap();
@@ -250,7 +250,7 @@ fn a_version_that_was_retired_gets_no_orders_again() {
 #[test]
 fn of_two_that_apply_at_once_one_is_overtaken() {
     let world = World::new();
-    let application = Application { by: "ada".into(), share_percent: None, seen: None };
+    let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
     let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
     let plan = plan(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap().unwrap();
     world.apply(&folder(AGENTS, &[workflow("shop", 1, "pay")]), None).unwrap();
@@ -274,4 +274,11 @@ fn rule_38_the_first_result_that_may_come_later_makes_a_key_which_stays() {
     assert_eq!(world.apply(&patient, None).unwrap(), Vec::<String>::new());
     world.apply(&folder(AGENTS, &[workflow("a", 3, "pay")]), None).unwrap();
     assert_eq!(keys(), made, "calls under way have its addresses");
+    let renewal = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: Some(60_000) };
+    let renewed = apply(&world.memory, &world.catalogue, &patient, &renewal).now_or_never().unwrap().unwrap();
+    assert_eq!(
+        renewed.changes,
+        ["callback addresses: a new key; those that are out count until 2026-11-20T17:27:43.007Z"]
+    );
+    assert_eq!(keys().iter().map(|key| key.id).collect::<Vec<_>>(), [1, 2]);
 }

@@ -10,11 +10,13 @@ use crate::workflow::Remedy;
 impl Turn<'_> {
     /// Counts expired attempts, requests lost wakes again, and moves a watch that was early.
     pub(super) fn sweep(&mut self) -> Verdict {
+        // A wait that a wrong clock made too long makes no later look right.
+        self.believe_times();
         if !self.is_due() {
+            self.changed = false;
             return Verdict::Nothing;
         }
         self.exact_watch = true;
-        self.believe_times();
         let mut exhausted = Vec::new();
         for index in 0..self.task.steps.len() {
             if self.is_doubtful(index) {

@@ -4,8 +4,18 @@
 use super::decision::Verdict;
 use super::turn::Turn;
 use crate::limits::HEARTBEAT_MS_MIN;
-use crate::task::{Direction, NoticeKind, StepState, What};
+use crate::task::{Direction, NoticeKind, Step, StepState, Transition, What};
 use crate::time::Timestamp;
+use crate::workflow::StepRule;
+
+/// The length of a wait that the workflow gives, once it began. `None` if a time of the document may end later: the order
+/// may name any.
+pub(super) fn own_wait_ms(step: &Step, rule: &StepRule, history: &[Transition]) -> Option<u64> {
+    let (wait_ms, until) = (rule.waits.before_ms?, step.waits_until?);
+    let is_begin = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == step.name);
+    let began = history.iter().rfind(|line| is_begin(&line.what))?;
+    (until <= began.at.plus_ms(wait_ms)).then_some(wait_ms)
+}
 
 impl Turn<'_> {
     /// Begins the wait of each step that is ready for the first time. A pause holds no wait up.

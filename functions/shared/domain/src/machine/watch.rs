@@ -1,9 +1,10 @@
 //! `Watch` and `WatchAt`: the actor that looks after a task, and the time (rule 14).
 
 use super::turn::{Turn, believed_settled};
+use super::wait::own_wait_ms;
 use crate::limits::{
     ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
-    WAIT_WATCHED_MS_MAX,
+    WAIT_WATCHED_MS_MAX, longest_wait_ms,
 };
 use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
@@ -32,12 +33,12 @@ impl Turn<'_> {
             step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
             // A longer wait begins with the failure, so its end is known best. An order may name any time.
             let longer_ms = rule.longer_wait_ms(step.failure_count).filter(|_| step.waits_longer());
-            let latest_ms = longer_ms.map_or(WAIT_WATCHED_MS_MAX, |ms| ms + (WAIT_WATCHED_MS_MAX - WAIT_MS_MAX));
+            let own_ms = longer_ms.or_else(|| own_wait_ms(step, rule, &self.task.history));
             if step.process_state == StepState::Pending
-                && step.waits_until.is_some_and(|at| at.is_beyond(now, latest_ms))
+                && step.waits_until.is_some_and(|at| at.is_beyond(now, longest_wait_ms(own_ms.unwrap_or(WAIT_MS_MAX))))
             {
                 // Nobody knows the true time, and too late does less harm than too early.
-                let own_ms = longer_ms.or(rule.waits.before_ms).unwrap_or(WAIT_MS_MAX);
+                let own_ms = own_ms.or(rule.waits.before_ms).unwrap_or(WAIT_MS_MAX);
                 step.waits_until = Some(now.plus_ms(own_ms));
                 self.changed = true;
             }
@@ -102,8 +103,7 @@ impl Turn<'_> {
     fn longest_ms(&self, index: usize) -> u64 {
         let rule = &self.workflow.steps[index];
         // A wait for a result is long, and a clock that is minutes ahead must not end it.
-        let slack_ms = WAIT_WATCHED_MS_MAX - WAIT_MS_MAX;
-        if self.task.steps[index].is_awaited() { rule.awaited_ms() + slack_ms } else { rule.complete_within_ms }
+        if self.task.steps[index].is_awaited() { longest_wait_ms(rule.awaited_ms()) } else { rule.complete_within_ms }
     }
 
     /// Whether the end of an attempt in flight lies further ahead than that of one that begins now.

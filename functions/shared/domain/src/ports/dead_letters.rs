@@ -1,5 +1,6 @@
 //! Dead letters and their outcomes.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -56,6 +57,16 @@ pub enum SourceQueue {
     Scheduler,
     /// The requests of this agent, of either priority.
     Agent(Arc<str>),
+}
+
+impl fmt::Display for SourceQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submission => f.write_str("submission"),
+            Self::Scheduler => f.write_str("scheduler"),
+            Self::Agent(name) => write!(f, "agent {name}"),
+        }
+    }
 }
 
 /// The outcome of a dead letter.

@@ -251,6 +251,44 @@ fn rule_23_a_wait_that_a_wrong_clock_made_too_long_begins_anew_at_the_next_look(
 }
 
 #[test]
+fn f71_a_wait_that_began_while_the_clock_was_a_day_ahead_lasts_no_longer_than_its_own_length() {
+    let own = "wait = \"25s\"";
+    let with_time = "wait = \"25s\"\nnot_before = \"/Order/On\"";
+    for (keys, on, is_own) in [(own, None, true), (with_time, None, true), (with_time, Some(3), false)] {
+        let mut case = Case::new(&[("a", &[], keys)], false);
+        let right = case.now;
+        case.now = right.plus_ms(DAY_MS);
+        if let Some(days) = on {
+            let mut order = case.order();
+            let at = right.plus_ms(days * DAY_MS);
+            order.document = Json::document(format!("{{\"On\":\"{at}\"}}").as_bytes()).unwrap();
+            case.task = Task::new(&order, &case.workflow, SHARDS, 1);
+        }
+        case.wake();
+        let written = case.step("a").waits_until;
+        (case.now, case.task.watch_at) = (right, written);
+        let looked = case.sweep();
+        let until = if is_own { Some(right.plus_ms(25_000)) } else { written };
+        assert_eq!((looked == Verdict::Taken, case.step("a").waits_until), (is_own, until), "{keys} {on:?}");
+    }
+}
+
+#[test]
+fn f71_a_result_is_awaited_once_more_where_a_clock_that_was_a_day_ahead_began_the_wait() {
+    let mut case = Case::new(&[("a", &[], "wait_within = \"25s\"")], false);
+    let right = case.now;
+    case.now = right.plus_ms(DAY_MS);
+    case.wake();
+    let reply = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    case.take(&reply);
+    (case.now, case.task.watch_at) = (right, case.step("a").waits_until);
+    assert_eq!((case.sweep(), case.step("a").doubted_at), (Verdict::Taken, Some(right)));
+    case.pass_ms(30_000);
+    case.sweep();
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), (".", 1), "it expires in its own time");
+}
+
+#[test]
 fn rule_23_a_clock_that_is_minutes_ahead_ends_no_long_wait() {
     let longest = "wait = \"90d\"\nwait_within = \"90d\"";
     let mut case = Case::new(&[("a", &[], longest)], false);
