@@ -232,7 +232,8 @@ fn channel(outside: Shared) -> embedded::Channel {
         let outside = outside.clone();
         Box::pin(async move {
             let mut outside = outside.lock();
-            let is_refused = outside.scene.as_ref().is_some_and(|scene| (scene.refuses)(&event, outside.clock.now_ms()));
+            let is_refused =
+                outside.scene.as_ref().is_some_and(|scene| (scene.refuses)(&event, outside.clock.now_ms()));
             if is_refused || outside.strikes("channel failed", 1_000) {
                 return Err("away".into());
             }

@@ -109,6 +109,7 @@ pub(in crate::simulation) async fn perform(outside: &Shared, ports: &(impl ApiPo
                     may_run_until: None,
                     call_ms: None,
                 };
+                outside.lock().books.entry((order_id, step.into())).or_default().is_done = true;
                 let message = SchedulerMessage::Reply(reply);
                 let _ = ports.queues().to_scheduler(message, Priority::Normal, 0).await;
             }

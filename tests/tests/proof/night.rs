@@ -23,6 +23,8 @@ const SOON_MS: u64 = 2_000;
 /// A bad order ends within this time, in milliseconds. It fails three times, in attempts of 30 s. One that fails while no
 /// other order comes counts as nobody's, and is made again.
 const BAD_MS_MAX: u64 = 10 * 60_000;
+/// The supervisor of AWS finds each failure up to a minute later.
+const BAD_ON_AWS_MS_MAX: u64 = BAD_MS_MAX + 3 * 60_000;
 /// In which minutes the bad ones come.
 const BAD: [(i64, &str); 3] = [(20, "poison"), (50, "stranger"), (80, "unheard")];
 
@@ -51,15 +53,14 @@ fn answer(document: &str) -> Option<Answer> {
 
 fn document(minute: i64, channel: &str) -> String {
     let kind = BAD.iter().find(|(at, _)| *at == minute).map_or("good", |(_, kind)| kind);
-    format!(r#"{{"Item":"{kind}","CorrelationID":"KEY-{minute}","ReplyChannel":"{channel}"}}"#)
+    format!(r#"{{"Item":"{kind}","CorrelationID":"KEY","ReplyChannel":"{channel}"}}"#)
 }
 
 fn scene() -> Scene {
     let answers = |call: &Call<'_>, _: i64| answer(call.order.text()).filter(|_| call.step == "charge");
     // Its receiver takes it in the morning.
-    let refuses = |event: &CloudEvent, at_ms: i64| {
-        at_ms < MINUTES * MINUTE_MS && event.data.text().contains("key-80-80")
-    };
+    let refuses =
+        |event: &CloudEvent, at_ms: i64| at_ms < MINUTES * MINUTE_MS && event.data.text().contains("\"key-80\"");
     let posts = (0..MINUTES).map(|minute| (minute * MINUTE_MS, document(minute, "shop"))).collect();
     Scene { workflow: WORKFLOW, posts, answer: answers, refuses, acts: Vec::new() }
 }
@@ -71,7 +72,7 @@ fn entered_at(task: &Task, state: ProcessState) -> Timestamp {
 }
 
 /// Good orders are quick, and bad ones end by their own limits and are named to a person.
-fn check(tasks: &[&Task], told: &[(Timestamp, CloudEvent)]) {
+fn check(tasks: &[Arc<Task>], told: &[(Timestamp, CloudEvent)], bad_ms_max: u64) {
     assert_eq!(tasks.len(), usize::try_from(MINUTES).unwrap());
     let mut good_ms = Vec::new();
     for (minute, task) in (0..MINUTES).zip(tasks) {
@@ -83,7 +84,7 @@ fn check(tasks: &[&Task], told: &[(Timestamp, CloudEvent)]) {
         let kind = BAD.iter().find(|(at, _)| *at == minute).map(|(_, kind)| *kind);
         if matches!(kind, Some("poison" | "stranger")) {
             let took_ms = came.ms_until(entered_at(task, ProcessState::Error));
-            assert!(took_ms <= BAD_MS_MAX, "{kind:?} ended after {took_ms} ms");
+            assert!(took_ms <= bad_ms_max, "{kind:?} ended after {took_ms} ms");
             assert!(told_at("OrderNeedsOperator").is_some(), "{kind:?} is named to nobody");
             continue;
         }
@@ -99,9 +100,9 @@ fn check(tasks: &[&Task], told: &[(Timestamp, CloudEvent)]) {
     assert!(good_ms.iter().all(|ms| *ms <= SOON_MS), "{good_ms:?}");
 }
 
-fn check_scene((seen, violations): (Seen, Vec<Found>)) {
+fn check_scene((seen, violations): (Seen, Vec<Found>), bad_ms_max: u64) {
     assert_eq!(violations, Vec::new());
-    check(&seen.tasks.iter().map(|task| &**task).collect::<Vec<_>>(), &seen.told);
+    check(&seen.tasks, &seen.told, bad_ms_max);
 }
 
 #[test]
@@ -137,15 +138,15 @@ fn at_low_traffic_bad_orders_hold_up_no_other_in_memory() {
         world.memory.advance(TICK_MS.unsigned_abs());
     }
     let tasks: Vec<Arc<Task>> = orders.iter().map(|order_id| world.task(*order_id)).collect();
-    check(&tasks.iter().map(|task| &**task).collect::<Vec<_>>(), &told);
+    check(&tasks, &told, BAD_MS_MAX);
 }
 
 #[test]
 fn at_low_traffic_bad_orders_hold_up_no_other_on_the_engine() {
-    check_scene(engine::follow(scene()));
+    check_scene(engine::follow(scene()), BAD_MS_MAX);
 }
 
 #[test]
 fn at_low_traffic_bad_orders_hold_up_no_other_on_the_adapters_of_aws() {
-    check_scene(aws::follow(scene(), 1));
+    check_scene(aws::follow(scene(), 1), BAD_ON_AWS_MS_MAX);
 }

@@ -217,7 +217,7 @@ fn check((seen, violations): (Seen, Vec<Found>), orders: usize) {
         let cancelled = at(&|what| *what == What::Cancelled);
         let told = at(&|what| matches!(what, What::Processed(of) if *of.step == *"charge")).filter(|_| n % 10 == 1);
         let state = if n.is_multiple_of(2) { ProcessState::Compensated } else { ProcessState::Processed };
-        assert_eq!(task.process_state, state, "{task:#?}");
+        assert_eq!((task.process_state, cancelled.is_some()), (state, n.is_multiple_of(2)), "{task:#?}");
         let own = || seen.heard.iter().filter(|heard| heard.order_id == task.order_id);
         let charged = || own().filter(|heard| *heard.step == *"charge").map(|heard| heard.at);
         if let Some(over) = cancelled.or(told) {

@@ -108,7 +108,11 @@ fn rule_6_no_call_is_made_for_a_request_that_comes_back_after_its_order_turned_r
     let sent_again = Request { may_run_until: Some(request().complete_by), ..request() };
     assert!(world.handle(vec![Delivery { receive_count: 2, ..delivery("m", sent_again) }]).is_empty());
     assert_eq!((world.seen().len(), world.outcomes()), (0, vec![given_back()]));
-    assert_eq!(world.replies()[0].may_run_until, None, "all calls began before the turn, and no wait grows by this one");
+    assert_eq!(
+        world.replies()[0].may_run_until,
+        None,
+        "all calls began before the turn, and no wait grows by this one"
+    );
 }
 
 #[test]

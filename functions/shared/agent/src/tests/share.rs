@@ -6,8 +6,8 @@ use domain::backoff::BackoffPolicy;
 use domain::message::{Outcome, Request};
 use domain::ports::Breaker;
 
-use crate::{HealthPolicy, Policy};
 use crate::testing::{Act, Fleet, START, World, delivery, done, request_of, retry, world_by_key};
+use crate::{HealthPolicy, Policy};
 
 /// The twenty calls that open the breaker, and the probes of ten minutes: a wait of the breaker is 4.8 s in the mean.
 const OUTAGE_CALLS: usize = 20 + 600_000 / 4_800;
