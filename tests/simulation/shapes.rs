@@ -61,6 +61,18 @@ impl Shape {
         &pool[rng.place(pool.len())]
     }
 
+    /// One workflow, in one version.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let first = Workflows::parse(&[text], ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
+        let one = first.current().clone();
+        let (both, two) = (first.clone(), one.clone());
+        Self { first, both, one, two, applied: Vec::new(), drawn: BTreeMap::new(), short_horizon: false }
+    }
+
     /// Its versions.
     pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
         [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))

@@ -25,7 +25,7 @@ use super::World;
 use super::region::{DEAD, DELETION, KILLED, Reach, SKEWED, TWICE, URL};
 use super::sqs::{Batch, queue};
 use super::stream;
-use crate::simulation::outside::{CHANNEL, Client, may_act, post, sleep};
+use crate::simulation::outside::{CHANNEL, Client, may_act, perform, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
 /// The time of an invocation, in milliseconds.
@@ -227,6 +227,10 @@ pub(super) fn start(world: &Arc<World>) -> JoinSet<()> {
     }
     for number in 0..world.setup.orders {
         running.spawn_local(customer(world.clone(), number));
+    }
+    if world.outside.lock().scene.is_some() {
+        let instance = Instance::that_meets_no_fault(world);
+        running.spawn_local(async move { perform(&instance.world.outside, &instance.ports).await });
     }
     running
 }

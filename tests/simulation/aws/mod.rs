@@ -24,7 +24,7 @@ use self::region::Region;
 use super::calm::bound_ms;
 use super::engine::Outcome;
 use super::outside::verdict::{are_over, look, numbers};
-use super::outside::{Outside, Shared, sleep};
+use super::outside::{Found, Outside, Scene, Seen, Shared, sleep};
 use super::rng::Rng;
 use super::setup::Setup;
 
@@ -65,7 +65,17 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let mut rng = Rng::new(seed);
     let setup = Setup::draw(&mut rng, orders);
     let tick_ms = rng.pick(&[5_000, 20_000, 60_000]);
-    run_as(seed, Setup { tick_ms, ..setup }, rng, keeps_lines, Plan::draw)
+    outcome(seed, run_as(Setup { tick_ms, ..setup }, rng, keeps_lines, Plan::draw, None))
+}
+
+/// Follows a script in a world without faults of the platform.
+#[must_use]
+pub fn follow(scene: Scene, instances: usize) -> (Seen, Vec<Found>) {
+    fastrand::seed(0);
+    // The schedule of the template.
+    let setup = Setup { tick_ms: 60_000, ..scene.setup(instances) };
+    let outside = run_as(setup, Rng::new(0), false, |_, _| Plan::well(), Some(scene));
+    (outside.seen, outside.violations)
 }
 
 /// Runs the world of a seed whose only fault is that DynamoDB carries nothing out for this time. Its queues deliver as
@@ -79,23 +89,29 @@ pub fn run_through_outage(seed: u64, orders: usize, outage_ms: u64) -> Outcome {
     (setup.instances, setup.supervisors) = (1, 1);
     setup.posts_within_ms = 1_000;
     let from_ms = rng.between(2_000, 3_000);
-    run_as(seed, Setup { tick_ms: 600_000, ..setup }, rng, false, |_, _| Plan::of_outage(from_ms, from_ms + outage_ms))
+    let setup = Setup { tick_ms: 600_000, ..setup };
+    outcome(seed, run_as(setup, rng, false, |_, _| Plan::of_outage(from_ms, from_ms + outage_ms), None))
 }
 
 fn run_as(
-    seed: u64,
     mut setup: Setup,
     mut rng: Rng,
     keeps_lines: bool,
     plan: impl FnOnce(&mut Rng, &Setup) -> Plan,
-) -> Outcome {
+    scene: Option<Scene>,
+) -> Outside {
     // Each service here has books of its own, and its client asks no other.
     setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
     let plan = plan(&mut rng, &setup);
     let config = Config::read(Function::Supervisor, |name| region::variable(name, setup.shards));
     let config = config.unwrap_or_else(|error| panic!("the configuration of a world: {error}"));
     let shared = Arc::new(setup.clone());
-    let outside = Shared::new(Outside::new(rng, shared, keeps_lines));
+    let mut outside = Outside::new(rng, shared, keeps_lines);
+    if let Some(scene) = scene {
+        outside.follow(scene);
+        outside.is_calm = true;
+    }
+    let outside = Shared::new(outside);
     let region = Mutex::new(Region::new(&config, &setup, plan, outside.clone()));
     let world = Arc::new(World { setup, plan, config, outside: outside.clone(), region });
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -103,7 +119,10 @@ fn run_as(
     LocalSet::new().block_on(&runtime, live(&world));
     drop(runtime);
     drop(world);
-    let outside = outside.into_inner();
+    outside.into_inner()
+}
+
+fn outcome(seed: u64, outside: Outside) -> Outcome {
     Outcome {
         seed,
         violations: outside.violations,

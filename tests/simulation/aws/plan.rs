@@ -51,6 +51,11 @@ impl Plan {
         }
     }
 
+    /// No fault at all.
+    pub(super) const fn well() -> Self {
+        Self { down_from_ms: None, ..Self::of_outage(0, 0) }
+    }
+
     /// Only an outage of DynamoDB.
     pub(super) const fn of_outage(from_ms: u64, until_ms: u64) -> Self {
         Self {

@@ -202,6 +202,10 @@ impl Region {
         let (mut successful, mut failed) = (Vec::new(), Vec::new());
         for entry in body["Entries"].as_array().into_iter().flatten() {
             let id = &entry["Id"];
+            if to.is_none() && outside.refuses(entry["MessageBody"].as_str().unwrap_or_default()) {
+                failed.push(json!({ "Id": id, "Code": "InvalidMessageContents", "SenderFault": true }));
+                continue;
+            }
             if outside.strikes(ENTRY, self.plan.entries) {
                 match outside.rng.below(3) {
                     0 => failed.push(json!({ "Id": id, "Code": "InternalError", "SenderFault": false })),

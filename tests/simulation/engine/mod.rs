@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use self::plan::{Life, Plan};
 use self::process::Ended;
 use super::outside::services::{AT_WORK, BUSY};
-use super::outside::{Counts, Found, Outside, Shared};
+use super::outside::{Counts, Found, Outside, Scene, Seen, Shared};
 use super::rng::Rng;
 use super::setup::Setup;
 use super::trace::Line;
@@ -92,13 +92,28 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let mut setup = Setup::draw(&mut rng, orders);
     // Each service here has books of its own, and its client asks no other.
     setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
-    let setup = Arc::new(setup);
     let plan = Plan::draw(&mut rng);
+    outcome(seed, run_as(setup, plan, rng, keeps_lines, None))
+}
+
+/// Follows a script in a world without faults of the disk.
+#[must_use]
+pub fn follow(scene: Scene) -> (Seen, Vec<Found>) {
+    let outside = run_as(scene.setup(1), Plan::well(), Rng::new(0), false, Some(scene));
+    (outside.seen, outside.violations)
+}
+
+fn run_as(setup: Setup, plan: Plan, mut rng: Rng, keeps_lines: bool, scene: Option<Scene>) -> Outside {
+    let setup = Arc::new(setup);
     let off = Arc::new(Notify::new());
     let disk = Disk::new(rng.bits());
     let notify = off.clone();
     disk.when_off(move || notify.notify_one());
-    let outside = Shared::new(Outside::new(rng, setup.clone(), keeps_lines));
+    let mut outside = Outside::new(rng, setup.clone(), keeps_lines);
+    if let Some(scene) = scene {
+        outside.follow(scene);
+    }
+    let outside = Shared::new(outside);
     let world = Arc::new(World { disk, off, outside: outside.clone(), setup });
     for life in &plan.lives {
         if one_life(&world, life) == Ended::Over {
@@ -120,6 +135,10 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
         ("disk full", counts.full),
     ];
     of_disk.into_iter().for_each(|(what, times)| outside.counts.more(what, times));
+    outside
+}
+
+fn outcome(seed: u64, outside: Outside) -> Outcome {
     Outcome {
         seed,
         violations: outside.violations,

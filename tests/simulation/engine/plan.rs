@@ -95,15 +95,14 @@ impl Plan {
         let fails = rng.chance(4_000);
         let jumps = rng.chance(2_000);
         let mut lives: Vec<Life> = (0..lives).map(|_| life(rng, fails, jumps)).collect();
-        lives.push(Life {
-            ends: Ends::Never,
-            faults: Faults::default(),
-            room: None,
-            wrong_ms: 0,
-            jump: None,
-            damage: None,
-        });
+        lives.extend(Self::well().lives);
         Self { lives }
+    }
+
+    /// One life without faults.
+    pub(super) fn well() -> Self {
+        let (ends, faults) = (Ends::Never, Faults::default());
+        Self { lives: vec![Life { ends, faults, room: None, wrong_ms: 0, jump: None, damage: None }] }
     }
 }
 

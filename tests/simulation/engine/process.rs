@@ -29,7 +29,7 @@ use super::plan::{Ends, Life};
 use super::{World, verdict};
 use crate::simulation::calm::bound_ms;
 use crate::simulation::outside::verdict::{are_over, look, numbers};
-use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, post, sleep};
+use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, perform, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
 /// Batches in flight of each queue.
@@ -232,7 +232,9 @@ fn channel(outside: Shared) -> embedded::Channel {
         let outside = outside.clone();
         Box::pin(async move {
             let mut outside = outside.lock();
-            if outside.strikes("channel failed", 1_000) {
+            let is_refused =
+                outside.scene.as_ref().is_some_and(|scene| (scene.refuses)(&event, outside.clock.now_ms()));
+            if is_refused || outside.strikes("channel failed", 1_000) {
                 return Err("away".into());
             }
             outside.heard(&event);
@@ -263,6 +265,16 @@ impl Running {
                     biased;
                     () = stop.requested() => {}
                     () = customer(&outside, &ports, number) => {}
+                }
+            });
+        }
+        if world.outside.lock().scene.is_some() {
+            let (outside, ports) = (world.outside.clone(), direct.clone());
+            running.loops.spawn(|stop| async move {
+                select! {
+                    biased;
+                    () = stop.requested() => {}
+                    () = perform(&outside, &ports) => {}
                 }
             });
         }

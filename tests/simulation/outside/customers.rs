@@ -17,7 +17,10 @@ pub(in crate::simulation) async fn post(
     let (customer, wait_ms) = {
         let mut outside = outside.lock();
         let customer = outside.customers[number].clone();
-        let wait_ms = (customer.from_ms - outside.clock.now_ms()).max(0).unsigned_abs() + outside.rng.between(0, 3_000);
+        // A script takes hours, in which nothing is to be seen most of the time.
+        let longest_ms = if outside.scene.is_some() && customer.order.is_some() { 60_000 } else { 3_000 };
+        let until_ms = (customer.from_ms - outside.clock.now_ms()).max(0).unsigned_abs();
+        let wait_ms = until_ms + outside.rng.between(0, longest_ms);
         (customer, wait_ms)
     };
     sleep(wait_ms).await;

@@ -2,6 +2,7 @@
 //! [engine](super::engine) and of [AWS](super::aws) have it.
 
 mod customers;
+pub mod scene;
 pub(super) mod services;
 pub(super) mod verdict;
 
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::message::CloudEvent;
+use domain::message::{CloudEvent, decode};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow};
@@ -22,6 +23,8 @@ use crate::simulation::state::EPOCH_MS;
 use crate::simulation::trace::Trace;
 
 pub(super) use customers::{act, may_act, post};
+pub(super) use scene::perform;
+pub use scene::{Deed, Heard, Scene, Seen};
 pub use services::{Client, Ledger};
 
 /// A violation: the order, if any, and what is wrong.
@@ -151,6 +154,10 @@ pub struct Outside {
     pub trace: Trace,
     /// What is wrong.
     pub violations: Vec<Found>,
+    /// The script, if there is one.
+    pub scene: Option<Scene>,
+    /// What was seen while it was followed.
+    pub seen: Seen,
     setup: Arc<Setup>,
     world: Arc<str>,
 }
@@ -180,9 +187,27 @@ impl Outside {
             counts: Counts::default(),
             trace: Trace::new(keeps_lines),
             violations: Vec::new(),
+            scene: None,
+            seen: Seen::default(),
             setup,
             world: "world".into(),
         }
+    }
+
+    /// The world follows a script from its start on.
+    pub(super) fn follow(&mut self, scene: Scene) {
+        self.is_slow = false;
+        for (customer, (at_ms, document)) in self.customers.iter_mut().zip(&scene.posts) {
+            let key = &customer.key;
+            (customer.from_ms, customer.document) = (*at_ms, document.replace("KEY", key).into());
+        }
+        self.scene = Some(scene);
+    }
+
+    /// Whether the script says that the receiver refuses this message.
+    pub(super) fn refuses(&self, message: &str) -> bool {
+        let event = || decode::<CloudEvent>(message.as_bytes());
+        self.scene.as_ref().is_some_and(|scene| event().is_ok_and(|event| (scene.refuses)(&event, self.clock.now_ms())))
     }
 
     /// A step as the workflow of an order has it.
@@ -245,6 +270,9 @@ impl Outside {
         let world = self.world.clone();
         self.note(&world, event.subject.parse().ok(), &format!("told: {}", event.kind));
         self.told.insert(((*event.subject).into(), (*event.kind).into()));
+        if self.scene.is_some() {
+            self.seen.told.push((self.clock.wall(), event.clone()));
+        }
     }
 }
 

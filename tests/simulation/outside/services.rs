@@ -9,7 +9,7 @@ use domain::json::Json;
 use domain::message::Failure;
 use domain::task::{Direction, StepState, Task};
 
-use super::{Outside, Shared, sleep};
+use super::{Heard, Outside, Shared, sleep};
 use crate::simulation::auditor::WANTED_MS;
 use crate::simulation::books::IN_USE;
 use crate::simulation::observe;
@@ -98,6 +98,10 @@ impl Outside {
             self.complain("rule 4", Some(call.order_id), &words);
         }
         self.note(agent, Some(call.order_id), &format!("{direction:?} {} {}", call.step, call.attempt));
+        if self.scene.is_some() {
+            let (at, document) = (self.clock.wall(), call.order.clone());
+            self.seen.heard.push(Heard { at, order_id: call.order_id, step: call.step.into(), direction, document });
+        }
         // By clocks that differ, an agent may take an old request for one that was just sent.
         let skew_ms = i64::try_from(2 * self.setup.skew_ms).unwrap_or(0);
         let late_ms = over_ms.map_or(0, |over_ms| now_ms - over_ms - WANTED_MS - skew_ms);
@@ -127,6 +131,12 @@ impl Outside {
                 0
             },
         }
+    }
+
+    /// What the script says of a call.
+    fn answers(&self, call: &Call<'_>) -> Option<Answer> {
+        let scene = self.scene.as_ref()?;
+        (scene.answer)(call, self.clock.now_ms())
     }
 
     /// The call arrives. It has its effect, or the service begins to work on it.
@@ -211,6 +221,9 @@ impl Client {
     async fn call(&self, direction: Direction, call: &Call<'_>) -> Answer {
         let course = self.outside.lock().called(&self.agent, direction, call);
         sleep(course.there_ms).await;
+        if let Some(answer) = self.outside.lock().answers(call) {
+            return answer;
+        }
         if course.is_refused {
             return Answer::retry("503");
         }

@@ -19,14 +19,14 @@ const FORGOTTEN_MS: u64 = 1_200_000;
 pub(in crate::simulation) async fn are_over(outside: &Shared, ports: &impl ApiPorts, since_ms: i64) -> bool {
     let (orders, now, waited_ms) = {
         let outside = outside.lock();
-        let orders: Vec<Option<OrderId>> = outside.customers.iter().map(|customer| customer.order).collect();
+        let orders: Option<Vec<OrderId>> = outside.customers.iter().map(|customer| customer.order).collect();
+        let Some(orders) = orders else { return false };
         (orders, outside.clock.wall(), (outside.clock.now_ms() - since_ms).unsigned_abs())
     };
     let may_be_forgotten = waited_ms > FORGOTTEN_MS;
     let is_long_ago = |at: Timestamp| at.ms_until(now) > FORGOTTEN_MS;
     let mut are_over = true;
     for order in orders {
-        let Some(order) = order else { return false };
         let Ok(task) = ports.store().task(order).await else { return false };
         let Some(task) = task else {
             are_over &= may_be_forgotten;
@@ -59,6 +59,12 @@ pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore,
             outside.complain("1", Some(order), "it was accepted, and is lost");
             continue;
         };
+        if outside.scene.is_some() {
+            outside.seen.tasks.push(task.clone());
+        }
+        if task.erased_at.is_some() {
+            continue;
+        }
         if stored.document.text().as_bytes() != &*customer.document {
             outside.complain("1", Some(order), "another document is stored");
         }

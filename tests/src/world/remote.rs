@@ -65,6 +65,8 @@ struct State {
     acts: BTreeMap<(String, &'static str), VecDeque<Act>>,
     /// What it does at every call for a step that has no act of its own.
     habits: BTreeMap<String, Act>,
+    /// The same for the step of one order.
+    own_habits: BTreeMap<(OrderId, String), Act>,
     ignores_keys: bool,
     forgets_after_ms: Option<u64>,
     /// When each key was seen first.
@@ -109,6 +111,11 @@ impl Remote {
     /// What it does at every call for this step from now on, where no single act comes first.
     pub fn always(&self, step: &str, act: Act) {
         self.state().habits.insert(step.to_owned(), act);
+    }
+
+    /// The same for this step of one order.
+    pub fn always_of(&self, order_id: OrderId, step: &str, act: Act) {
+        self.state().own_habits.insert((order_id, step.to_owned()), act);
     }
 
     /// Succeeds for this step again.
@@ -181,7 +188,8 @@ impl Remote {
             if let Some(refusal) = state.refusals.get(&(call.idempotency_key.to_owned(), call.attempt)) {
                 return refusal.clone();
             }
-            let own = state.acts.get_mut(&(step, direction.name())).and_then(VecDeque::pop_front);
+            let own = state.own_habits.get(&(call.order_id, step.clone())).cloned();
+            let own = own.or_else(|| state.acts.get_mut(&(step, direction.name())).and_then(VecDeque::pop_front));
             own.or_else(|| state.habits.get(call.step).cloned())
         };
         match act {

@@ -7,6 +7,7 @@ mod every_node;
 mod faults;
 mod fuzzing;
 mod model;
+mod night;
 mod protocol;
 mod simulation;
 mod storm;

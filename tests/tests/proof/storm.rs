@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::Answer;
+use agent::{Answer, Call};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Command, Outcome, SchedulerMessage};
 use domain::ports::Environment;
-use domain::task::{ProcessState, StepState, Task};
+use domain::task::{ProcessState, StepState, Task, What};
 use domain::time::Timestamp;
 use tests::conformance::samples;
-use tests::world::{Act, World};
+use tests::simulation::outside::{Deed, Found, Scene, Seen};
+use tests::simulation::{aws, engine};
+use tests::world::{AGENTS, Act, World};
 
 const ORDERS: u32 = 500;
 /// How long the service is down, in milliseconds.
 const DOWN_MS: u64 = 10 * 60_000;
 /// A call may begin for so long after its attempt is over, in milliseconds.
 const LATE_MS: u64 = 1_000;
-/// The longest wait of a parked request, whose agent then says that its attempt is over, in milliseconds.
-const PARKED_MS: u64 = 20_000;
 /// How much longer than a call's effect an undo may take to begin and end, in milliseconds.
 const SLACK_MS: u64 = 10_000;
 
@@ -177,11 +177,75 @@ fn no_call_is_made_for_what_is_over_in_an_outage_and_what_was_cancelled_is_undon
         since.ms_until(*undone)
     });
     let slowest_ms = undone_ms.max().unwrap_or(0);
-    assert!(slowest_ms <= SETTLES_WITHIN_MS_DEFAULT + PARKED_MS + SLACK_MS, "{slowest_ms} ms");
+    assert!(slowest_ms <= SETTLES_WITHIN_MS_DEFAULT + SLACK_MS, "{slowest_ms} ms");
     for order_id in &storm.orders {
         let state = storm.world.state(*order_id);
         assert_eq!(state == ProcessState::Compensated, storm.cancelled.contains_key(order_id), "{state:?}");
         assert!(state.is_final(), "{state:?}");
     }
     assert_eq!(told.len(), 50);
+}
+
+/// The same storm, of so many orders, for the real adapters.
+fn scene(orders: usize) -> Scene {
+    let posts = (0..orders).map(|n| (0, format!("{{\"Name\":\"person-{n}\",\"CorrelationID\":\"KEY\"}}"))).collect();
+    let acts = (0..orders).filter_map(|n| {
+        let at_ms = 60_000 + 1_000 * i64::try_from(n).ok()?;
+        let deed = if n.is_multiple_of(2) { Deed::Command("cancel") } else { Deed::IsTold("charge") };
+        (n.is_multiple_of(2) || n % 10 == 1).then_some((at_ms, n, deed))
+    });
+    // By then what was cancelled is undone.
+    let erased = (0..orders).step_by(20).filter_map(|n| {
+        let at_ms = 60_000 + 60_000 + 1_000 * i64::try_from(n).ok()?;
+        Some((at_ms, n, Deed::Command("erase")))
+    });
+    let is_down = |call: &Call<'_>, now_ms: i64| {
+        (call.step == "charge" && now_ms < DOWN_MS.cast_signed()).then(|| Answer::retry("down"))
+    };
+    let workflow = WORKFLOW.replace(AGENTS[0], "stock").replace(AGENTS[1], "money");
+    let acts = acts.chain(erased).collect();
+    Scene { workflow: workflow.leak(), posts, answer: is_down, refuses: |_, _| false, acts }
+}
+
+/// No call for what is over, and what was cancelled is undone soon.
+fn check((seen, violations): (Seen, Vec<Found>), orders: usize) {
+    assert_eq!(violations, Vec::new());
+    assert_eq!(seen.tasks.len(), orders);
+    let mut slowest_ms = 0;
+    for (n, task) in seen.tasks.iter().enumerate() {
+        let at = |what: &dyn Fn(&What) -> bool| task.history.iter().find(|line| what(&line.what)).map(|line| line.at);
+        let cancelled = at(&|what| *what == What::Cancelled);
+        let told = at(&|what| matches!(what, What::Processed(of) if *of.step == *"charge")).filter(|_| n % 10 == 1);
+        let state = if n.is_multiple_of(2) { ProcessState::Compensated } else { ProcessState::Processed };
+        assert_eq!((task.process_state, cancelled.is_some()), (state, n.is_multiple_of(2)), "{task:#?}");
+        let own = || seen.heard.iter().filter(|heard| heard.order_id == task.order_id);
+        let charged = || own().filter(|heard| *heard.step == *"charge").map(|heard| heard.at);
+        if let Some(over) = cancelled.or(told) {
+            let late: Vec<Timestamp> = charged().filter(|at| over.plus_ms(LATE_MS) < *at).collect();
+            assert_eq!(late, Vec::new(), "over at {over}");
+        }
+        if let Some(erased) = task.erased_at {
+            let shown = own().filter(|heard| erased <= heard.at && heard.document.text().contains("person"));
+            assert_eq!(shown.count(), 0, "of an erased person");
+        }
+        if let Some(cancelled) = cancelled {
+            let undone = at(&|what| *what == What::Entered { state: ProcessState::Compensated });
+            let since = charged().chain([cancelled]).max().unwrap_or(cancelled);
+            slowest_ms = slowest_ms.max(undone.map_or(u64::MAX, |undone| since.ms_until(undone)));
+        }
+    }
+    assert!(seen.tasks.iter().any(|task| task.erased_at.is_some()), "nobody was erased");
+    assert!(slowest_ms <= SETTLES_WITHIN_MS_DEFAULT + SLACK_MS, "{slowest_ms} ms");
+}
+
+#[test]
+fn a_storm_is_weathered_on_the_engine() {
+    const ORDERS: usize = 200;
+    check(engine::follow(scene(ORDERS)), ORDERS);
+}
+
+#[test]
+fn a_storm_is_weathered_on_the_adapters_of_aws() {
+    const ORDERS: usize = 60;
+    check(aws::follow(scene(ORDERS), 3), ORDERS);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::limits::LOOKED_MS_MAX;
-use domain::message::{Deferral, Delivery, Outcome};
+use domain::message::{Deferral, Delivery, Outcome, Request};
 use domain::order::Order;
 use domain::ports::{Commit, Inserted, Store};
 use domain::task::{Direction, Pause, ProcessState, Step, StepState, Task};
@@ -105,8 +105,14 @@ fn rule_6_no_call_is_repeated_once_the_order_has_turned_round_and_the_scheduler_
 fn rule_6_no_call_is_made_for_a_request_that_comes_back_after_its_order_turned_round() {
     let world = with_task(World::new([]));
     turn_round(&world);
-    assert!(world.handle(vec![Delivery { receive_count: 2, ..delivery("m", request()) }]).is_empty());
+    let sent_again = Request { may_run_until: Some(request().complete_by), ..request() };
+    assert!(world.handle(vec![Delivery { receive_count: 2, ..delivery("m", sent_again) }]).is_empty());
     assert_eq!((world.seen().len(), world.outcomes()), (0, vec![given_back()]));
+    assert_eq!(
+        world.replies()[0].may_run_until,
+        None,
+        "all calls began before the turn, and no wait grows by this one"
+    );
 }
 
 #[test]

@@ -1,10 +1,16 @@
 //! With many calls the share of the failures opens the breaker, and with few their number in a row (rule 17).
 
+use std::collections::BTreeMap;
+
+use domain::backoff::BackoffPolicy;
 use domain::message::{Outcome, Request};
 use domain::ports::Breaker;
 
-use crate::HealthPolicy;
 use crate::testing::{Act, Fleet, START, World, delivery, done, request_of, retry, world_by_key};
+use crate::{HealthPolicy, Policy};
+
+/// The twenty calls that open the breaker, and the probes of ten minutes: a wait of the breaker is 4.8 s in the mean.
+const OUTAGE_CALLS: usize = 20 + 600_000 / 4_800;
 
 fn patient(key: &str) -> Request {
     Request { attempt: 1, complete_by: START.plus_ms(600_000), budget_ms: 600_000, ..request_of(key) }
@@ -62,6 +68,53 @@ fn a_busy_service_that_fails_all_calls_is_stopped_after_twenty() {
     assert_eq!(world.breaker(), Breaker::Open);
     let calls = world.call_times_ms().into_iter().filter(|at_ms| *at_ms >= 2_000).count();
     assert!((20..=24).contains(&calls), "{calls} calls");
+}
+
+/// How long the slowest of 10,000 orders takes at a service that fails 30 percent of its calls, in milliseconds.
+fn slowest_ms(backoff: BackoffPolicy) -> u64 {
+    let world = world(30, 0..0).with_policy(|policy| policy.backoff = backoff);
+    let mut fleet = Fleet::new(&world, 1);
+    send_until_ms(&mut fleet, &world, 10_000);
+    fleet.run_until_ms(100_000);
+    assert_eq!((fleet.waiting(), world.outcomes().len()), (0, 10_000));
+    assert_eq!(world.health_record().map_or(0, |record| record.era), 0, "the breaker never opened, and held up none");
+    let mut calls = BTreeMap::new();
+    for seen in world.seen() {
+        let (first, last) = calls.entry(seen.key).or_insert((seen.at_ms, seen.at_ms));
+        (*first, *last) = (seen.at_ms.min(*first), seen.at_ms.max(*last));
+    }
+    calls.into_values().map(|(first, last)| last - first).max().unwrap_or(0)
+}
+
+#[test]
+fn of_a_service_that_fails_calls_by_chance_the_back_off_alone_decides_how_long_the_slowest_order_takes() {
+    let shipped = Policy::default().backoff;
+    let short = BackoffPolicy { slot_time_ms: 20, ceiling: 4, ..shipped };
+    // Some order has eight failures and more: its waits grow up to 25.5 s, or up to 0.3 s.
+    let (shipped_ms, short_ms) = (slowest_ms(shipped), slowest_ms(short));
+    assert!(shipped_ms > 3_000 && short_ms <= 1_500, "{shipped_ms} and {short_ms} ms");
+}
+
+/// The calls in an outage of ten minutes, with 64 orders in flight all the time.
+fn calls_of_an_outage(seed: u64) -> usize {
+    const FROM_MS: u64 = 200;
+    let world = world(0, FROM_MS..FROM_MS + 600_000).seeded(seed);
+    let (mut fleet, mut sent) = (Fleet::new(&world, 1), 0);
+    while world.now_ms() < FROM_MS + 600_000 {
+        while fleet.waiting() < 64 {
+            sent += 1;
+            let order = patient(&sent.to_string());
+            fleet.send(Request { complete_by: START.plus_ms(3_600_000), budget_ms: 3_600_000, ..order });
+        }
+        fleet.run_until_ms(world.now_ms() + 10);
+    }
+    world.call_times_ms().into_iter().filter(|at_ms| *at_ms >= FROM_MS).count()
+}
+
+#[test]
+fn an_outage_of_ten_minutes_costs_a_probe_each_five_seconds_however_many_orders_wait() {
+    let calls: Vec<usize> = (1..=5).map(calls_of_an_outage).collect();
+    assert!(calls.iter().sum::<usize>() <= calls.len() * OUTAGE_CALLS * 11 / 10, "{calls:?}");
 }
 
 #[test]

@@ -93,7 +93,11 @@ where
         let task = self.ports.store().task(self.request.order_id).await?;
         Ok(match task.map_or(Wanted::Yes, |task| wanted(&task, &self.request)) {
             Wanted::Yes => None,
-            Wanted::NoMore => Some(deferred(0)),
+            Wanted::NoMore => {
+                // The scheduler knows since when no call is wanted, and so when all calls before that have settled.
+                (self.may_run_until, self.earlier_until) = (None, None);
+                Some(deferred(0))
+            }
             Wanted::Over => Some(Ending::Over),
         })
     }

@@ -40,6 +40,8 @@ pub(crate) struct Work<'a, P, F, S> {
     looked_at: Option<Timestamp>,
     /// The latest time at which a call of the step without an answer may still have its effect (rule 16).
     may_run_until: Option<Timestamp>,
+    /// The same for a call that an earlier delivery may have made, if it died.
+    earlier_until: Option<Timestamp>,
     /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
     under_way_ms: Option<u64>,
     /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
@@ -115,8 +117,8 @@ where
         let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
         let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
         // An earlier delivery may have called, and this one does not know how that ended.
-        let earlier = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
-        let may_run_until = request.may_run_until.max(earlier);
+        let earlier_until = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
+        let may_run_until = request.may_run_until;
         // The sender's clock may be ahead. A message that comes again may have been hidden for long.
         let looked_at = (receive_count == 1).then(|| sent_at(&request).min(received_at));
         Self {
@@ -130,6 +132,7 @@ where
             keeper,
             looked_at,
             may_run_until,
+            earlier_until,
             under_way_ms: None,
             no_failure_ms: None,
             is_own: false,
@@ -277,7 +280,7 @@ where
     /// again since: the task knows that. If it cannot be read, nobody knows.
     async fn is_alone(&mut self, started_at: Timestamp) -> bool {
         let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= started_at);
-        if !is_over(self.may_run_until) {
+        if !is_over(self.may_run_until.max(self.earlier_until)) {
             return false;
         }
         let Ok(task) = self.ports.store().task(self.request.order_id).await else { return false };

@@ -114,7 +114,7 @@ where
         }
         let priority = self.request.priority;
         let now = self.ports.environment().now();
-        let may_run_until = self.may_run_until.filter(|&until| now < until);
+        let may_run_until = self.may_run_until.max(self.earlier_until).filter(|&until| now < until);
         let reply = Reply { may_run_until, call_ms: self.call_ms, ..self.request.reply(outcome) };
         self.ports.queues().to_scheduler(SchedulerMessage::Reply(reply), priority, 0).await?;
         Ok(Handled::Done)

@@ -11,6 +11,7 @@ use crate::limits::{
 use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, What, reason, shortened};
+use crate::time::Timestamp;
 use crate::workflow::Remedy;
 
 impl Reply {
@@ -139,7 +140,10 @@ impl Turn<'_> {
         let (open, output) = match &reply.outcome {
             // A call of a key that is done has no effect of its own.
             Outcome::Done(output) => (reply.may_run_until, Some(output)),
-            Outcome::Failed(_) | Outcome::Deferred(_) => (reply.may_run_until.max(self.settled_if_over(index)), None),
+            // A request that comes back from a wait long after the turn made no call since.
+            Outcome::Failed(_) | Outcome::Deferred(_) => {
+                (reply.may_run_until.max(self.settled_if_over_at(index, self.turned_at())), None)
+            }
             Outcome::Retrying(_) | Outcome::Accepted(_) => return false,
         };
         let open = step.may_run_until.min(open);
@@ -155,6 +159,13 @@ impl Turn<'_> {
         self.waiting_before.retain(|&waiting| waiting != index);
         self.changed = true;
         true
+    }
+
+    /// When the order turned round. Its line is among the last ones of the history, or it was dropped.
+    fn turned_at(&self) -> Timestamp {
+        let turned = What::Entered { state: ProcessState::Compensating };
+        let line = self.task.history.iter().rfind(|line| line.what == turned);
+        line.map_or(self.moment.now, |line| line.at.min(self.moment.now))
     }
 
     /// Keeps what went wrong with the last call of the attempt in flight (rule 32). The attempt goes on.

@@ -226,7 +226,12 @@ impl<'a> Turn<'a> {
     /// The time from which on no call of a step has an effect any more, if its attempts are over now: a duplicate of
     /// their requests begins no later call, since its agent looks at the task (rule 6).
     pub(super) fn settled_if_over(&self, index: usize) -> Option<Timestamp> {
-        Some(self.moment.now.plus_ms(LOOKED_MS_MAX + self.workflow.steps[index].settles_within_ms))
+        self.settled_if_over_at(index, self.moment.now)
+    }
+
+    /// The same if they are over since then.
+    pub(super) fn settled_if_over_at(&self, index: usize, at: Timestamp) -> Option<Timestamp> {
+        Some(at.plus_ms(LOOKED_MS_MAX + self.workflow.steps[index].settles_within_ms))
     }
 
     /// An attempt failed: it is counted, and the step is free again.
