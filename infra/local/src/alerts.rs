@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
+use domain::alert::{Turn, has_own_event};
 use domain::message::CloudEvent;
 use domain::ports::OutageReason;
 use domain::task::NoticeKind;
@@ -43,12 +44,13 @@ struct LateOrder {
     process_state: String,
 }
 
-/// The parts of the data of an alert about a service.
+/// The parts of the data of an alert about a service or another cause.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-struct Service {
+struct OfCause {
     text: String,
     to_do: String,
+    since: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,13 +87,17 @@ impl Screen {
 
 /// The line in the form of the log's other lines.
 fn text_line(line: &str, event: &CloudEvent) -> String {
-    format!("{} ERROR alerts: {line}", event.time)
+    format!("{} {} alerts: {line}", event.time, level(event))
+}
+
+fn level(event: &CloudEvent) -> &'static str {
+    if *event.kind == *Turn::Ended.kind() { "INFO" } else { "ERROR" }
 }
 
 /// The same in JSON, with the whole event.
 fn log_line(line: &str, event: &CloudEvent) -> String {
     let fields = json!({"message": line, "event": event});
-    json!({"timestamp": event.time, "level": "ERROR", "target": "alerts", "fields": fields}).to_string()
+    json!({"timestamp": event.time, "level": level(event), "target": "alerts", "fields": fields}).to_string()
 }
 
 /// The line for an alert: its subject and the remedy. For an order also the step, the reason and the attempts.
@@ -113,10 +119,15 @@ pub fn line(event: &CloudEvent) -> Option<String> {
             "ALERT dead letter {dead_letter} cannot be read; to do: look at GET /dead-letters"
         )));
     }
-    if [OutageReason::Misconfigured, OutageReason::Rejections].iter().any(|reason| reason.alert() == Some(&event.kind))
-    {
-        let Service { text, to_do } = serde_json::from_str(event.data.text()).unwrap_or_default();
+    let of_cause = || serde_json::from_str::<OfCause>(event.data.text()).unwrap_or_default();
+    let has_began = *event.kind == *Turn::Began.kind() && !has_own_event(&event.subject);
+    let of_service = [OutageReason::Misconfigured, OutageReason::Rejections].map(OutageReason::alert);
+    if has_began || of_service.contains(&Some(&*event.kind)) {
+        let OfCause { text, to_do, .. } = of_cause();
         return Some(plain(&format!("ALERT {text} To do: {to_do}")));
+    }
+    if *event.kind == *Turn::Ended.kind() {
+        return Some(plain(&format!("an alert is over: {}, since {}", event.subject, of_cause().since)));
     }
     if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
         return None;
@@ -278,6 +289,33 @@ mod tests {
         for kind in ["ServiceMisconfigured", "ServiceRejecting"] {
             let line = line(&event(kind, data)).unwrap();
             assert_eq!(line, "ALERT payment is misconfigured: HTTP 401. To do: Mend the credentials.");
+        }
+    }
+
+    #[test]
+    fn an_alert_that_begins_without_an_event_of_its_own_and_any_that_is_over_are_one_line() {
+        let data =
+            r#"{"Cause": "c", "Text": "stock is failing.", "ToDo": "Restore stock.", "Since": "2026-11-22T17:26:43Z"}"#;
+        let alert = |kind, cause: &str| CloudEvent { subject: cause.into(), ..event(kind, data) };
+        let began = "ALERT stock is failing. To do: Restore stock.";
+        for (cause, shown) in [
+            ("service/stock/failing", Some(began)),
+            ("approval/order", Some(began)),
+            ("dead-letter/LostWish", Some(began)),
+            ("dead-letter/Refused", Some(began)),
+            // Their line came with the order, the service or the message.
+            ("service/stock/misconfigured", None),
+            ("service/stock/rejections", None),
+            ("order/exhausted/pay", None),
+            ("late/order", None),
+            ("contradicted/order", None),
+            ("dead-letter/Unreadable", None),
+        ] {
+            assert_eq!(line(&alert("AlertBegan", cause)).as_deref(), shown, "{cause}");
+            let over = alert("AlertEnded", cause);
+            let words = format!("an alert is over: {cause}, since 2026-11-22T17:26:43Z");
+            assert_eq!(line(&over), Some(words.clone()));
+            assert_eq!(text_line(&words, &over), format!("2026-11-20T17:26:43.007Z INFO alerts: {words}"));
         }
     }
 

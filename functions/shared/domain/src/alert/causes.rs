@@ -234,6 +234,16 @@ impl Causes {
     }
 }
 
+/// Whether an event of the order, the service or the message itself tells of this cause too.
+#[must_use]
+pub fn has_own_event(cause: &str) -> bool {
+    let is_of = |source: Source| cause.starts_with(source.prefix());
+    let of_services = ["/misconfigured", "/rejections"].iter().any(|reason| cause.ends_with(reason));
+    [Source::Orders, Source::Numbers, Source::Contradictions].into_iter().any(is_of)
+        || (is_of(Source::Services) && of_services)
+        || (is_of(Source::DeadLetters) && cause.ends_with(DeadLetterOutcome::Unreadable.name()))
+}
+
 /// Whether a letter was settled within [`DEAD_LETTER_MS`]. A time ahead was written by a wrong clock.
 #[must_use]
 pub fn is_recent(letter: &DeadLetterRecord, now: Timestamp) -> bool {
