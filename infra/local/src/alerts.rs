@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use domain::alert::{Turn, has_own_event};
-use domain::message::CloudEvent;
+use domain::message::{Action, CloudEvent};
 use domain::ports::OutageReason;
 use domain::task::NoticeKind;
 use serde::Deserialize;
@@ -151,9 +151,13 @@ pub fn line(event: &CloudEvent) -> Option<String> {
         line.push_str(&format!("; {}", tried(step)));
     }
     if !alert.actions.is_empty() {
-        let ways: Vec<String> = alert.actions.iter().map(|action| format!("/orders/{order_id}/{action}")).collect();
-        let to_do = alert.situation.and_then(|situation| situation.to_do).unwrap_or_default();
-        line.push_str(&format!("; to do: {to_do} POST {}", ways.join(" or ")));
+        let to_do = alert.situation.and_then(|situation| situation.to_do).map(|to_do| to_do + " ").unwrap_or_default();
+        let way = |action: &String| match **action == *Action::Settle.segment() {
+            true => format!("stepwarden {action} {order_id} STEP --outcome … --reason …"),
+            false => format!("stepwarden {action} {order_id} --reason …"),
+        };
+        let ways: Vec<String> = alert.actions.iter().map(way).collect();
+        line.push_str(&format!("; to do: {to_do}{}", ways.join(" or ")));
     }
     Some(plain(&line))
 }
@@ -212,7 +216,8 @@ mod tests {
             "ALERT order 0193-7 needs an operator at charge-payment: charge-payment: no answer in time (exhausted); \
              charge-payment: 3 attempts, all failed; last error at 2026-11-20T17:26:43.007Z: \
              no answer [2Jin time (expired); \
-             to do: Restore the service, then resubmit. POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+             to do: Restore the service, then resubmit. stepwarden resubmit 0193-7 --reason … or \
+             stepwarden cancel 0193-7 --reason …"
         );
     }
 
@@ -232,10 +237,11 @@ mod tests {
 
     #[test]
     fn an_alert_of_an_earlier_version_names_the_actions_only() {
-        let data = r#"{"Actions": ["resubmit", "cancel"]}"#;
+        let data = r#"{"Actions": ["resubmit", "settle"]}"#;
         assert_eq!(
             line(&event("OrderNeedsOperator", data)).unwrap(),
-            "ALERT order 0193-7 needs an operator; to do: POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+            "ALERT order 0193-7 needs an operator; to do: stepwarden resubmit 0193-7 --reason … or stepwarden settle \
+             0193-7 STEP --outcome … --reason …"
         );
     }
 

@@ -114,7 +114,7 @@ impl Causes {
         let cause = Cause {
             since,
             text: format!("{}.", outage_text(service, outage)),
-            to_do: outage_to_do(service, outage.reason),
+            to_do: outage_to_do(service, outage),
             count: 0,
             order_id: None,
         };
