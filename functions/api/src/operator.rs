@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::author;
 use domain::id::OrderId;
-use domain::json::Json;
+use domain::json::{Json, JsonError};
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::machine::Refused;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
@@ -91,7 +91,8 @@ fn taken(order_id: OrderId, action: Action, state: ProcessState) -> Response<Byt
 fn document(headers: &HeaderMap, body: &Bytes) -> Result<Json, Problem> {
     body::check(headers, body)?;
     if body.is_empty() {
-        return Err(Problem::member("By", r#"is missing: the body is empty; send {"By": "NAME", "Reason": "WHY"}"#));
+        let advice = r#"it is empty; send {"By": "NAME", "Reason": "WHY"}"#;
+        return Err(Problem::NotJson(JsonError::Malformed(advice.to_owned())));
     }
     Ok(Json::document(body)?)
 }

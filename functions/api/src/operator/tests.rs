@@ -118,8 +118,8 @@ fn a_refusal_says_what_is_left_and_an_empty_body_what_to_send() {
     for action in ["resubmit", "settle", "note", "approve"] {
         let (fake, path) = order_in(ProcessState::Error, action);
         let answer = fake.post(&path, &[], "");
-        answer.names(400, "invalid-field", "By");
-        assert!(answer.body["detail"].to_string().contains("the body is empty; send {"), "{}", answer.body);
+        answer.is_problem(400, "malformed-json");
+        assert!(answer.body["detail"].to_string().contains("it is empty; send {"), "{}", answer.body);
     }
 }
 
