@@ -257,7 +257,7 @@ COLUMNS = {
     "CAME TO ERROR": "failed",
     "BEGUN": "begun",
     "DONE": "done",
-    "NO ANSWER": "expired",
+    "EXPIRED": "expired",
     "REJECTED": "rejected",
     "DEFERRED": "deferred",
     "SKIPPED": "skipped",

@@ -23,6 +23,7 @@ fn shown(alert: &Alert) -> wire::Alert<'_> {
     wire::Alert {
         cause: text(&alert.cause),
         since: alert.since,
+        gone_since: alert.gone_since,
         ended_at: alert.ended_at,
         text: text(&alert.text),
         to_do: text(&alert.to_do),

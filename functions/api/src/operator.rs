@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::author;
 use domain::id::OrderId;
-use domain::json::Json;
+use domain::json::{Json, JsonError};
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::machine::Refused;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
@@ -87,10 +87,19 @@ fn taken(order_id: OrderId, action: Action, state: ProcessState) -> Response<Byt
     reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() })
 }
 
+/// The body of a command.
+fn document(headers: &HeaderMap, body: &Bytes) -> Result<Json, Problem> {
+    body::check(headers, body)?;
+    if body.is_empty() {
+        let advice = r#"it is empty; send {"By": "NAME", "Reason": "WHY"}"#;
+        return Err(Problem::NotJson(JsonError::Malformed(advice.to_owned())));
+    }
+    Ok(Json::document(body)?)
+}
+
 /// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
 fn read_settle(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement), Problem> {
-    body::check(headers, body)?;
-    let document = Json::document(body)?;
+    let document = document(headers, body)?;
     let members = Members::of(&document, &wire::Settle::MEMBERS)?;
     let (step, word) = (members.text("Step")?, members.text("Outcome")?);
     let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
@@ -107,16 +116,14 @@ fn read_settle(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Autho
 
 /// Reads `{By, Reason, Take}`, of which the last may be missing.
 fn read_note(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>), Problem> {
-    body::check(headers, body)?;
-    let document = Json::document(body)?;
+    let document = document(headers, body)?;
     let members = Members::of(&document, &wire::Note::MEMBERS)?;
     Ok((Author::of(caller, &members)?, members.flag("Take")?))
 }
 
 /// Reads `{By, Reason, Step}`, of which the last may be missing.
 fn read_decision(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<Arc<str>>), Problem> {
-    body::check(headers, body)?;
-    let document = Json::document(body)?;
+    let document = document(headers, body)?;
     let members = Members::of(&document, &wire::Decision::MEMBERS)?;
     Ok((Author::of(caller, &members)?, members.optional_text("Step")?))
 }
@@ -127,8 +134,7 @@ impl Author {
     /// # Errors
     /// The fault of the body, with its name.
     pub(crate) fn read(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
-        body::check(headers, body)?;
-        let document = Json::document(body)?;
+        let document = document(headers, body)?;
         let members = Members::of(&document, &wire::Command::MEMBERS)?;
         Self::of(caller, &members)
     }

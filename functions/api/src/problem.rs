@@ -65,7 +65,7 @@ pub(crate) enum Problem {
     ForgedCallback,
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
     NoOrder,
-    #[error("{refused} (it is {state})")]
+    #[error("{refused} (it is {state}{})", advice(refused, *state))]
     StateForbids { order_id: OrderId, state: ProcessState, refused: Refused },
     #[error("{}", if *.is_weak { WEAK.to_owned() } else { format!("it was changed meanwhile and is of version {version} now; look at it again, then decide") })]
     VersionChanged {
@@ -101,6 +101,15 @@ pub(crate) enum Problem {
         #[source]
         error: PortError,
     },
+}
+
+/// What is left to the operator of an order in this state.
+fn advice(refused: &Refused, state: ProcessState) -> &'static str {
+    match (refused, state) {
+        (Refused::NotInError, ProcessState::Pending | ProcessState::Processing) => ": cancel it, or wait",
+        (Refused::NotInError, ProcessState::Compensating) => ": wait until it is undone",
+        _ => "",
+    }
 }
 
 /// The part of a request that is wrong.

@@ -263,7 +263,7 @@ mod tests {
             "Actions": ["resubmit", "cancel", "settle", "note", "close"],
             "Situation": {
                 "Head": "Waiting for an operator: compensation-failed.",
-                "Text": "An undo was refused or got no answer. In words. \
+                "Text": "An undo was refused, failed or got no answer. In words. \
                          The order was being undone. Reason: rejected. In words.",
                 "ToDo": "Remove the cause at the service, then resubmit: the undo goes on. Or undo the step by hand at the \
                          service, then settle it as undone. If neither is possible, close the order: it ends as it is.",

@@ -78,7 +78,7 @@ fn alert(service: &str, outage: &Outage) -> Option<CloudEvent> {
         problem,
         since: *since,
         text: format!("{}.", outage_text(service, outage)),
-        to_do: outage_to_do(service, *reason),
+        to_do: outage_to_do(service, outage),
     };
     Some(CloudEvent {
         specversion: "1.0".into(),

@@ -96,7 +96,12 @@ fn a_taken_port_is_one_line_and_status_2() {
     let port = taken.local_addr().unwrap().port().to_string();
     let data = tempfile::tempdir().unwrap();
     let said = mistake(stepwarden(&["serve", "--port", &port]).current_dir(data.path()));
-    assert_eq!(said, format!("stepwarden: port {port} is taken; choose another with --port\n"));
+    assert_eq!(
+        said,
+        format!(
+            "stepwarden: port {port} is taken; choose another with --port: commands then need --api http://localhost:PORT\n"
+        )
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
-use domain::message::CloudEvent;
+use domain::alert::{Turn, has_own_event};
+use domain::message::{Action, CloudEvent};
 use domain::ports::OutageReason;
 use domain::task::NoticeKind;
 use serde::Deserialize;
@@ -43,12 +44,13 @@ struct LateOrder {
     process_state: String,
 }
 
-/// The parts of the data of an alert about a service.
+/// The parts of the data of an alert about a service or another cause.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-struct Service {
+struct OfCause {
     text: String,
     to_do: String,
+    since: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,13 +87,17 @@ impl Screen {
 
 /// The line in the form of the log's other lines.
 fn text_line(line: &str, event: &CloudEvent) -> String {
-    format!("{} ERROR alerts: {line}", event.time)
+    format!("{} {} alerts: {line}", event.time, level(event))
+}
+
+fn level(event: &CloudEvent) -> &'static str {
+    if *event.kind == *Turn::Ended.kind() { "INFO" } else { "ERROR" }
 }
 
 /// The same in JSON, with the whole event.
 fn log_line(line: &str, event: &CloudEvent) -> String {
     let fields = json!({"message": line, "event": event});
-    json!({"timestamp": event.time, "level": "ERROR", "target": "alerts", "fields": fields}).to_string()
+    json!({"timestamp": event.time, "level": level(event), "target": "alerts", "fields": fields}).to_string()
 }
 
 /// The line for an alert: its subject and the remedy. For an order also the step, the reason and the attempts.
@@ -113,10 +119,15 @@ pub fn line(event: &CloudEvent) -> Option<String> {
             "ALERT dead letter {dead_letter} cannot be read; to do: look at GET /dead-letters"
         )));
     }
-    if [OutageReason::Misconfigured, OutageReason::Rejections].iter().any(|reason| reason.alert() == Some(&event.kind))
-    {
-        let Service { text, to_do } = serde_json::from_str(event.data.text()).unwrap_or_default();
+    let of_cause = || serde_json::from_str::<OfCause>(event.data.text()).unwrap_or_default();
+    let has_began = *event.kind == *Turn::Began.kind() && !has_own_event(&event.subject);
+    let of_service = [OutageReason::Misconfigured, OutageReason::Rejections].map(OutageReason::alert);
+    if has_began || of_service.contains(&Some(&*event.kind)) {
+        let OfCause { text, to_do, .. } = of_cause();
         return Some(plain(&format!("ALERT {text} To do: {to_do}")));
+    }
+    if *event.kind == *Turn::Ended.kind() {
+        return Some(plain(&format!("an alert is over: {}, since {}", event.subject, of_cause().since)));
     }
     if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
         return None;
@@ -140,9 +151,13 @@ pub fn line(event: &CloudEvent) -> Option<String> {
         line.push_str(&format!("; {}", tried(step)));
     }
     if !alert.actions.is_empty() {
-        let ways: Vec<String> = alert.actions.iter().map(|action| format!("/orders/{order_id}/{action}")).collect();
-        let to_do = alert.situation.and_then(|situation| situation.to_do).unwrap_or_default();
-        line.push_str(&format!("; to do: {to_do} POST {}", ways.join(" or ")));
+        let to_do = alert.situation.and_then(|situation| situation.to_do).map(|to_do| to_do + " ").unwrap_or_default();
+        let way = |action: &String| match **action == *Action::Settle.segment() {
+            true => format!("stepwarden {action} {order_id} STEP --outcome … --reason …"),
+            false => format!("stepwarden {action} {order_id} --reason …"),
+        };
+        let ways: Vec<String> = alert.actions.iter().map(way).collect();
+        line.push_str(&format!("; to do: {to_do}{}", ways.join(" or ")));
     }
     Some(plain(&line))
 }
@@ -201,7 +216,8 @@ mod tests {
             "ALERT order 0193-7 needs an operator at charge-payment: charge-payment: no answer in time (exhausted); \
              charge-payment: 3 attempts, all failed; last error at 2026-11-20T17:26:43.007Z: \
              no answer [2Jin time (expired); \
-             to do: Restore the service, then resubmit. POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+             to do: Restore the service, then resubmit. stepwarden resubmit 0193-7 --reason … or \
+             stepwarden cancel 0193-7 --reason …"
         );
     }
 
@@ -221,10 +237,11 @@ mod tests {
 
     #[test]
     fn an_alert_of_an_earlier_version_names_the_actions_only() {
-        let data = r#"{"Actions": ["resubmit", "cancel"]}"#;
+        let data = r#"{"Actions": ["resubmit", "settle"]}"#;
         assert_eq!(
             line(&event("OrderNeedsOperator", data)).unwrap(),
-            "ALERT order 0193-7 needs an operator; to do: POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+            "ALERT order 0193-7 needs an operator; to do: stepwarden resubmit 0193-7 --reason … or stepwarden settle \
+             0193-7 STEP --outcome … --reason …"
         );
     }
 
@@ -278,6 +295,33 @@ mod tests {
         for kind in ["ServiceMisconfigured", "ServiceRejecting"] {
             let line = line(&event(kind, data)).unwrap();
             assert_eq!(line, "ALERT payment is misconfigured: HTTP 401. To do: Mend the credentials.");
+        }
+    }
+
+    #[test]
+    fn an_alert_that_begins_without_an_event_of_its_own_and_any_that_is_over_are_one_line() {
+        let data =
+            r#"{"Cause": "c", "Text": "stock is failing.", "ToDo": "Restore stock.", "Since": "2026-11-22T17:26:43Z"}"#;
+        let alert = |kind, cause: &str| CloudEvent { subject: cause.into(), ..event(kind, data) };
+        let began = "ALERT stock is failing. To do: Restore stock.";
+        for (cause, shown) in [
+            ("service/stock/failing", Some(began)),
+            ("approval/order", Some(began)),
+            ("dead-letter/LostWish", Some(began)),
+            ("dead-letter/Refused", Some(began)),
+            // Their line came with the order, the service or the message.
+            ("service/stock/misconfigured", None),
+            ("service/stock/rejections", None),
+            ("order/exhausted/pay", None),
+            ("late/order", None),
+            ("contradicted/order", None),
+            ("dead-letter/Unreadable", None),
+        ] {
+            assert_eq!(line(&alert("AlertBegan", cause)).as_deref(), shown, "{cause}");
+            let over = alert("AlertEnded", cause);
+            let words = format!("an alert is over: {cause}, since 2026-11-22T17:26:43Z");
+            assert_eq!(line(&over), Some(words.clone()));
+            assert_eq!(text_line(&words, &over), format!("2026-11-20T17:26:43.007Z INFO alerts: {words}"));
         }
     }
 

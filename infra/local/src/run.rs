@@ -110,6 +110,9 @@ pub enum RunError {
     Start(#[from] StartError),
 }
 
+/// Said where alerts go to no sink.
+pub const NO_SINK: &str =
+    "no sink of alerts is configured, so nobody is told of an alert: see [alerts.NAME] in stepwarden.toml";
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Runs everything until the process gets a signal.
@@ -147,6 +150,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let engine = open(&data, options).await?;
     // Before the first order, so that each backup of one has it.
     installation(&engine).await?;
+    let mut before = None;
     if let (Some(folder), Some(checked)) = (config, checked) {
         match applied(&engine, &checked).await {
             Ok(None) => {}
@@ -156,8 +160,11 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
                 return Err(RunError::Apply { folder, source });
             }
         }
+    } else {
+        before = engine.records().get(Deployment::KEY).await?;
     }
-    if sinks.names().is_empty() && has_sinks_applied(&engine).await? {
+    let has_sinks = !sinks.names().is_empty();
+    if !has_sinks && has_sinks_applied(&engine).await? {
         tracing::warn!("the applied configuration names sinks of alerts, and none is told: start with --config DIR");
     }
     let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
@@ -167,8 +174,14 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     if let Some(url) = running.socket_url().filter(|url| *url != running.url()) {
         announce(&format!("also listening on {url}"));
     }
-    if let Some(stand_ins) = running.stand_ins() {
+    if let Some(stand_ins) = running.playing_stand_ins().await {
         announce(&format!("stand-ins on {}", stand_ins.url()));
+    }
+    if let Some(before) = before {
+        announce(&still_applies(&before));
+    }
+    if !has_sinks {
+        announce(NO_SINK);
     }
     if paused {
         announce("paused: no order goes on and no service is called; to go on, start it without --paused");
@@ -302,6 +315,15 @@ async fn applied(engine: &Engine, checked: &Checked) -> Result<Option<Older>, Ap
     Ok(None)
 }
 
+/// Without a folder, the one that was applied last counts.
+fn still_applies(Deployment { applied_at, default, workflows, .. }: &Deployment) -> String {
+    let version = workflows.get(default).map_or_else(String::new, |choice| format!("/{}", choice.version));
+    format!(
+        "the configuration of {applied_at} still applies: new orders begin with {default}{version}; to change it: \
+         stepwarden apply DIR --reason TEXT"
+    )
+}
+
 /// Whether the folder that was applied last names sinks of alerts.
 async fn has_sinks_applied(engine: &Engine) -> Result<bool, PortError> {
     let deployment: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
@@ -400,6 +422,19 @@ mod tests {
         assert_eq!(applied(&engine, &mended).await.unwrap(), None, "the same as what was applied");
         assert_eq!(applied(&engine, &folder("https://newer", &[1, 2])).await.unwrap(), None);
         assert_eq!(url(&engine).await, "https://newer");
+        engine.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_start_without_a_folder_names_the_one_that_still_applies() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        applied(&engine, &folder("https://old", &[1, 2])).await.unwrap();
+        let deployment: Deployment = engine.records().get(Deployment::KEY).await.unwrap().unwrap();
+        let at = deployment.applied_at;
+        let words = still_applies(&deployment);
+        let expected = format!("the configuration of {at} still applies: new orders begin with flow/2; to change it: ");
+        assert!(words.starts_with(&expected), "{words}");
         engine.close().await.unwrap();
     }
 

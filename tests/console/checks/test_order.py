@@ -108,7 +108,7 @@ def test_an_attempt_under_way_says_until_when(console: Console, server: Server, 
     order = held(server, inventory, "busy")
     console.open(f"#/order/{order['OrderID']}")
     expect(console.page.locator("#standing-head")).to_have_text(
-        re.compile(r"inventory works on reserve-inventory: attempt 1, answer due by \d\d:\d\d:\d\d\.")
+        re.compile(r"Reserve-inventory was handed to inventory \(attempt 1\), answer due by \d\d:\d\d:\d\d\.")
     )
     inventory.holding.discard("busy")
     expect(console.page.locator("#standing-head")).to_have_text("Processed.")

@@ -198,7 +198,7 @@ def test_an_api_that_is_away_is_said_to_be_away_and_the_page_goes_on_when_it_is_
         expect(page.get_by_role("alert")).to_contain_text("What you see is from before.")
         expect(page.locator("#live")).to_have_text(re.compile(r"no answer since \d\d:\d\d:\d\d"))
         # What was seen last stays to be read.
-        expect(page.locator("#standing-head")).to_contain_text("inventory works on reserve-inventory")
+        expect(page.locator("#standing-head")).to_contain_text("Reserve-inventory was handed to inventory")
         assert console.violations() == []
         # A view that was never read says so.
         page.get_by_role("link", name="Jobs", exact=True).click()

@@ -23,6 +23,12 @@ export const alerts = {
 
 const isOn = ({ EndedAt }) => !EndedAt;
 
+/** What happens and what to do; of a cause that is gone, only since when. */
+function words({ Text, ToDo, GoneSince, EndedAt }) {
+  if (GoneSince && !EndedAt) return `No longer since ${GoneSince}. It is over after a minute.`;
+  return EndedAt ? Text : `${Text} ${ToDo}`;
+}
+
 /** How many are on. */
 export const countOn = ({ Alerts }) => Alerts.filter(isOn).length;
 
@@ -41,7 +47,7 @@ function list(caption, empty, rows) {
         kind: "text",
         cell: (one) => [
           causeLink(one.Cause),
-          h("span", { class: "quiet block" }, local([one.Text, areOn ? one.ToDo : ""].filter(Boolean).join(" "))),
+          h("span", { class: "quiet block" }, local(words(one))),
           one.NotTold?.length
             ? h("span", { class: "block" }, `Not told to ${one.NotTold.join(", ")}. It is tried again; the log says why.`)
             : null,

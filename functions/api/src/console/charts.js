@@ -65,7 +65,7 @@ export function attemptCharts(spans, { name, during, each, minutes }) {
     worst > 0
       ? bars(spans.map((one) => ({ ...one, Share: percent(one) })), FAILED, {
           name: `${name}-failed`,
-          label: `Bars, one for each ${each}: the share that was rejected or had no answer. ${failedShare(totals)} in all, at most ${worst.toFixed(1)} %.`,
+          label: `Bars, one for each ${each}: the share that was rejected or expired. ${failedShare(totals)} in all, at most ${worst.toFixed(1)} %.`,
           top: Math.min(100, ceiling(worst)),
           unit: " %",
           title: words,
@@ -162,7 +162,7 @@ export function columns(of) {
   const counted = [
     ["Begun", "Begun"],
     ["Done", "Done"],
-    ["No answer", "Expired"],
+    ["Expired", "Expired"],
     ["Rejected", "Rejected"],
   ];
   return [

@@ -13,7 +13,7 @@ const ENDS = {
   GivenUp: ["failed", "given up", false],
   Skipped: ["failed", "rejected, and skipped", false],
   Deferred: ["put-off", "put off: the service is failing", true],
-  Expired: ["failed", "no answer in time", true],
+  Expired: ["failed", "not done in time", true],
 };
 const HEIGHT = 18;
 // The smallest visible share of the picture, and the limit above which long waits are shortened.

@@ -84,15 +84,33 @@ export function situation(task, services) {
     tone: TONES[task.ProcessState] ?? (Waits || outages.length ? "wait" : "busy"),
     head: local(Head),
     text: [Text, ...outages.map((service) => service.Text)].filter(Boolean).map(local),
-    todo: [...outages.map((service) => service.ToDo), ToDo].find(Boolean) ?? null,
+    todo: [...outages.map((service) => service.ToDo), alone(task, services), ToDo].find(Boolean) ?? null,
   };
+}
+
+/** The steps that may wait for a service. */
+function open(task) {
+  if (task.ProcessState in TONES || task.Paused) return [];
+  return task.Steps.filter(
+    (step) => step.ProcessState === "Processing" || (step.ProcessState === "Pending" && (step.NotBefore || (step.Attempt && step.WaitsUntil))),
+  );
+}
+
+/** What to do where calls of this order alone fail for long: the service has no failure in a row. As in the CLI. */
+function alone(task, services) {
+  for (const { Agent, LastError } of open(task)) {
+    const isWell = services.some((one) => one.Service === Agent && one.State === "Closed" && !one.FailuresInARow);
+    const problem = LastError?.Code === "retrying" ? LastError.Message : LastError?.Message.split("; the last call: ")[1];
+    if (isWell && problem && Date.now() - Date.parse(LastError.At) >= 5000) {
+      return `Only this order fails at ${Agent} (${problem}); others go through. Look at what it sends. After max_failures attempts the step is given up.`;
+    }
+  }
+  return null;
 }
 
 /** The failing services that open steps of the order need. */
 function failing(task, services) {
-  if (task.ProcessState in TONES || task.Paused) return [];
-  const isOpen = (step) => step.ProcessState === "Processing" || (step.ProcessState === "Pending" && (step.NotBefore || (step.Attempt && step.WaitsUntil)));
-  const needed = task.Steps.filter(isOpen).map((step) => step.Agent);
+  const needed = open(task).map((step) => step.Agent);
   return services.filter((service) => service.Text && needed.includes(service.Service));
 }
 

@@ -52,9 +52,24 @@ fn a_settle_is_queued_with_step_outcome_and_output() {
 fn only_a_step_in_error_in_this_direction_is_settled() {
     for (state, direction, step, others) in [
         (StepState::Processed, Direction::Forward, "charge-payment", ""),
-        (StepState::Error, Direction::Undo, "charge-payment", "; in Error: charge-payment (undone)"),
-        (StepState::Error, Direction::Forward, "ship-order", "; in Error: charge-payment (done)"),
-        (StepState::Error, Direction::Forward, "nothing", "; in Error: charge-payment (done)"),
+        (
+            StepState::Error,
+            Direction::Undo,
+            "charge-payment",
+            "; of those in Error: settle ID charge-payment --outcome undone",
+        ),
+        (
+            StepState::Error,
+            Direction::Forward,
+            "ship-order",
+            "; of those in Error: settle ID charge-payment --outcome done",
+        ),
+        (
+            StepState::Error,
+            Direction::Forward,
+            "nothing",
+            "; of those in Error: settle ID charge-payment --outcome done",
+        ),
     ] {
         let (fake, path) = charge_ended(state, direction);
         let answer = fake.post(&path, &[], &SETTLE.replace("charge-payment", step));
@@ -87,6 +102,25 @@ fn a_note_that_nobody_would_write_is_refused_and_named() {
     let (fake, path) = order_in(ProcessState::Processed, "note");
     fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
     fake.queued_nothing();
+}
+
+#[test]
+fn a_refusal_says_what_is_left_and_an_empty_body_what_to_send() {
+    for (state, left) in [
+        (ProcessState::Processing, "(it is Processing: cancel it, or wait)"),
+        (ProcessState::Compensating, "(it is Compensating: wait until it is undone)"),
+        (ProcessState::Processed, "(it is Processed)"),
+    ] {
+        let (fake, path) = order_in(state, "close");
+        let detail = fake.post(&path, &[], COMMAND).body["detail"].to_string();
+        assert!(detail.contains(left), "{detail}");
+    }
+    for action in ["resubmit", "settle", "note", "approve"] {
+        let (fake, path) = order_in(ProcessState::Error, action);
+        let answer = fake.post(&path, &[], "");
+        answer.is_problem(400, "malformed-json");
+        assert!(answer.body["detail"].to_string().contains("it is empty; send {"), "{}", answer.body);
+    }
 }
 
 /// A store with an order that waits for people, and the path of a decision on it.

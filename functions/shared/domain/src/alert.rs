@@ -21,7 +21,7 @@ use crate::ports::{Listed, Record, RecordKind, Shown};
 use crate::task::Quoted;
 use crate::time::Timestamp;
 
-pub use causes::{Causes, Source, is_recent};
+pub use causes::{Causes, Source, has_own_event, is_recent};
 
 /// The time for which a cause must be gone before its alert ends, in milliseconds. So an order that is resubmitted and
 /// fails again makes no second alert.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
+use crate::template::NOT_KEPT;
 use crate::time::Timestamp;
 
 /// The situation of an order.
@@ -31,7 +32,7 @@ pub struct Situation {
 pub fn explain(code: &str) -> (&'static str, &'static str) {
     match code {
         reason::EXHAUSTED => (
-            "A service gave no answer too often, or failed until the horizon of the step was over.",
+            "A service failed or gave no answer too often, or until the horizon of the step was over.",
             "Restore the service, then resubmit: the step starts afresh under the same idempotency key.",
         ),
         reason::REJECTED => (
@@ -40,7 +41,7 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
              by hand at the service, then settle it as done.",
         ),
         reason::COMPENSATION_FAILED => (
-            "An undo was refused or got no answer.",
+            "An undo was refused, failed or got no answer.",
             "Remove the cause at the service, then resubmit: the undo goes on. Or undo the step by hand at the service, \
              then settle it as undone. If neither is possible, close the order: it ends as it is.",
         ),
@@ -68,6 +69,12 @@ const NO_RESULT: (&str, &str) = (
     "A service took the call on, and its result did not come.",
     "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked again under the \
      same key.",
+);
+
+/// The same for a step whose service answers without what the workflow keeps (rule 19).
+const NOT_KEPT_IN_ERROR: (&str, &str) = (
+    "The workflow's `keep` and the answer of the service disagree.",
+    "Correct `keep` in a new version of the workflow and apply it. Then cancel this order and post it again.",
 );
 
 /// The same for an approval: the time for a decision is over, or the order was rejected.
@@ -99,6 +106,11 @@ fn lacks_result(task: &Task) -> bool {
     })
 }
 
+/// Whether the last call of a step lacked what the workflow keeps of its answer.
+fn lacks_kept(problem: &str) -> bool {
+    problem.contains(NOT_KEPT)
+}
+
 /// The remedy for an order in `Error` that cannot be cancelled, since it is past a pivot.
 fn only_forward(code: &str, usual: &'static str) -> &'static str {
     match code {
@@ -123,7 +135,7 @@ pub fn step_in_error(task: &Task) -> Option<&str> {
 /// through.
 #[must_use]
 pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
-    let ServiceHealth { service, state, until, outage, .. } = health;
+    let ServiceHealth { service, state, until, outage, evidence, .. } = health;
     let probe = match state {
         Breaker::Closed => return None,
         Breaker::Open => format!("the next probe is at {until}"),
@@ -133,8 +145,13 @@ pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
         Some(outage) => outage_text(service, outage),
         None => format!("{service} is failing"),
     };
-    let reason = outage.as_ref().map_or(OutageReason::Failing, |outage| outage.reason);
-    Some((format!("{text}; {probe}."), outage_to_do(service, reason)))
+    let to_do = match outage {
+        Some(outage) => outage_to_do(service, outage),
+        None => restore(service),
+    };
+    let is_of_one = evidence.orders.len() == 1 && to_do == restore(service);
+    let only = if is_of_one { " Only one order failed there so far: what it sends may be the cause." } else { "" };
+    Some((format!("{text}; {probe}."), format!("{to_do}{only}")))
 }
 
 /// An outage in words, without a full stop.
@@ -151,12 +168,14 @@ pub fn outage_text(service: &str, outage: &Outage) -> String {
 
 /// The operator's remedy for an outage.
 #[must_use]
-pub fn outage_to_do(service: &str, reason: OutageReason) -> String {
+pub fn outage_to_do(service: &str, outage: &Outage) -> String {
     let then = "Its orders wait, and then go on by themselves.";
-    match reason {
-        OutageReason::Failing => {
-            format!("Restore {service}. Its orders then go on by themselves.")
-        }
+    match outage.reason {
+        OutageReason::Failing if lacks_kept(&outage.problem) => format!(
+            "The workflow's `keep` and the answer of {service} disagree. Correct `keep` in a new version of the workflow \
+             and apply it. Then cancel these orders and post them again."
+        ),
+        OutageReason::Failing => restore(service),
         OutageReason::Misconfigured => {
             format!("Mend the address, the credentials or the rights with which {service} is called. {then}")
         }
@@ -165,6 +184,10 @@ pub fn outage_to_do(service: &str, reason: OutageReason) -> String {
              Are they right? Say so: stepwarden services accept-rejections {service} --reason TEXT"
         ),
     }
+}
+
+fn restore(service: &str) -> String {
+    format!("Restore {service}. Its orders then go on by themselves.")
 }
 
 impl Situation {
@@ -237,6 +260,9 @@ pub fn remedy(task: &Task) -> (&'static str, &'static str) {
         reason::EXHAUSTED if gave_up_approval(task) => NO_DECISION,
         reason::REJECTED if gave_up_approval(task) => NOT_APPROVED,
         reason::EXHAUSTED if lacks_result(task) => NO_RESULT,
+        reason::EXHAUSTED if task.reason.as_ref().is_some_and(|reason| lacks_kept(&reason.message)) => {
+            NOT_KEPT_IN_ERROR
+        }
         _ => explain(code),
     };
     (meaning, if task.past_pivot().is_some() { only_forward(code, usual) } else { usual })
@@ -315,6 +341,9 @@ fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
     if shown.iter().any(|step| step.is_asked()) {
         return "Approve or reject it, in the console or with stepwarden approve and stepwarden reject.";
     }
+    if !shown.is_empty() && shown.iter().all(|step| waits_out_a_call(step)) {
+        return "Nothing. The undo starts then by itself.";
+    }
     if shown.is_empty() || shown.iter().any(|step| task.wait_of(step).is_none()) {
         "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."
     } else if awaited == shown.len() {
@@ -328,6 +357,14 @@ fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
     } else {
         "Nothing. It starts then, and a cancel ends the wait."
     }
+}
+
+/// Whether an undo waits until no call of its step can have an effect any more (rule 16).
+fn waits_out_a_call(step: &Step) -> bool {
+    step.process_state == StepState::Pending
+        && step.direction == Direction::Undo
+        && step.not_before.is_some()
+        && step.may_run_until == step.not_before
 }
 
 /// A step that is to come or in flight, and the end of its long wait.
@@ -352,9 +389,11 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
     }
     match (step.process_state, step.complete_by, step.not_before) {
         (StepState::Processing, Some(complete_by), _) => {
-            format!("{} works on {work}: attempt {}, answer due by {complete_by}.", step.agent, step.attempt)
+            // Whether the agent has called its service is not known here.
+            let (work, number) = (upper(&work), step.attempt);
+            format!("{work} was handed to {} (attempt {number}), answer due by {complete_by}.", step.agent)
         }
-        (_, _, Some(not_before)) if step.direction == Direction::Undo && step.may_run_until == Some(not_before) => {
+        (_, _, Some(not_before)) if waits_out_a_call(step) => {
             let name = &step.name;
             format!(
                 "{} waits until {not_before}: until then a call for {name} may still have its effect.",
@@ -388,9 +427,13 @@ fn closed(reason: Option<&Reason>) -> String {
     joined([reason.map_or_else(String::new, words), "Its steps stay as they were.".to_owned(), before])
 }
 
-/// Why an order was compensated.
+/// Why an order was compensated. A message that begins with its code is not told twice.
 fn because(reason: Option<&Reason>) -> String {
-    reason.map_or_else(String::new, |reason| format!("Reason: {}. {}", reason.code, upper(&sentence(&reason.message))))
+    let words = |reason: &Reason| upper(&sentence(&reason.message));
+    reason.map_or_else(String::new, |reason| match reason.message.starts_with(&*reason.code) {
+        true => format!("Reason: {}", words(reason)),
+        false => format!("Reason: {}. {}", reason.code, words(reason)),
+    })
 }
 
 fn joined(parts: impl IntoIterator<Item = String>) -> String {

@@ -165,6 +165,9 @@ impl Template {
     }
 }
 
+/// The end of the words for an answer without the values that `keep` takes.
+pub(crate) const NOT_KEPT: &str = ", which `keep` needs";
+
 impl Template {
     /// What this template lacks to keep something of an answer that has one reading. `None`: nothing.
     pub(crate) fn missing_in(&self, answer: &Json) -> Option<String> {
@@ -178,7 +181,7 @@ impl Template {
         }
         if found == 0 && !pointers.is_empty() {
             let places: Vec<String> = pointers.into_iter().map(Pointer::text).collect();
-            return Some(format!("it has nothing at {}, which `keep` needs", places.join(" or ")));
+            return Some(format!("it has nothing at {}{NOT_KEPT}", places.join(" or ")));
         }
         // A limit is told as one.
         let kept = self.keep(answer, ANSWER_BYTES_MAX).ok()?;

@@ -247,6 +247,9 @@ pub struct Alert<'a> {
     pub cause: Cow<'a, str>,
     /// When it began.
     pub since: Timestamp,
+    /// Since when its cause is not found any more. It ends a minute later, unless the cause comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_since: Option<Timestamp>,
     /// When it ended. Missing while it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,

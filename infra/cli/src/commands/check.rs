@@ -7,6 +7,7 @@ use std::path::Path;
 use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
 use domain::workflow::{StepRule, Workflows};
 use local::folder::{self, FolderError};
+use local::run::NO_SINK;
 use serde_json::{Value, json};
 
 use super::error::CommandError;
@@ -96,9 +97,9 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     for (name, sink) in &checked.sinks {
         table.row([Cell::from(name), plain(&sink.shown()).into()]);
     }
-    if !table.is_empty() {
-        text.push_str(&table.text(paint));
-        text.push('\n');
+    match table.is_empty() {
+        true => text.push_str(&format!("Note: {NO_SINK}\n\n")),
+        false => text.push_str(&(table.text(paint) + "\n")),
     }
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let names: BTreeSet<&str> = checked.workflows.iter().map(|one| &*one.workflow.name).collect();
@@ -171,6 +172,8 @@ a                   none: give it a url; without stand-ins its orders wait
 b                   a program on its own queue
 bakery              http://localhost:1
 payment (built in)  PAYMENT_URL, or a table [agents.payment] with a url
+
+Note: no sink of alerts is configured, so nobody is told of an alert: see [alerts.NAME] in stepwarden.toml
 
 No fault: 1 workflow, 2 versions, 4 agents. To run it here: stepwarden serve --config shop
 ";

@@ -26,7 +26,7 @@ struct Named {
 /// What a text may be in place of an order's ID.
 #[derive(Debug, PartialEq, Eq)]
 enum Given {
-    /// A whole ID, or no ID at all: the API says so.
+    /// A whole ID.
     Whole(String),
     /// The end of one: hexadecimal digits, without hyphens.
     End(String),
@@ -59,7 +59,7 @@ fn read(text: &str) -> Result<Given, CommandError> {
     }
     let digits = lower.replace('-', "");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(Given::Whole(text.to_owned()));
+        return Err(CommandError::Usage(format!("{text:?} is no order's ID: give one, or its end")));
     }
     if digits.len() < END_CHARS_MIN {
         let message =
@@ -77,6 +77,9 @@ fn only(end: &str, orders: &[Named]) -> Result<String, CommandError> {
     found.dedup_by_key(|order| order.order_id);
     match found.as_slice() {
         [one] => Ok(one.order_id.to_string()),
+        [] if orders.iter().any(|order| order.order_id.to_string().replace('-', "").starts_with(end)) => {
+            Err(CommandError::Usage(format!("an order's ID begins with {end}: give the end, not the beginning")))
+        }
         [] => Err(CommandError::NoSuchEnd { end: end.to_owned() }),
         several => {
             let count = several.len();
@@ -121,17 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_whole_id_an_end_of_one_or_left_to_the_api() {
+    fn a_text_is_a_whole_id_an_end_of_one_or_none() {
         for (text, expected) in [
             (ID, Given::Whole(ID.to_owned())),
             (&ID.to_uppercase(), Given::Whole(ID.to_owned())),
-            ("nobody", Given::Whole("nobody".to_owned())),
-            ("../bulk", Given::Whole("../bulk".to_owned())),
-            ("", Given::Whole(String::new())),
             ("E011", Given::End("e011".to_owned())),
             ("8a21-5f0c9f4be011", Given::End("8a215f0c9f4be011".to_owned())),
         ] {
             assert_eq!(read(text).unwrap(), expected, "{text}");
+        }
+        for text in ["nobody", "../bulk", ""] {
+            let said = format!("{text:?} is no order's ID: give one, or its end");
+            assert_eq!(read(text).unwrap_err().to_string(), said);
         }
         for text in ["011", "e-0-1"] {
             assert!(read(text).unwrap_err().to_string().contains("its last 4 characters"), "{text}");
@@ -149,6 +153,8 @@ mod tests {
         let several = only("e011", &orders).unwrap_err();
         let said = format!("2 orders end with e011: {ID} (Error), {other} (Error); give more characters of the one");
         assert_eq!(several.to_string(), said);
+        let beginning = only("01934b2e", &orders).unwrap_err().to_string();
+        assert_eq!(beginning, "an order's ID begins with 01934b2e: give the end, not the beginning");
         assert!(matches!(only("e012", &orders), Err(CommandError::NoSuchEnd { .. })));
         assert!(matches!(only(&format!("0{}", ID.replace('-', "")), &orders), Err(CommandError::NoSuchEnd { .. })));
     }

@@ -136,7 +136,7 @@ fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
 /// The steps, the slowest first.
 fn steps(numbers: &Numbers<'_>) -> Table {
     let mut titles =
-        vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "NO ANSWER", "REJECTED", "FAILED", "P50", "P95", "P99"];
+        vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "EXPIRED", "REJECTED", "FAILED", "P50", "P95", "P99"];
     // Without an outage nothing is deferred, and most workflows skip no step.
     let has_deferred = numbers.steps.iter().any(|step| step.attempts.deferred > 0);
     let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);

@@ -2,7 +2,7 @@
 
 use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
-use wire::{AlertList, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
+use wire::{Alert, AlertList, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::paint::Tint;
 use crate::remote::Call;
 use crate::show::table::{Cell, Table, plain};
-use crate::show::time::from_now;
+use crate::show::time::{clock, from_now};
 
 /// `stepwarden services`: the health of each remote service.
 pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
@@ -77,10 +77,7 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
             orders.into(),
             alert.order_id.map(|id| context.ids().of(id)).unwrap_or_default().into(),
         ]);
-        if alert.ended_at.is_none() {
-            let (text, to_do) = (plain(&alert.text), plain(&alert.to_do));
-            remedies.push_str(&format!("\n{}: {text}\nTo do: {to_do}\n", plain(&alert.cause)));
-        }
+        remedies.push_str(&alert_words(alert));
         if !alert.not_told.is_empty() {
             let sinks: Vec<String> = alert.not_told.iter().map(|sink| plain(sink)).collect();
             let (cause, sinks) = (plain(&alert.cause), sinks.join(", "));
@@ -90,6 +87,16 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
     let text = if table.is_empty() { "No alert.\n".to_owned() } else { table.text(context.paint) + &remedies };
     context.print(&text)?;
     Ok(Exit::Fine)
+}
+
+/// What happens and what to do; of a cause that is gone, only since when.
+fn alert_words(alert: &Alert<'_>) -> String {
+    let (cause, text, to_do) = (plain(&alert.cause), plain(&alert.text), plain(&alert.to_do));
+    match (alert.ended_at, alert.gone_since) {
+        (Some(_), _) => String::new(),
+        (None, Some(at)) => format!("\n{cause}: no longer since {}\n", clock(at)),
+        (None, None) => format!("\n{cause}: {text}\nTo do: {to_do}\n"),
+    }
 }
 
 /// `stepwarden leases`: the shards that each supervisor holds, and its last report.
@@ -153,6 +160,8 @@ fn breaker_words(service: &Service<'_>) -> String {
         Some(OutageReason::Failing) | None => "failing",
     };
     match &service.state {
+        // It has no record before its first failure.
+        OpenEnum::Known(Breaker::Closed) if service.since.is_none() => "no failure yet (Closed)".to_owned(),
         OpenEnum::Known(Breaker::Closed) => "well (Closed)".to_owned(),
         OpenEnum::Known(Breaker::Open) => format!("{reason} (Open)"),
         OpenEnum::Known(Breaker::HalfOpen) => "being tried (HalfOpen)".to_owned(),
@@ -162,9 +171,26 @@ fn breaker_words(service: &Service<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_cause_that_is_gone_is_told_with_its_time_and_without_a_remedy() {
+        let words = |gone_since: Value, ended_at: Value| {
+            let alert = json!({"Cause": "service/pay/failing", "Since": "2026-11-20T17:26:43.007Z", "GoneSince": gone_since,
+                               "EndedAt": ended_at, "Text": "pay is failing.", "ToDo": "Restore pay."});
+            alert_words(&serde_json::from_value(alert).unwrap())
+        };
+        let at = json!("2026-11-20T17:36:43.007Z");
+        assert_eq!(words(Value::Null, Value::Null), "\nservice/pay/failing: pay is failing.\nTo do: Restore pay.\n");
+        let gone = words(at.clone(), Value::Null);
+        assert!(
+            gone.starts_with("\nservice/pay/failing: no longer since ") && !gone.contains("pay is failing"),
+            "{gone}"
+        );
+        assert_eq!(words(at.clone(), at), "");
+    }
 
     #[test]
     fn a_service_is_in_words_what_it_waits_for() {
@@ -178,9 +204,12 @@ mod tests {
             ("HalfOpen", Some("rejections"), "being tried (HalfOpen)"),
             ("Ajar", None, "Ajar"),
         ] {
-            let service = json!({"Service": "payment", "State": state, "Reason": reason});
+            let since = "2026-11-20T17:26:43.007Z";
+            let service = json!({"Service": "payment", "State": state, "Since": since, "Reason": reason});
             let service: Service<'static> = serde_json::from_value(service).unwrap();
             assert_eq!(breaker_words(&service), expected);
         }
+        let never = serde_json::from_value(json!({"Service": "payment", "State": "Closed"})).unwrap();
+        assert_eq!(breaker_words(&never), "no failure yet (Closed)");
     }
 }

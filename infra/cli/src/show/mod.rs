@@ -1,6 +1,7 @@
 //! What commands show to people: tables and lines. Texts from elsewhere are shown without what they could do to the
 //! terminal.
 
+mod alone;
 pub(crate) mod drawing;
 pub(crate) mod job;
 pub(crate) mod order;

@@ -7,8 +7,9 @@ use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use local::step::words;
-use wire::{Service, Step, Task, Transition};
+use wire::{Reason, Service, Step, Task, Transition};
 
+use super::alone::{last_call, only_this_order};
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
 use crate::args::Column;
@@ -150,8 +151,8 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     }
     line("Version", task.version.to_string());
     if let Some(reason) = &task.reason {
-        let at = reason.step.as_ref().map(|step| format!(" at {}", plain(step))).unwrap_or_default();
-        line("Reason", format!("{}{at}: {}", plain(&reason.code), plain(&reason.message)));
+        let at = reason.step.as_ref().map(|step| format!(" at {step}")).unwrap_or_default();
+        line("Reason", plain(&reason_words(reason, &at)));
     }
     if let Some(paused) = &task.paused {
         line("Paused", format!("by {} {}: {}", plain(&paused.by), from_now(paused.since, now), plain(&paused.reason)));
@@ -171,8 +172,10 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
         for service in &failing {
             line("Service", plain(service.text.as_deref().unwrap_or_default()));
         }
-        let to_do = failing.iter().find_map(|service| service.to_do.as_ref()).or(situation.to_do.as_ref());
-        if let Some(to_do) = to_do {
+        let alone = task.steps.iter().filter(|step| is_open(step) && waits_for_a_service(task));
+        let alone = alone.filter_map(|step| only_this_order(step, services, now)).next();
+        let of_service = failing.iter().find_map(|service| service.to_do.as_deref());
+        if let Some(to_do) = of_service.or(alone.as_deref()).or(situation.to_do.as_deref()) {
             line("To do", plain(to_do));
         }
     }
@@ -218,10 +221,14 @@ fn who(line: &Transition<'_>) -> String {
 fn history(task: &Task<'_>) -> Table {
     let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
     for line in task.history().iter().skip(task.history().len().saturating_sub(HISTORY_LINES)) {
+        let what = match line.name() {
+            "Expired" => line.what.replace(" re-pended", " failed, to be tried again"),
+            _ => line.what.to_string(),
+        };
         table.row([
             Cell::from(line.at.to_string()),
             who(line).into(),
-            Cell::from(&line.what),
+            Cell::from(what),
             line.why.as_deref().unwrap_or_default().into(),
         ]);
     }
@@ -272,9 +279,18 @@ fn why(task: &Task<'_>, now: Timestamp) -> String {
         return format!("paused by {}: {}", paused.by, paused.reason);
     }
     if let Some(reason) = &task.reason {
-        return format!("{}: {}", reason.code, reason.message);
+        return reason_words(reason, "");
     }
-    step_to_show(task).map(|step| waits(task, step, now)).unwrap_or_default()
+    let Some(step) = step_to_show(task) else { return String::new() };
+    let parts = [last_call(step).unwrap_or_default().to_owned(), waits(task, step, now)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// A reason in words. Its message may begin with its code, or with the step that is named before it.
+fn reason_words(Reason { code, message, step, .. }: &Reason<'_>, at: &str) -> String {
+    let step = step.as_deref().filter(|_| !at.is_empty()).unwrap_or_default();
+    let message = message.strip_prefix(step).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message);
+    if message.starts_with(&**code) { message.to_owned() } else { format!("{code}{at}: {message}") }
 }
 
 /// Whether the order is being compensated, or was.
@@ -373,6 +389,14 @@ mod tests {
         for task in [task("Error"), paused] {
             assert!(!whole(PLAIN, &task, &services, now()).contains("Mend payment."));
         }
+        let well = serde_json::from_value(json!({"Service": "payment", "State": "Closed"})).unwrap();
+        let mut alone = task("Processing");
+        alone.steps[1].last_error = serde_json::from_value(json!({
+            "Code": "retrying", "Message": "HTTP 404", "Attempt": 3, "At": now().minus_ms(5_000),
+        }))
+        .unwrap();
+        let text = whole(PLAIN, &alone, &[well], now());
+        assert!(text.contains("To do      Only this order fails at payment (HTTP 404); others go through."), "{text}");
     }
 
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];

@@ -26,7 +26,7 @@ pub struct Listen {
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Another process listens on the port.
-    #[error("port {0} is taken; choose another with --port")]
+    #[error("port {0} is taken; choose another with --port: commands then need --api http://localhost:PORT")]
     PortTaken(u16),
     /// Only a privileged user may listen on the port.
     #[error("port {0} is for privileged users; choose one from 1024 with --port")]
@@ -131,7 +131,10 @@ mod tests {
         let first = bind(host, 0).await.unwrap();
         let port = first.local_addr().unwrap().port();
         let error = bind(host, port).await.unwrap_err().to_string();
-        assert_eq!(error, format!("port {port} is taken; choose another with --port"));
+        assert_eq!(
+            error,
+            format!("port {port} is taken; choose another with --port: commands then need --api http://localhost:PORT")
+        );
     }
 
     #[tokio::test]

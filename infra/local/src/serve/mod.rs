@@ -113,6 +113,7 @@ pub struct Running {
     has_tls: bool,
     socket: Option<PathBuf>,
     agents: Arc<Fleet<Catalogue>>,
+    catalogue: Catalogue,
     follow_ups: FollowUps,
     /// All loops but the scheduler's.
     loops: Loops,
@@ -182,7 +183,9 @@ pub fn start(
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let reads = Arc::new(Reads::start()?);
     let (loops, scheduler) = (Loops::new(), Loops::new());
-    let mut functions = Functions { engine: engine.clone(), catalogue, redaction, sinks, loops, scheduler };
+    let of_functions = catalogue.clone();
+    let mut functions =
+        Functions { engine: engine.clone(), catalogue: of_functions, redaction, sinks, loops, scheduler };
     let ports = Direct::new(engine.clone(), (!paused).then(|| functions.instance("submission")));
     let follow_ups = ports.follow_ups();
     let api = http_api::serve_api(
@@ -212,6 +215,7 @@ pub fn start(
         has_tls,
         socket,
         agents,
+        catalogue,
         follow_ups,
         loops,
         scheduler,
@@ -246,6 +250,13 @@ impl Running {
     #[must_use]
     pub const fn stand_ins(&self) -> Option<&StandIns> {
         self.stand_ins.as_ref()
+    }
+
+    /// The stand-ins, if they play an agent of what applies.
+    pub async fn playing_stand_ins(&self) -> Option<&StandIns> {
+        // What cannot be read is said where it is needed.
+        let _ = self.catalogue.deployment(&self.engine).await;
+        self.stand_ins().filter(|_| self.catalogue.has_played())
     }
 
     /// Stops in order (rule 25), within 8 s. First nothing new begins: no request, no call, no batch. Calls in flight

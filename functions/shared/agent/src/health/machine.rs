@@ -287,10 +287,14 @@ fn out(
     // What one order alone is told, such as an unknown address, may be its own fault.
     let is_known = is_of_service(&record.evidence, policy) || since.ms_until(now) >= FEW_ORDERS_MS;
     let reason = if reason == OutageReason::Misconfigured && !is_known { OutageReason::Failing } else { reason };
-    // A reason that needs an operator stays: its end is the end of the outage. So there is one alert for each.
-    let stays = known.map(|outage| outage.reason).filter(|reason| reason.alert().is_some());
+    // A reason that needs an operator stays, with its own problem: its end is the end of the outage. So there is one
+    // alert for each.
+    let stays = known.filter(|outage| outage.reason.alert().is_some());
     let problem = problem.chars().take(ERROR_CHARS_MAX).collect::<String>().into();
-    let outage = Outage { reason: stays.unwrap_or(reason), problem, since };
+    let outage = match stays {
+        Some(other) if other.reason != reason => other.clone(),
+        Some(_) | None => Outage { reason, problem, since },
+    };
     let is_alerted = stays.is_none() && reason.alert().is_some();
     ServiceHealth {
         unsent: if is_alerted { Some(outage.clone()) } else { record.unsent.clone() },

@@ -426,7 +426,10 @@ fn the_reason_of_an_outage_is_that_of_its_last_failure_until_an_operator_has_to_
         (Rejections, Misconfigured, Rejections, false),
     ] {
         let open = fails(&out(Breaker::HalfOpen, before), reason);
-        let now = Outage { reason: expected, problem: "503".into(), ..outage(before) };
+        // A reason that stays keeps the problem that it is about.
+        let known = outage(before);
+        let problem = if reason == expected { "503".into() } else { known.problem.clone() };
+        let now = Outage { reason: expected, problem, ..known };
         assert_eq!((open.outage, open.unsent), (Some(now.clone()), is_alerted.then_some(now)), "{before:?} {reason:?}");
     }
 }

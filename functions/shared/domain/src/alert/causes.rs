@@ -114,7 +114,7 @@ impl Causes {
         let cause = Cause {
             since,
             text: format!("{}.", outage_text(service, outage)),
-            to_do: outage_to_do(service, outage.reason),
+            to_do: outage_to_do(service, outage),
             count: 0,
             order_id: None,
         };
@@ -232,6 +232,16 @@ impl Causes {
         };
         (stored != Some(&after)).then(|| Alert { version: after.version + 1, ..after })
     }
+}
+
+/// Whether an event of the order, the service or the message itself tells of this cause too.
+#[must_use]
+pub fn has_own_event(cause: &str) -> bool {
+    let is_of = |source: Source| cause.starts_with(source.prefix());
+    let of_services = ["/misconfigured", "/rejections"].iter().any(|reason| cause.ends_with(reason));
+    [Source::Orders, Source::Numbers, Source::Contradictions].into_iter().any(is_of)
+        || (is_of(Source::Services) && of_services)
+        || (is_of(Source::DeadLetters) && cause.ends_with(DeadLetterOutcome::Unreadable.name()))
 }
 
 /// Whether a letter was settled within [`DEAD_LETTER_MS`]. A time ahead was written by a wrong clock.

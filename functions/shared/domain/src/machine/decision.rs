@@ -100,7 +100,7 @@ pub enum Refused {
     #[error("no such step is in Error in that direction")]
     NothingToSettle,
     /// The same, of an order that has such steps.
-    #[error("no such step is in Error in that direction; in Error: {0}")]
+    #[error("no such step is in Error in that direction; of those in Error: {0}")]
     OthersToSettle(Arc<str>),
     /// Nobody can know the outcome of a step before its calls are over (rule 16).
     #[error("until {until} a call may still have its effect")]

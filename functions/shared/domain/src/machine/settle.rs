@@ -38,8 +38,8 @@ fn others_to_settle(task: &Task) -> Refused {
     let open = task.steps.iter().filter(|step| is_open_to_settle(step));
     let named: Vec<String> = open
         .map(|step| match step.direction {
-            Direction::Forward => format!("{} (done)", step.name),
-            Direction::Undo => format!("{} (undone)", step.name),
+            Direction::Forward => format!("settle ID {} --outcome done", step.name),
+            Direction::Undo => format!("settle ID {} --outcome undone", step.name),
         })
         .collect();
     if named.is_empty() { Refused::NothingToSettle } else { Refused::OthersToSettle(named.join(", ").into()) }

@@ -24,21 +24,25 @@ impl Turn<'_> {
                 self.note(What::Doubted(self.attempt(index)));
             } else if self.is_expired(index) {
                 let step = &self.task.steps[index];
+                let trouble = step.trouble_of_attempt().map(|problem| format!("; the last call: {problem}"));
                 let lacks = match (step.is_asked(), step.is_awaited()) {
                     (true, _) => "decision",
                     (false, true) => "result",
+                    // A service that answers with an error is not silent.
+                    (false, false) if trouble.is_some() => "success",
                     (false, false) => "answer",
                 };
-                if self.expire(index) {
-                    exhausted.push((index, lacks));
+                let trouble = trouble.filter(|_| lacks == "success").unwrap_or_default();
+                if self.expire(index, lacks, &trouble) {
+                    exhausted.push((index, lacks, trouble));
                 }
             }
         }
         // If two steps fail at once and one asks for compensation, compensation wins: it covers the other step as
         // well.
         exhausted
-            .sort_by_key(|&(index, _)| self.remedy(index, self.workflow.steps[index].on_exhausted) == Remedy::Hold);
-        for (index, lacks) in exhausted {
+            .sort_by_key(|&(index, ..)| self.remedy(index, self.workflow.steps[index].on_exhausted) == Remedy::Hold);
+        for (index, lacks, trouble) in exhausted {
             // After a compensation the later steps of this list are `Pending` again.
             if self.task.steps[index].process_state == StepState::Error {
                 if lacks == "decision" {
@@ -48,7 +52,7 @@ impl Turn<'_> {
                 }
                 let failures = self.task.steps[index].failure_count;
                 let attempts = if failures == 1 { "attempt" } else { "attempts" };
-                self.exhaust(index, &format!("no {lacks} in {failures} {attempts}"));
+                self.exhaust(index, &format!("no {lacks} in {failures} {attempts}{trouble}"));
             }
         }
         self.look_at_deadline();
@@ -77,17 +81,13 @@ impl Turn<'_> {
 
     /// Ends an attempt: the step is `Pending` after a back-off, or after a longer wait at the threshold (rule 39), or given
     /// up (`true`).
-    fn expire(&mut self, index: usize) -> bool {
+    fn expire(&mut self, index: usize, lacks: &str, trouble: &str) -> bool {
         let rule = &self.workflow.steps[index];
         let attempt = self.task.steps[index].attempt;
         self.leave_unanswered(index);
-        let trouble = self.task.steps[index].trouble_of_attempt();
-        let trouble = trouble.map_or_else(String::new, |problem| format!("; the last call: {problem}"));
-        let step = &self.task.steps[index];
-        let words = match (step.is_asked(), step.is_awaited()) {
-            (false, false) => format!("no answer within {} ms{trouble}", rule.complete_within_ms),
-            (false, true) => format!("no result within {}", time_text(rule.awaited_ms())),
-            (true, _) => format!("no decision within {}", time_text(rule.awaited_ms())),
+        let words = match self.task.steps[index].is_awaited() {
+            false => format!("no {lacks} within {} ms{trouble}", rule.complete_within_ms),
+            true => format!("no {lacks} within {}", time_text(rule.awaited_ms())),
         };
         self.count_failure(index, StepError::EXPIRED, &words);
         let failures = self.task.steps[index].failure_count;

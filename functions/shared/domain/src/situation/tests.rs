@@ -5,7 +5,7 @@ use crate::backoff::{Backoff, BackoffPolicy};
 use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::machine::testing::Case;
-use crate::message::{Acceptance, Outcome};
+use crate::message::{Acceptance, Outcome, Trouble};
 use crate::ports::{Evidence, Rejections};
 
 fn of(case: &Case) -> Situation {
@@ -33,7 +33,7 @@ fn an_attempt_in_flight_is_named_with_its_deadline() {
     let mut case = Case::chain();
     case.wake();
     let complete_by = case.step("a").complete_by.unwrap();
-    let head = format!("any works on a: attempt 1, answer due by {complete_by}.");
+    let head = format!("A was handed to any (attempt 1), answer due by {complete_by}.");
     assert_eq!(shown(&case), (head, String::new()));
     assert!(!of(&case).waits);
 }
@@ -45,8 +45,11 @@ fn steps_side_by_side_are_all_named() {
     case.done("a");
     case.wake();
     let (head, _) = shown(&case);
-    assert!(head.contains("any works on b: attempt 1") && head.contains("any works on c: attempt 1"), "{head}");
-    assert!(!head.contains("works on d"), "{head}");
+    assert!(
+        head.contains("B was handed to any (attempt 1)") && head.contains("C was handed to any (attempt 1)"),
+        "{head}"
+    );
+    assert!(!head.contains("D was"), "{head}");
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_wait_that_is_past_is_not_shown() {
     let mut case = with_time(-3_600_000);
     case.wake();
     case.done("a");
-    assert!(of(&case).head.starts_with("any works on b"), "{}", of(&case).head);
+    assert!(of(&case).head.starts_with("B was handed to any"), "{}", of(&case).head);
     let case = with_time(-3_600_000);
     assert_eq!(case.task.wait_of(case.step("b")), None);
 }
@@ -112,7 +115,7 @@ fn a_wait_of_the_workflow_is_shown_beside_an_attempt_in_flight_and_past_a_pivot_
     case.wake();
     let until = case.step("b").waits_until.unwrap();
     let (head, to_do) = told(&case);
-    assert!(head.starts_with("any works on a") && head.contains(&format!("B waits until {until}, as")), "{head}");
+    assert!(head.starts_with("A was handed to any") && head.contains(&format!("B waits until {until}, as")), "{head}");
     assert!(to_do.starts_with("Nothing. The supervisor"), "{to_do}");
     case.done("a");
     assert_eq!(told(&case).1, "Nothing. It starts then.");
@@ -152,6 +155,23 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
 }
 
 #[test]
+fn rule_19_an_answer_without_what_keep_takes_is_the_workflows_fault() {
+    let words = format!("HTTP 200, but the answer is of no use: it has nothing at /parcel{NOT_KEPT}");
+    let mut case = Case::new(&[("a", &[], "max_failures = 1")], false);
+    case.wake();
+    let trouble = case.reply_of("a", Outcome::Retrying(Trouble { problem: words.as_str().into() }));
+    case.take(&trouble);
+    case.expire_all();
+    assert_eq!(case.state(), ProcessState::Error);
+    assert!(of(&case).text.starts_with(NOT_KEPT_IN_ERROR.0), "{}", of(&case).text);
+    assert_eq!(of(&case).to_do, Some(NOT_KEPT_IN_ERROR.1));
+    let since = Timestamp::from_epoch_ms(1_000);
+    let outage = Outage { reason: OutageReason::Failing, problem: words.into(), since };
+    let to_do = outage_to_do("svc", &outage);
+    assert!(to_do.contains("`keep`") && !to_do.contains("Restore"), "{to_do}");
+}
+
+#[test]
 fn a_finished_order_leaves_nothing_to_do() {
     let mut case = Case::new(&[("a", &[], "")], false);
     case.wake();
@@ -166,14 +186,15 @@ fn a_cancelled_order_says_so_while_it_is_undone_and_afterwards() {
     let mut case = Case::chain();
     case.wake();
     case.cancel();
-    let reason = "Reason: cancelled. Cancelled by ann: mended.";
+    let reason = "Reason: Cancelled by ann: mended.";
     let not_before = case.step("a").not_before.unwrap();
     let text = format!("The order is being undone. {reason}");
     let until = "until then a call for a may still have its effect";
     assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}: {until}."), text));
     assert!(of(&case).waits);
+    assert_eq!(of(&case).to_do, Some("Nothing. The undo starts then by itself."));
     case.retry_all();
-    assert!(of(&case).head.starts_with("any works on the undo of a: attempt "), "{}", of(&case).head);
+    assert!(of(&case).head.starts_with("The undo of a was handed to any (attempt "), "{}", of(&case).head);
     assert!(!of(&case).waits);
     case.done("a");
     assert_eq!(case.state(), ProcessState::Compensated);
@@ -297,6 +318,12 @@ fn an_outage_is_described_only_while_requests_do_not_go_through() {
             format!("payment rejects most steps {because}; {probe}"),
         ]
     );
+    let mut of_one = health(Breaker::Open, outage(OutageReason::Failing));
+    let restore = "Restore payment. Its orders then go on by themselves.";
+    assert_eq!(super::outage(&of_one).unwrap().1, restore);
+    of_one.evidence.orders.push(Case::chain().task.order_id);
+    let only = "Only one order failed there so far: what it sends may be the cause.";
+    assert_eq!(super::outage(&of_one).unwrap().1, format!("{restore} {only}"));
     let (_, to_do) = super::outage(&health(Breaker::Open, outage(OutageReason::Rejections))).unwrap();
     assert!(to_do.contains("stepwarden services accept-rejections payment"), "{to_do}");
 }

@@ -90,10 +90,10 @@ pub(super) async fn look(context: &Context) -> Seen {
     };
     findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
     findings.extend(open.map(|open| told(VERSIONS, open)));
-    findings.push(told(
-        "services",
-        remote.get::<ServiceList<'static>>("/services").await.map(|read| services(&read.services, now)),
-    ));
+    match remote.get::<ServiceList<'static>>("/services").await {
+        Ok(read) => findings.extend(services(&read.services, now)),
+        Err(error) => findings.push(told("services", Err(error))),
+    }
     let leases = remote.get::<LeaseList<'static>>("/leases").await;
     let supervisor = |read: LeaseList<'_>| match health.paused {
         true => Finding::ok("supervisor", "none runs: the server is paused".to_owned()),
@@ -197,37 +197,36 @@ fn workflows(told: &[Workflow<'_>]) -> Finding {
     Finding::ok("workflows", format!("{}, {} versions in all", current.join(", "), told.len()))
 }
 
-fn services(told: &[Service<'_>], now: Timestamp) -> Finding {
-    let failing: Vec<String> = told
+/// One for each service that fails, with its own remedy.
+fn services(told: &[Service<'_>], now: Timestamp) -> Vec<Finding> {
+    let failing: Vec<Finding> = told
         .iter()
         .filter(|service| service.state != Breaker::Closed)
         .map(|service| {
             let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
             let problem = service.problem.as_deref().map(|problem| format!(": {problem}")).unwrap_or_default();
             let name = &service.service;
-            match service.reason.as_ref().and_then(OpenEnum::known) {
+            let found = match service.reason.as_ref().and_then(OpenEnum::known) {
                 Some(OutageReason::Misconfigured) => format!("{name} is misconfigured{problem}{next}"),
                 Some(OutageReason::Rejections) => format!("{name} rejects most steps{problem}{next}"),
                 Some(OutageReason::Failing) | None => {
                     format!("{name} fails ({} times in a row{problem}{next})", service.failures_in_a_row.unwrap_or(0))
                 }
+            };
+            let to_do = service.to_do.as_deref().unwrap_or("mend the service; orders wait and go on by themselves");
+            // Only an operator ends some of them.
+            match service.reason.as_ref().is_some_and(|reason| *reason != OutageReason::Failing) {
+                true => Finding::wrong("services", found, to_do),
+                false => Finding::warning("services", found, to_do),
             }
         })
         .collect();
     match (failing.len(), told.len()) {
         (0, 0) => {
-            return Finding::warning("services", "it tells of none", "deploy again; agents come with their services");
+            vec![Finding::warning("services", "it tells of none", "deploy again; agents come with their services")]
         }
-        (0, count) => return Finding::ok("services", format!("all {count} are well")),
-        (_, _) => {}
-    }
-    // Only an operator ends some of them.
-    let needs_operator = |service: &&Service<'_>| service.reason.as_ref().is_some_and(|r| *r != OutageReason::Failing);
-    match told.iter().filter(needs_operator).filter_map(|service| service.to_do.as_deref()).next() {
-        Some(to_do) => Finding::wrong("services", failing.join("; "), to_do),
-        None => {
-            Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
-        }
+        (0, count) => vec![Finding::ok("services", format!("all {count} are well"))],
+        (_, _) => failing,
     }
 }
 
@@ -382,7 +381,8 @@ mod tests {
             {"Service": "inventory", "State": "Closed"},
             {"Service": "payment", "State": "Open", "Until": until, "FailuresInARow": 7},
         ]});
-        let finding = services(&read::<ServiceList<'static>>(told).services, now());
+        let findings = services(&read::<ServiceList<'static>>(told).services, now());
+        let [finding] = &*findings else { panic!("{findings:?}") };
         assert_eq!(finding.state, State::Warning);
         assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
     }
@@ -400,15 +400,17 @@ mod tests {
                 {"Service": "payment", "State": "Open", "Until": until, "Reason": reason, "Problem": "HTTP 401",
                  "ToDo": "mend it"},
             ]});
-            let finding = services(&read::<ServiceList<'static>>(told).services, now());
+            let findings = services(&read::<ServiceList<'static>>(told).services, now());
+            let [other, finding] = &*findings else { panic!("{findings:?}") };
+            assert_eq!((other.state, other.to_do.as_deref()), (State::Warning, Some("wait")));
             assert_eq!((finding.state, finding.to_do.as_deref()), (State::Wrong, Some("mend it")));
-            assert!(finding.found.ends_with(found), "{}", finding.found);
+            assert_eq!(finding.found, found);
         }
     }
 
     #[test]
     fn no_services_at_all_are_not_all_well() {
-        assert_eq!(services(&[], now()).state, State::Warning);
+        assert_eq!(services(&[], now())[0].state, State::Warning);
     }
 
     #[test]

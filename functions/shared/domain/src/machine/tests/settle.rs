@@ -96,12 +96,16 @@ fn only_a_step_in_error_is_settled_and_only_in_its_direction() {
         ("d", Settled::Done),
         ("nobody", Settled::Done),
     ] {
-        assert_eq!(case.settle(step, outcome, None), others("b (done)"), "{step}");
+        assert_eq!(case.settle(step, outcome, None), others("settle ID b --outcome done"), "{step}");
     }
     assert_eq!(case.apply_command(Action::Settle, None), NOTHING, "it names no step");
     let mut case = undo_refused();
     for step in ["a", "b"] {
-        assert_eq!(case.settle(step, Settled::Done, None), others("b (undone)"), "{step} is being undone");
+        assert_eq!(
+            case.settle(step, Settled::Done, None),
+            others("settle ID b --outcome undone"),
+            "{step} is being undone"
+        );
     }
     // An order can be in Error though none of its steps is.
     let mut case = held();

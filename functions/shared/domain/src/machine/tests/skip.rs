@@ -224,7 +224,7 @@ fn no_other_step_is_settled_as_skipped() {
     case.wake();
     case.rejected("a");
     assert_eq!(case.settle("a", Settled::Skipped, None), Verdict::Refused(Refused::NotOptional));
-    let others = Refused::OthersToSettle("a (done)".into());
+    let others = Refused::OthersToSettle("settle ID a --outcome done".into());
     assert_eq!(case.settle("b", Settled::Skipped, None), Verdict::Refused(others));
 }
 

@@ -57,11 +57,27 @@ fn an_attempt_that_expires_keeps_what_its_last_call_said() {
     let mut case = in_flight();
     tell(&mut case, "HTTP 503");
     case.expire_all();
-    assert_eq!(&*message(&case), "no answer within 10000 ms; the last call: HTTP 503");
+    assert_eq!(&*message(&case), "no success within 10000 ms; the last call: HTTP 503");
     assert_eq!(case.step("a").failure_count, 1);
     case.retry_all();
     case.expire_all();
     assert_eq!(&*message(&case), "no answer within 10000 ms", "it was another attempt's");
+}
+
+#[test]
+fn a_step_that_was_answered_with_errors_is_given_up_for_no_success_and_a_silent_one_for_no_answer() {
+    for (problem, words) in [
+        (Some("HTTP 500"), "a: no success in 3 attempts; the last call: HTTP 500"),
+        (None, "a: no answer in 3 attempts"),
+    ] {
+        let mut case = in_flight();
+        for _ in 0..3 {
+            problem.map(|problem| tell(&mut case, problem));
+            case.expire_all();
+            case.retry_all();
+        }
+        assert_eq!(&*case.task.reason.as_ref().unwrap().message, words);
+    }
 }
 
 #[test]
