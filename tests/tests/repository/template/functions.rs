@@ -130,10 +130,6 @@ fn the_instances_that_the_queues_may_ask_for_are_documented() {
         dead.iter().map(|(_, source)| source["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
     // Besides the dead letters: four shards of a new table's stream, and the schedule.
     assert!(document.contains(&format!("Add {} for the supervisor", dead + 4 + 1)));
-    let earlier = Template::at("infra/earlier.yaml");
-    let earlier = earlier.of_kind("AWS::Lambda::EventSourceMapping").into_iter();
-    let earlier: u64 = earlier.map(|one| one.properties["ScalingConfig"]["MaximumConcurrency"].as_u64().unwrap()).sum();
-    assert!(document.contains(&format!("{earlier} with `EarlierAgentQueues`")));
 }
 
 #[test]
