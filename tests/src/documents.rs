@@ -1,11 +1,21 @@
-//! Reads documents and comments: headings, links, and the numbers of `functions/README.md` that they cite.
+//! Reads documents and comments: headings, links, and the numbers of the design that they cite.
 //!
-//! `functions/README.md` is the one list of rules, faults and invariants. A comment cites them as `rule 7`, `F23` and
-//! `invariant 4`, and a test by a name like `f23_…`.
+//! [`DESIGN`] has all rules, faults and invariants. A comment cites them as `rule 7`, `F23` and `invariant 4`, and a
+//! test by a name like `f23_…`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The pages of the design: the first one, and those to which it sends its reader.
+pub const DESIGN: [&str; 6] = [
+    "functions/README.md",
+    "functions/faults.md",
+    "functions/records.md",
+    "functions/reports.md",
+    "functions/shared/agent/README.md",
+    "infra/README.md",
+];
 
 /// A kind of number that code cites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,10 +69,21 @@ pub fn files(extensions: &[&str]) -> BTreeMap<String, String> {
     found
 }
 
-/// The numbers that have a heading in this document.
+/// The numbers that have a heading in this document, or a row that begins with them.
 #[must_use]
-pub fn defined(document: &str) -> BTreeSet<Number> {
-    headings(document).filter_map(|heading| number_of(heading.split_once(':')?.0)).collect()
+pub fn defined(document: &str) -> Vec<Number> {
+    let rows = prose(document).filter_map(|line| Some(line.strip_prefix("| ")?.split_once(" | ")?.0));
+    headings(document)
+        .filter_map(|heading| Some(heading.split_once(':')?.0))
+        .chain(rows)
+        .filter_map(number_of)
+        .collect()
+}
+
+/// The numbers that the pages of the design have, each once for each of its places.
+#[must_use]
+pub fn defined_by_the_design() -> Vec<Number> {
+    DESIGN.iter().flat_map(|path| defined(&text_of(path))).collect()
 }
 
 fn number_of(name: &str) -> Option<Number> {

@@ -1,11 +1,11 @@
-//! Every fault of `functions/README.md` has tests, and this map names their places.
+//! Every fault of the design has tests, and this map names their places.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use tests::documents::{Kind, defined, text_of};
+use tests::documents::{Kind, defined_by_the_design};
 
 /// Folders or files, from the root of the repository, and the faults with a test in them.
 const PROMISED: [(&str, &[RangeInclusive<u32>]); 17] = [
@@ -44,7 +44,7 @@ fn every_fault_has_a_test_that_is_named_after_it_where_the_table_says() {
 
 #[test]
 fn every_fault_of_the_design_is_in_the_table() {
-    let faults = defined(&text_of("functions/README.md")).into_iter().filter(|(kind, _)| *kind == Kind::Fault);
+    let faults = defined_by_the_design().into_iter().filter(|(kind, _)| *kind == Kind::Fault);
     let promised: BTreeSet<u32> = PROMISED.iter().flat_map(|(_, faults)| faults.iter().cloned().flatten()).collect();
     assert_eq!(promised, faults.map(|(_, number)| number).collect());
 }
