@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from console import Console
 from harness.serve import Server
 from inventory import Inventory
@@ -137,21 +136,7 @@ def step(name: str, agent: str, state: str, **more: Any) -> dict[str, Any]:
 PAST = "2020-01-01T00:00:00.000Z"
 
 
-@pytest.mark.parametrize(
-    ("situation", "head"),
-    [
-        (
-            {"Head": f"a waits until {PAST}.", "Text": "In words.", "ToDo": "Wait.", "Waits": True},
-            "a waits until 1 Jan, 01:00:00.",
-        ),
-        # A server of an earlier version sends no situation.
-        (None, "Processing."),
-    ],
-    ids=["with", "without"],
-)
-def test_the_situation_and_the_actions_are_those_of_the_api(
-    console: Console, server: Server, situation: dict[str, Any] | None, head: str
-) -> None:
+def test_the_situation_and_the_actions_are_those_of_the_api(console: Console, server: Server) -> None:
     order_id = "01900000-0000-7000-8000-000000000001"
     task = {
         "OrderID": order_id,
@@ -162,7 +147,8 @@ def test_the_situation_and_the_actions_are_those_of_the_api(
         "Steps": [step("a", "payment", "Pending", Attempt=1, NotBefore=PAST)],
         "Priority": "high",
         "History": [{"At": PAST, "Who": "shop", "What": "submitted", "Kind": "Submitted"}],
-        **({"Situation": situation, "Actions": ["resume", "a-new-one"]} if situation else {}),
+        "Situation": {"Head": f"a waits until {PAST}.", "Text": "In words.", "ToDo": "Wait.", "Waits": True},
+        "Actions": ["resume", "a-new-one"],
     }
     console.page.route(f"**/orders/{order_id}", lambda route: route.fulfill(json=task))
     console.page.route(
@@ -171,9 +157,9 @@ def test_the_situation_and_the_actions_are_those_of_the_api(
     )
     console.open(f"#/order/{order_id}")
     page = console.page
-    expect(page.locator("#standing-head")).to_have_text(head)
-    expect(page.locator("#actions").get_by_role("button")).to_have_text(["Resume…"] if situation else [])
-    expect(page.locator("#standing > p")).to_have_text(["In words.", "What to do: Wait."] if situation else [])
+    expect(page.locator("#standing-head")).to_have_text("a waits until 1 Jan, 01:00:00.")
+    expect(page.locator("#actions").get_by_role("button")).to_have_text(["Resume…"])
+    expect(page.locator("#standing > p")).to_have_text(["In words.", "What to do: Wait."])
     expect(page.locator("#view")).to_contain_text("high priority")
     # Of an order that is not stored the API has no document.
     expect(page.locator("#holds")).to_contain_text("The document cannot be shown.")

@@ -167,7 +167,7 @@ impl World {
         self.stored_order(samples::order(1))
     }
 
-    /// Stores an order as a submission of an earlier version stored it: nothing is claimed, and its wake is on the queue.
+    /// Stores an order as a submission leaves it that is killed before the claim: nothing is claimed, and its wake is on the queue.
     ///
     /// # Panics
     /// When the store or the queue is out of order.

@@ -223,7 +223,7 @@ fn a_way_back_is_kept_also_where_the_highest_version_was_not_written() {
     let fake = fake();
     apply(&fake, 1, &json!({}));
     apply(&fake, 2, &json!({}));
-    // As a program of before wrote it.
+    // As a start leaves it that applied nothing.
     fake.changes_deployment(|deployment| deployment.highest.clear());
     let back = fake.post("/workflows/shop/choose", &[], r#"{"By":"ada","Reason":"x","Version":1}"#);
     assert_eq!(back.status, 200, "{}", back.text);

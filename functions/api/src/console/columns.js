@@ -1,7 +1,7 @@
 // The columns of the list of orders: which there are, which are shown, and how the rows of a page are sorted. The choice
 // of columns is kept in the browser.
 
-import { Problem, get, withQuery } from "./api.js";
+import { get, withQuery } from "./api.js";
 import { h } from "./dom.js";
 import { field } from "./parts.js";
 import { ms, when } from "./time.js";
@@ -87,17 +87,9 @@ export function wantsIndex() {
   return COLUMNS.some(({ id, ofIndex }) => ofIndex && chosen.has(id));
 }
 
-/** A page of the list. `isWithIndex`: with what its orders are found by, if the API knows how. */
-export async function listed(parameters, isWithIndex, signal) {
-  const of = (more) => get(withQuery("orders", { ...parameters, ...more }), signal);
-  if (!isWithIndex) return of({});
-  try {
-    return await of({ with: "index" });
-  } catch (error) {
-    // An API of an earlier version.
-    if (error instanceof Problem && error.field === "with") return of({});
-    throw error;
-  }
+/** A page of the list. `isWithIndex`: with what its orders are found by. */
+export function listed(parameters, isWithIndex, signal) {
+  return get(withQuery("orders", isWithIndex ? { ...parameters, with: "index" } : parameters), signal);
 }
 
 /** The chosen columns, for these orders. */

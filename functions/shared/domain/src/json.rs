@@ -431,7 +431,6 @@ mod tests {
 
     #[test]
     fn a_member_is_found_by_name() {
-        // An earlier version took such a document.
         let document = stored(r#"{"a":1,"b":{"c":2},"a":3}"#);
         assert_eq!(document.member("a"), Some("3"));
         assert_eq!(document.member("b"), Some(r#"{"c":2}"#));

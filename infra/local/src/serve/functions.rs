@@ -55,7 +55,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Orders that were accepted while it was paused, or by an earlier version, wait on the queue.
+    /// Orders that were accepted while it was paused wait on the queue.
     pub(super) fn submission(&mut self) {
         let (engine, instance) = (self.engine.clone(), self.instance("submission"));
         let handle = move |batch| {

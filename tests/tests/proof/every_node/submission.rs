@@ -22,7 +22,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             let order_id = world.post_order(order());
             Scene::fed(world, World::submit).ends(order_id, End::Compensated)
         }),
-        node("begins an order that an earlier version stored", || {
+        node("begins an order of which nothing is claimed", || {
             let world = world();
             let order_id = stored(&world);
             world.lose_scheduler_messages();

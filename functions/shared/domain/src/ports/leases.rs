@@ -84,7 +84,7 @@ pub struct LeaseRecord {
     pub epoch: u64,
     /// The end of its term; `None` once it was released.
     pub expires_at: Option<Timestamp>,
-    /// When its holder last acquired or extended it. `None` in records of an earlier version.
+    /// When its holder last acquired or extended it.
     pub renewed_at: Option<Timestamp>,
     /// The holder's health when it last extended the lease.
     pub health: Option<Arc<str>>,
