@@ -83,6 +83,9 @@ impl HttpService {
         let post = async |known: &Known| {
             let mut request = request.clone();
             known.apply(&mut request, &body, call.idempotency_key, call.started_at)?;
+            if !(call.may_begin.0)() {
+                return Err(Faulty::late());
+            }
             Ok::<_, Faulty>(known.client().unwrap_or(&self.client).request(request).await)
         };
         let mut known = auth.ready(call.started_at).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use agent::{Answer, Call, OUTPUT_TOO_LARGE, Service};
+use agent::{Answer, Call, MayBegin, OUTPUT_TOO_LARGE, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ANSWER_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
@@ -83,6 +83,12 @@ pub(crate) async fn call_at(service: &mut HttpService, direction: Direction, now
     call_with(service, &request(direction), now).await
 }
 
+/// A call that may begin for as long as this says.
+pub(crate) async fn call_while(service: &mut HttpService, may_begin: &(dyn Fn() -> bool + Sync)) -> Answer {
+    let request = request(Direction::Forward);
+    service.forward(&Call { may_begin: MayBegin(may_begin), ..call_of(&request, NOW) }).await
+}
+
 async fn call_with(service: &mut HttpService, request: &Request, now: Timestamp) -> Answer {
     let call = call_of(request, now);
     match request.direction {
@@ -106,6 +112,7 @@ fn call_of(request: &Request, now: Timestamp) -> Call<'_> {
         attempt: request.attempt,
         started_at: now,
         timeout_ms: 10_000,
+        may_begin: MayBegin(&|| true),
     }
 }
 

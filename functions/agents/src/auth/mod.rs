@@ -65,11 +65,18 @@ enum Cause {
     Configuration,
     /// The token endpoint refuses the client's secret.
     ClientSecret,
+    /// It took so long that the attempt may be over.
+    Late,
 }
 
 impl Faulty {
     fn passing(problem: impl Into<String>) -> Self {
         Self { problem: problem.into(), cause: Cause::Passing }
+    }
+
+    pub(crate) fn late() -> Self {
+        let problem = "the proof of identity took so long that the attempt may be over".to_owned();
+        Self { problem, cause: Cause::Late }
     }
 
     fn configuration(problem: impl Into<String>) -> Self {
@@ -81,6 +88,7 @@ impl From<Faulty> for Answer {
     fn from(Faulty { problem, cause }: Faulty) -> Self {
         match cause {
             Cause::Passing => Self::retry(problem),
+            Cause::Late => Self::NotCalled { problem },
             Cause::Configuration | Cause::ClientSecret => Self::misconfigured(problem),
         }
     }

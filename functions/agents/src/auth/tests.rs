@@ -14,7 +14,7 @@ use ring::hmac::{self, HMAC_SHA256};
 use super::webhook::Signer;
 use super::*;
 use crate::stand_in::{Received, Respond, StandIn, response};
-use crate::tests::{NOW, call_at, service};
+use crate::tests::{NOW, call_at, call_while, service};
 use crate::{BadSettings, HttpService, Settings};
 
 /// The secrets that references find.
@@ -100,6 +100,21 @@ async fn a_signature_covers_key_time_and_body() {
     Signer::new(&Secret::new(WEBHOOK)).unwrap().sign(&mut expected, key, received.text.as_bytes(), NOW);
     assert_eq!(received.header("webhook-signature"), expected["webhook-signature"].to_str().ok());
     assert_eq!(received.header("webhook-timestamp"), Some("1795195603"));
+}
+
+#[tokio::test]
+async fn rule_6_no_call_begins_with_a_token_that_came_too_late_and_the_next_one_has_it() {
+    let endpoint = StandIn::start([token("a", 3_600), token("b", 3_600)]).await;
+    let stand_in = StandIn::start([response(401, &[], ""), ok()]).await;
+    let mut service = payment(&stand_in.base, &oauth2(&endpoint), &secrets()).await;
+    // The first token, then the one after the refusal of the first.
+    for tokens in [1, 2] {
+        let answer = call_while(&mut service, &|| endpoint.received().len() < tokens).await;
+        assert!(matches!(answer, Answer::NotCalled { .. }), "{answer:?}");
+        assert_eq!((endpoint.received().len(), stand_in.received().len()), (tokens, tokens - 1));
+    }
+    assert!(matches!(call(&mut service, 0).await, Answer::Done(_)));
+    assert_eq!(authorizations(&stand_in), ["Bearer a", "Bearer b"]);
 }
 
 #[tokio::test]

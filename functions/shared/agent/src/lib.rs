@@ -40,4 +40,4 @@ pub use domain::output::OUTPUT_TOO_LARGE;
 pub use health::{HealthPolicy, RATE_CALLS, RATE_PER_MS, REJECTIONS_WINDOW_MS, Rate, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
 pub use policy::{BACKOFF_CEILING_MAX, CONCURRENCY_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
-pub use service::{Answer, Call, Service};
+pub use service::{Answer, Call, MayBegin, Service};

@@ -1,6 +1,7 @@
 //! The part that an agent's author writes: one trait for one remote service.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -55,6 +56,20 @@ pub struct Call<'a> {
     pub started_at: Timestamp,
     /// The time-out of the call, in milliseconds.
     pub timeout_ms: u64,
+    /// Whether it may still begin.
+    pub may_begin: MayBegin<'a>,
+}
+
+/// Whether a call may still begin, or its attempt may be over by now (rule 6). What takes time before anything is sent,
+/// such as the fetch of a token, is followed by this question. If the answer is no, so is that of the service:
+/// [`Answer::NotCalled`].
+#[derive(Clone, Copy)]
+pub struct MayBegin<'a>(pub &'a (dyn Fn() -> bool + Sync));
+
+impl fmt::Debug for MayBegin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MayBegin")
+    }
 }
 
 /// The result of a call. There is no other.
@@ -93,8 +108,8 @@ pub enum Answer {
         /// The fault. It is logged and shown, so it must not contain data of the order or a secret.
         problem: String,
     },
-    /// No call could be made, for want of something on the agent's own machine, such as a file descriptor. It says nothing
-    /// about the service. Ask again with the same key.
+    /// No call could be made, for want of something on the agent's own machine, such as a file descriptor, or of time
+    /// ([`MayBegin`]). It says nothing about the service. Ask again with the same key.
     NotCalled {
         /// The fault. It is logged, so it must not contain data of the order.
         problem: String,

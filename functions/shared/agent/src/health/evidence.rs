@@ -1,7 +1,9 @@
 //! What failures are evidence of: a service that fails, or one order whose calls fail. Pure.
 
+use std::cmp::Reverse;
+
 use domain::id::OrderId;
-use domain::ports::{Breaker, Evidence, OwnFailure, ServiceHealth};
+use domain::ports::{Breaker, Evidence, OrderAt, ServiceHealth};
 use domain::time::Timestamp;
 
 use crate::health::HealthPolicy;
@@ -12,8 +14,12 @@ const WINDOW_MS: u64 = 1_000;
 const FACTOR_MAX: u32 = 4;
 /// Failures of this many different orders are the service's. Fewer, if fewer failures open the breaker.
 const ORDERS_MIN_MAX: u32 = 5;
-/// The orders that are known to fail by themselves, at most.
-const OWN_MAX: usize = 8;
+/// The orders that may fail by themselves, at most.
+const OWN_MAX: usize = 64;
+/// The orders that failed since the last answer, at most: all that may fail by themselves, and enough others.
+const ORDERS_MAX: usize = OWN_MAX + ORDERS_MIN_MAX as usize;
+/// A wait that the service asked of this many different orders is the service's. Fewer, if fewer failures open the breaker.
+const ASKED_MIN_MAX: u32 = 2;
 
 /// The calls of an instance that ended in the window. Earlier ones count half as much with each window since.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,56 +61,83 @@ pub(crate) fn failures_to_report(calls: u32, policy: &HealthPolicy) -> u32 {
 /// The orders that failed, with these. So many that they show whose failure it is.
 pub(crate) fn add_orders(orders: &mut Vec<OrderId>, more: &[OrderId]) {
     for order in more {
-        if !orders.contains(order) && orders.len() < ORDERS_MIN_MAX as usize {
+        if !orders.contains(order) && orders.len() < ORDERS_MAX {
             orders.push(*order);
         }
     }
 }
 
-/// Whether enough different orders failed to say that it is the service.
-pub(crate) fn is_of_service(evidence: &Evidence, policy: &HealthPolicy) -> bool {
-    evidence.orders.len() >= policy.failures_to_open.min(ORDERS_MIN_MAX) as usize
+/// Notes until when the service asked for no call of these orders.
+pub(crate) fn add_asked(asked: &mut Vec<OrderAt>, more: &[OrderAt]) {
+    for more in more {
+        match asked.iter_mut().find(|known| known.order_id == more.order_id) {
+            Some(known) => known.at = known.at.max(more.at),
+            None => asked.push(*more),
+        }
+    }
+    asked.sort_by_key(|asked| Reverse(asked.at));
+    asked.truncate(ASKED_MIN_MAX as usize);
 }
 
-/// The evidence after an answer to this order: the others whose calls failed did so while the service was well.
+/// The time until which the service asked for no call. One order alone may get such an answer for a fault of its own.
+pub(crate) fn asked_until(evidence: &Evidence, policy: &HealthPolicy) -> Option<Timestamp> {
+    let orders = policy.failures_to_open.min(ASKED_MIN_MAX) as usize;
+    evidence.asked.get(orders.saturating_sub(1)).map(|asked| asked.at)
+}
+
+/// Whether enough different orders failed to say that it is the service. An order that failed before an answer to another
+/// one may fail by itself, and says nothing.
+pub(crate) fn is_of_service(evidence: &Evidence, policy: &HealthPolicy) -> bool {
+    let orders = evidence.orders.iter().filter(|order| !is_among(&evidence.own, **order));
+    orders.count() >= policy.failures_to_open.min(ORDERS_MIN_MAX) as usize
+}
+
+/// Whether this order is one of these.
+pub(crate) fn is_among(own: &[OrderAt], order: OrderId) -> bool {
+    own.iter().any(|own| own.order_id == order)
+}
+
+/// The evidence after an answer to this order: the others whose calls failed did so while the service was well, or in an
+/// outage that is over.
 pub(crate) fn answered(evidence: &Evidence, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> Evidence {
     let mut own = evidence.own.clone();
-    if !is_of_service(evidence, policy) {
-        add_own(&mut own, &evidence.orders, order, now);
-    }
+    own.retain(|own| own.order_id != order);
+    let at = if is_of_service(evidence, policy) { Timestamp::default() } else { now };
+    add_own(&mut own, &each_at(&evidence.orders, order, at));
     Evidence { own, ..Evidence::default() }
 }
 
-/// Notes that these orders failed, and that the service answered another one after that.
-pub(crate) fn add_own(own: &mut Vec<OwnFailure>, failed: &[OrderId], answered: OrderId, now: Timestamp) {
-    for order_id in failed.iter().copied().filter(|failed| *failed != answered) {
-        own.retain(|known| known.order_id != order_id);
-        own.push(OwnFailure { order_id, at: now });
+/// These orders, without the one that was answered at this time.
+pub(crate) fn each_at(failed: &[OrderId], answered: OrderId, at: Timestamp) -> Vec<OrderAt> {
+    failed.iter().filter(|failed| **failed != answered).map(|order_id| OrderAt { order_id: *order_id, at }).collect()
+}
+
+/// Notes orders that failed before an answer to another one.
+pub(crate) fn add_own(own: &mut Vec<OrderAt>, more: &[OrderAt]) {
+    for more in more {
+        let known = own.iter().position(|known| known.order_id == more.order_id).map(|known| own.remove(known));
+        own.push(OrderAt { at: known.map_or(more.at, |known| known.at.max(more.at)), ..*more });
     }
     own.drain(..own.len().saturating_sub(OWN_MAX));
 }
 
-/// Whether a failure is the order's own: the service answered another order well since this attempt began and failed.
+/// Whether a failure is the order's own: the service answered another order well since then, after this one had failed.
 /// While the service itself fails, nobody can tell.
 pub(crate) fn is_own(
     record: &ServiceHealth,
-    own: &[OwnFailure],
+    own: &[OrderAt],
     order: OrderId,
-    sent_at: Timestamp,
+    since: Timestamp,
     policy: &HealthPolicy,
 ) -> bool {
     let fails = record.state != Breaker::Closed && is_of_service(&record.evidence, policy);
     let mut known = record.evidence.own.iter().chain(own);
-    !fails && known.any(|own| own.order_id == order && sent_at <= own.at)
+    !fails && known.any(|own| own.order_id == order && since <= own.at)
 }
 
 /// Whether an order may make a call though the breaker is not closed: it is another one than those few that failed.
-pub(crate) fn lets_in(record: &ServiceHealth, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> bool {
-    let Evidence { orders, asked_until, .. } = &record.evidence;
-    !record.is_braked()
-        && !is_of_service(&record.evidence, policy)
-        && !orders.contains(&order)
-        && asked_until.is_none_or(|until| until <= now)
+pub(crate) fn lets_in(record: &ServiceHealth, order: OrderId, policy: &HealthPolicy) -> bool {
+    !record.is_braked() && !is_of_service(&record.evidence, policy) && !record.evidence.orders.contains(&order)
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use domain::id::OrderId;
 use domain::limits::DEFERRAL_MS_MAX;
-use domain::ports::{Answers, OwnFailure, ServiceHealth};
+use domain::ports::{Answers, OrderAt, ServiceHealth};
 use domain::time::Timestamp;
 
 use crate::health::HealthPolicy;
-use crate::health::evidence::{Lately, add_orders, add_own, failures_to_open, failures_to_report};
+use crate::health::evidence::{
+    Lately, add_asked, add_orders, add_own, each_at, failures_to_open, failures_to_report, is_among,
+};
 use crate::health::machine::Failures;
 use crate::health::pace::{self, micros};
 use crate::health::shared::{Failed, Pass};
@@ -23,13 +25,13 @@ pub(super) struct Known {
     pub(super) failures: i64,
     /// The orders of these failures.
     pub(super) orders: Vec<OrderId>,
-    /// The time until which the service asked for no call.
-    pub(super) asked_until: Option<Timestamp>,
+    /// Those that the service asked for no call, and until when.
+    pub(super) asked: Vec<OrderAt>,
     /// The calls that ended lately, and how many of them are in the record.
     pub(super) lately: Lately,
     pub(super) reported: u32,
-    /// Orders whose calls failed while the service answered others, as this instance saw it.
-    pub(super) own: Vec<OwnFailure>,
+    /// Orders whose calls failed while the service answered others, as this instance saw it, and not in the record yet.
+    pub(super) own: Vec<OrderAt>,
     /// How long no further order is let in by itself.
     pub(super) lets_in_at: Timestamp,
     /// Failures since the last permits.
@@ -55,7 +57,7 @@ impl Known {
             read_at: None,
             failures: 0,
             orders: Vec::new(),
-            asked_until: None,
+            asked: Vec::new(),
             lately: Lately::default(),
             reported: 0,
             own: Vec::new(),
@@ -72,8 +74,9 @@ impl Known {
 
     pub(super) fn keep(&mut self, record: ServiceHealth) {
         if record.era != self.record.era {
-            (self.failures, self.permits, self.asked_until) = (0, 0, None);
+            (self.failures, self.permits) = (0, 0);
             self.answers.clear();
+            self.asked.clear();
             self.orders.clear();
         }
         if record.evidence.calls == 0 {
@@ -90,6 +93,9 @@ impl Known {
     /// Notes an answer to this order; whether the record has failures that it ends.
     pub(super) fn answered(&mut self, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> bool {
         self.lately.count(now);
+        // It takes calls, whatever it said to others.
+        self.asked.clear();
+        self.own.retain(|own| own.order_id != order);
         let in_record = i64::from(self.record.failures_in_a_row);
         let has_many_calls = failures_to_open(self.calls(), policy) > policy.failures_to_open;
         self.failures = if has_many_calls { (self.failures - 1).max(-in_record) } else { -in_record };
@@ -97,7 +103,7 @@ impl Known {
             return false;
         }
         self.failures = 0;
-        add_own(&mut self.own, &std::mem::take(&mut self.orders), order, now);
+        add_own(&mut self.own, &each_at(&std::mem::take(&mut self.orders), order, now));
         in_record > 0
     }
 
@@ -113,8 +119,10 @@ impl Known {
         self.failures = self.failures.max(-i64::from(self.record.failures_in_a_row)) + 1;
         self.failed_in_release += u32::from(self.record.release.is_some());
         add_orders(&mut self.orders, &[order]);
-        let asked_until = failed.after_ms.map(|after_ms| now.plus_ms(after_ms.min(DEFERRAL_MS_MAX)));
-        self.asked_until = self.asked_until.max(asked_until.filter(|until| now < *until));
+        let is_suspect = is_among(&self.own, order) || is_among(&self.record.evidence.own, order);
+        if let Some(after_ms) = failed.after_ms.filter(|after_ms| *after_ms > 0 && !is_suspect) {
+            add_asked(&mut self.asked, &[OrderAt { order_id: order, at: now.plus_ms(after_ms.min(DEFERRAL_MS_MAX)) }]);
+        }
         let (calls, count) = (self.calls(), u32::try_from(self.failures).unwrap_or(0));
         let in_all = self.record.failures_in_a_row.saturating_add(count);
         let is_due = count >= failures_to_report(calls, policy) || in_all >= failures_to_open(calls, policy);
@@ -125,7 +133,8 @@ impl Known {
                 count,
                 calls,
                 orders: std::mem::take(&mut self.orders),
-                asked_until: self.asked_until.take(),
+                asked: std::mem::take(&mut self.asked),
+                own: std::mem::take(&mut self.own),
                 reason: failed.reason,
                 problem: failed.problem,
             }

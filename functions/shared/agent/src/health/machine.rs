@@ -5,10 +5,10 @@ use std::sync::Arc;
 use domain::backoff::Backoff;
 use domain::id::OrderId;
 use domain::limits::ERROR_CHARS_MAX;
-use domain::ports::{Answers, Breaker, Evidence, Outage, OutageReason, Rejections, Release, ServiceHealth};
+use domain::ports::{Answers, Breaker, Evidence, OrderAt, Outage, OutageReason, Rejections, Release, ServiceHealth};
 use domain::time::Timestamp;
 
-use crate::health::evidence::{add_orders, answered, failures_to_open, is_of_service};
+use crate::health::evidence::{add_asked, add_orders, add_own, answered, asked_until, failures_to_open, is_of_service};
 use crate::health::pace::{self, Asked, Places};
 use crate::health::rejections::{Said, Share, add, share};
 use crate::health::{HealthPolicy, release};
@@ -49,8 +49,10 @@ pub(crate) struct Failures<'a> {
     pub(crate) calls: u32,
     /// The orders whose calls failed.
     pub(crate) orders: Vec<OrderId>,
-    /// The time until which the service asked for no call.
-    pub(crate) asked_until: Option<Timestamp>,
+    /// Those that the service asked for no call, and until when.
+    pub(crate) asked: Vec<OrderAt>,
+    /// Orders that failed before an answer to another one, as the instance saw it.
+    pub(crate) own: Vec<OrderAt>,
     /// Why the last one failed.
     pub(crate) reason: OutageReason,
     /// The last problem.
@@ -229,7 +231,8 @@ fn count(known: ServiceHealth, more: &[Answers], now: Timestamp, draw: u64, poli
 fn failed(record: &ServiceHealth, failures: &Failures<'_>) -> ServiceHealth {
     let mut evidence = record.evidence.clone();
     evidence.calls = evidence.calls.saturating_add(failures.calls);
-    evidence.asked_until = evidence.asked_until.max(failures.asked_until);
+    add_asked(&mut evidence.asked, &failures.asked);
+    add_own(&mut evidence.own, &failures.own);
     add_orders(&mut evidence.orders, &failures.orders);
     let failures_in_a_row = record.failures_in_a_row.saturating_add(failures.count);
     ServiceHealth { failures_in_a_row, evidence, ..record.clone() }
@@ -262,7 +265,7 @@ fn open(
 ) -> ServiceHealth {
     let backoff = record.backoff.next(draw);
     let until = now.plus_ms(backoff.wait_time_ms.max(backoff.policy.slot_time_ms));
-    let until = record.evidence.asked_until.map_or(until, |asked_until| asked_until.max(until));
+    let until = asked_until(&record.evidence, policy).map_or(until, |asked_until| asked_until.max(until));
     let carried = match (record.state, record.release) {
         // It cannot carry so much.
         (Breaker::Closed, Some(release)) => release.rate / 2,

@@ -1,7 +1,7 @@
 use std::sync::LazyLock;
 
 use domain::backoff::BackoffPolicy;
-use domain::ports::{Acceptance, OwnFailure};
+use domain::ports::Acceptance;
 
 use super::*;
 use crate::health::evidence::{is_own, lets_in};
@@ -47,7 +47,8 @@ fn failures(count: u32) -> Failures<'static> {
         count,
         calls: count,
         orders: (1..=count).map(order).collect(),
-        asked_until: None,
+        asked: Vec::new(),
+        own: Vec::new(),
         reason: OutageReason::Failing,
         problem: "503",
     }
@@ -221,7 +222,8 @@ fn a_service_is_known_since_its_first_failure() {
 
 /// A failure of this order, which is no probe, and asks for no call until then.
 fn alone(n: u32, asked_until: Option<Timestamp>) -> Failures<'static> {
-    Failures { orders: vec![order(n)], asked_until, ..failures(1) }
+    let asked = asked_until.map(|at| OrderAt { order_id: order(n), at }).into_iter().collect();
+    Failures { orders: vec![order(n)], asked, ..failures(1) }
 }
 
 fn with(record: &ServiceHealth, is_probe: bool, failures: &Failures<'_>) -> ServiceHealth {
@@ -234,18 +236,41 @@ fn rule_17_the_orders_that_failed_before_an_answer_to_another_one_fail_by_themse
     let two = with(&with(&closed, false, &alone(1, None)), false, &alone(2, None));
     assert_eq!((two.evidence.orders.clone(), two.evidence.calls), (vec![order(1), order(2)], 2));
     let well = after(&two, Event::Succeeded { era: ERA, order: order(2) }).unwrap();
-    assert_eq!(
-        well.evidence,
-        Evidence { own: vec![OwnFailure { order_id: order(1), at: NOW }], ..Evidence::default() }
-    );
+    assert_eq!(well.evidence, Evidence { own: vec![OrderAt { order_id: order(1), at: NOW }], ..Evidence::default() });
     let is_own = |record: &ServiceHealth, n, sent_at| is_own(record, &[], order(n), sent_at, &policy());
     assert!(is_own(&well, 1, NOW) && !is_own(&well, 2, NOW) && !is_own(&well, 1, NOW.plus_ms(1)));
-    let all = with(&well, true, &failures(5));
+    let all = with(&well, true, &failures(6));
     assert!(all.state == Breaker::Open && !is_own(&all, 1, NOW), "while the service fails nobody can tell");
-    // What five orders saw is the service's, so it says nothing about them.
-    let closed =
-        after(&ServiceHealth { state: Breaker::HalfOpen, ..all }, Event::Succeeded { era: 4, order: order(9) });
-    assert_eq!(closed.unwrap().evidence.own, well.evidence.own);
+    let answered = |n| after(&all, Event::Succeeded { era: 4, order: order(n) }).unwrap();
+    assert!(is_own(&answered(9), 1, NOW), "as before");
+    assert!(!is_own(&answered(9), 2, NOW), "it may have been an outage");
+    assert!(!is_own(&answered(1), 1, NOW), "it is answered itself");
+}
+
+#[test]
+fn rule_17_orders_that_failed_before_an_answer_to_another_one_hold_up_no_other_however_many() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let many = with(&closed, false, &failures(60));
+    assert!(!lets_in(&many, order(99), &policy()), "it may be an outage");
+    let well = after(&many, Event::Succeeded { era: 4, order: order(99) }).unwrap();
+    assert_eq!((well.state, well.evidence.own.len()), (Breaker::Closed, 60));
+    let again = with(&well, false, &failures(60));
+    assert_eq!(again.state, Breaker::Open, "for these");
+    assert!(lets_in(&again, order(99), &policy()) && !lets_in(&again, order(60), &policy()));
+    let own = after(&again, Event::Succeeded { era: again.era, order: order(99) }).unwrap();
+    assert!((1..=60).all(|n| is_own(&own, &[], order(n), NOW, &policy())), "now it is clear");
+    // Five others say that it is the service.
+    let others = Failures { orders: (61..=65).map(order).collect(), ..failures(5) };
+    assert!(!lets_in(&with(&again, false, &others), order(99), &policy()));
+}
+
+#[test]
+fn rule_17_the_orders_that_may_fail_by_themselves_are_bounded_and_the_oldest_is_forgotten() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let many = with(&closed, false, &failures(99));
+    let well = after(&many, Event::Succeeded { era: 4, order: order(99) }).unwrap();
+    assert_eq!((many.evidence.orders.len(), well.evidence.own.len()), (69, 64));
+    assert_eq!(well.evidence.own.first().map(|own| own.order_id), Some(order(6)));
 }
 
 #[test]
@@ -254,25 +279,31 @@ fn rule_17_a_failure_beside_the_probe_leaves_the_breaker_as_it_is_and_an_answer_
         let failed = with(&record(state), false, &alone(1, None));
         let expected = (state, ERA, record(state).until, vec![order(1)]);
         assert_eq!((failed.state, failed.era, failed.until, failed.evidence.orders.clone()), expected);
-        assert!(lets_in(&failed, order(2), NOW, &policy()) && !lets_in(&failed, order(1), NOW, &policy()));
+        assert!(lets_in(&failed, order(2), &policy()) && !lets_in(&failed, order(1), &policy()));
         let five = with(&failed, false, &failures(5));
-        assert!(!lets_in(&five, order(9), NOW, &policy()));
+        assert!(!lets_in(&five, order(9), &policy()));
         let well = after(&failed, Event::Said { era: ERA, order: order(2), said: Said::Yes, answers: &[] }).unwrap();
         assert_eq!((well.state, well.era), (Breaker::Closed, ERA + 1));
     }
 }
 
 #[test]
-fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked() {
+fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked_two_orders() {
     let asked = NOW.plus_ms(60_000);
     let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
-    let some = with(&closed, false, &alone(1, Some(asked)));
-    let open = with(&some, false, &failures(4));
-    assert_eq!((open.state, open.until), (Breaker::Open, asked));
-    assert!(!lets_in(&open, order(9), asked.minus_ms(1), &policy()));
-    let again = with(&record(Breaker::HalfOpen), true, &alone(1, Some(asked)));
-    assert_eq!(again.until, asked, "the next probe too");
-    let later = with(&record(Breaker::HalfOpen), true, &alone(1, Some(NOW.plus_ms(1))));
+    let one = with(&closed, false, &alone(1, Some(asked)));
+    assert_eq!(with(&one, false, &failures(4)).until, NOW.plus_ms(300), "it may be of this order alone");
+    let again = with(&one, false, &alone(1, Some(asked.plus_ms(1))));
+    assert_eq!(with(&again, false, &failures(4)).until, NOW.plus_ms(300), "also the second time");
+    for (other, until) in [(asked.plus_ms(1), asked), (asked.minus_ms(1), asked.minus_ms(1))] {
+        let two = with(&one, false, &alone(2, Some(other)));
+        assert_eq!(with(&two, false, &failures(4)).until, until);
+        let well = after(&two, Event::Succeeded { era: ERA, order: order(9) }).unwrap();
+        assert_eq!(well.evidence.asked, [], "it takes calls again");
+    }
+    let probing = ServiceHealth { state: Breaker::HalfOpen, ..one };
+    assert_eq!(with(&probing, true, &alone(2, Some(asked))).until, asked, "the next probe too");
+    let later = with(&probing, true, &alone(2, Some(NOW.plus_ms(1))));
     assert_eq!(later.until, NOW.plus_ms(300), "the back-off still counts");
 }
 

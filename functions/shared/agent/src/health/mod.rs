@@ -7,7 +7,7 @@
 //!   a healthy service costs no write, an occasional failure costs none either, and a burst of failures costs one or two.
 //! - **Whose failures they are**: an order whose calls fail while the service answers others bears its failures itself.
 //!   They count nowhere here. What fewer than five orders opened holds up these alone: the call of another one goes
-//!   through, and tells.
+//!   through, and tells. Orders that failed before an answer to another one are none of these five.
 //! - **Open** until a time that the back-off draws, and at least as long as the service asked for: all requests are
 //!   parked, new ones too. No call is made and no failure is counted.
 //! - **Half-open**: the first instance that finds the time over, and wins the conditional write, makes one call, the

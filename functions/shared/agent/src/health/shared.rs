@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::id::OrderId;
-use domain::limits::CONFLICTS_MAX;
+use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
 use domain::message::Request;
 use domain::observe::METRICS;
 use domain::ports::{Answers, Breaker, Commit, Environment, OutageReason, PortError, Records, Seen, ServiceHealth};
@@ -12,7 +12,7 @@ use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
-use crate::health::evidence::{is_own, lets_in};
+use crate::health::evidence::{add_orders, is_own, lets_in};
 use crate::health::known::Known;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
 use crate::health::rejections::{Said, add, one, turns};
@@ -111,7 +111,7 @@ impl SharedHealth {
             },
             Phase::Parked { .. } | Phase::Probing => {
                 let mut known = self.known();
-                if !lets_in(&known.record, request.order_id, now, &self.policy) || now < known.lets_in_at {
+                if !lets_in(&known.record, request.order_id, &self.policy) || now < known.lets_in_at {
                     return shut(ports, phase);
                 }
                 known.lets_in_at = now.plus_ms(probe_ms);
@@ -139,7 +139,7 @@ impl SharedHealth {
         let now = ports.environment().now();
         let (phase, lets_in) = {
             let record = &self.known().record;
-            (phase(record, now), lets_in(record, order, now, &self.policy))
+            (phase(record, now), lets_in(record, order, &self.policy))
         };
         (matches!(phase, Phase::Parked { .. } | Phase::Probing) && !lets_in)
             .then(|| wait_ms(phase, now, ports.environment().random()))
@@ -225,7 +225,13 @@ impl SharedHealth {
         let (is_own, failures) = {
             let mut known = self.known();
             known.lately.count(now);
-            let is_own = is_own(&known.record, &known.own, order, sent_at, &self.policy);
+            // After a wait that the service asked for, it may be the first call of its attempt.
+            let since = sent_at.min(now.minus_ms(failed.after_ms.unwrap_or(0).min(DEFERRAL_MS_MAX)));
+            let is_own = is_own(&known.record, &known.own, order, since, &self.policy);
+            if is_own {
+                // The next answer to another one shows it again.
+                add_orders(&mut known.orders, &[order]);
+            }
             let counts = !is_own && known.record.era == pass.era;
             (is_own, counts.then(|| known.failed(order, pass, failed, now, &self.policy)).flatten())
         };

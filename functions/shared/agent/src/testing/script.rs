@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Within(u64, Answer),
     /// This much time passes at once, as for a frozen instance, and then there is an answer.
     Frozen(u64, Answer),
+    /// Prepares the call for this many milliseconds, and calls if it still may.
+    Prepared(u64, Answer),
     /// Never answers.
     Hang,
     /// Panics.
@@ -105,6 +107,11 @@ impl Scripted<'_> {
             Act::Frozen(ms, answer) => {
                 self.world.pass_ms(ms);
                 answer
+            }
+            Act::Prepared(ms, answer) => {
+                self.world.pass_ms(ms);
+                let late = Answer::NotCalled { problem: "late".to_owned() };
+                if (call.may_begin.0)() { answer } else { late }
             }
             Act::Within(..) | Act::Hang => pending().await,
             Act::Panic => panic!("as the script says"),

@@ -181,6 +181,20 @@ fn rule_6_a_look_that_took_more_than_a_second_is_made_again() {
 }
 
 #[test]
+fn rule_6_a_call_that_is_prepared_for_more_than_a_second_is_not_made_once_its_attempt_is_over() {
+    for (ms, is_called) in [(LOOKED_MS_MAX, true), (LOOKED_MS_MAX + 1, false)] {
+        let world = with_task(World::new([Act::after(turn_round, Act::Prepared(ms, done()))]));
+        assert!(!world.instance().handle_one(request()));
+        let is_done = matches!(world.outcomes()[..], [Outcome::Done(_)]);
+        assert_eq!((is_done, world.outcomes() == [given_back()]), (is_called, !is_called), "{ms} ms");
+    }
+    let world = with_task(World::new([Act::Prepared(LOOKED_MS_MAX + 1, done()), Act::Answer(done())]));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((world.seen().len(), world.looks()), (2, 1), "an attempt that goes on is called again");
+    assert!(world.health_record().is_none_or(|record| record.failures_in_a_row == 0), "no failure of the service");
+}
+
+#[test]
 fn f62_a_conflict_is_no_rejection_if_the_task_says_that_the_request_was_sent_again() {
     let no = || domain::message::Failure { code: "in-use".into(), message: "no".into() };
     let conflict = || Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) });

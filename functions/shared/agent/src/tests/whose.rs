@@ -26,12 +26,25 @@ fn world(behaviour: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> World 
 }
 
 /// A service that answers the bad orders with a 500 or a 404, and all others well.
-fn with_bad_orders(bad: &'static [&'static str]) -> World {
+fn with_bad_orders(bad: &[&str]) -> World {
     let keys: Vec<String> = bad.iter().map(|key| patient(key).idempotency_key.to_string()).collect();
     world(move |_, key| match keys.iter().position(|bad| bad == key) {
         None => Act::Answer(done()),
         Some(n) if n % 2 == 0 => Act::Answer(retry()),
         Some(_) => Act::Answer(Answer::misconfigured("HTTP 404")),
+    })
+}
+
+/// A service that answers the bad orders with a 503 that asks for so long a wait, and all others well or as this says.
+fn with_orders_asked_to_wait(
+    bad: &[&str],
+    after_ms: u64,
+    others: impl Fn(u64) -> Answer + Send + Sync + 'static,
+) -> World {
+    let keys: Vec<String> = bad.iter().map(|key| patient(key).idempotency_key.to_string()).collect();
+    world(move |at_ms, key| match keys.iter().any(|bad| bad == key) {
+        true => Act::Answer(Answer::Retry { after_ms: Some(after_ms), problem: "503".to_owned() }),
+        false => Act::Answer(others(at_ms)),
     })
 }
 
@@ -155,6 +168,63 @@ fn orders_that_always_fail_end_by_their_own_limits_and_hold_up_no_other_at_one_o
             None,
             "no operator is told that the service is misconfigured"
         );
+    }
+}
+
+#[test]
+fn many_orders_of_one_bad_product_end_by_their_own_limits_and_hold_up_no_other() {
+    let names: Vec<String> = (0..20).map(|n| format!("bad-{n}")).collect();
+    for (count, instances) in [(6, 1), (6, 3), (20, 1)] {
+        let bad: Vec<&str> = names[..count].iter().map(String::as_str).collect();
+        let world = with_bad_orders(&bad);
+        let placed: Vec<(u64, &str)> = bad.iter().map(|key| (10, *key)).collect();
+        let times_ms = two_hours(&world, instances, 20, &placed);
+        let slow: Vec<u64> = times_ms.iter().copied().filter(|ms| *ms >= 2_000).collect();
+        assert!(slow.len() <= 6, "{count} orders, {instances} instances: {slow:?}");
+    }
+}
+
+#[test]
+fn an_order_that_is_asked_to_wait_beyond_its_attempt_fails_by_itself_if_others_are_answered_meanwhile() {
+    for (after_ms, every_s) in [(70_000, 20), (200_000, 60)] {
+        let bad = ["bad-1", "bad-2"];
+        let world = with_orders_asked_to_wait(&bad, after_ms, |_| done());
+        let times_ms = two_hours(&world, 1, every_s, &[(10, "bad-1"), (12, "bad-2")]);
+        assert!(times_ms.last().is_some_and(|ms| *ms < 2_000), "{after_ms}: {times_ms:?}");
+    }
+}
+
+#[test]
+fn an_order_alone_that_is_asked_to_wait_beyond_its_attempt_waits_and_no_failure_is_counted() {
+    let world = with_orders_asked_to_wait(&["bad"], 70_000, |_| done());
+    let mut shop = Shop::new(&world, 1);
+    shop.place("good");
+    shop.place("bad");
+    shop.run_until_ms(1_800_000);
+    assert_eq!((shop.order("bad").failures, shop.order("bad").ended, shop.times_ms().len()), (0, None, 1));
+    assert!((20..=27).contains(&world.seen().len()), "{} calls", world.seen().len());
+}
+
+#[test]
+fn what_a_service_asks_of_one_order_holds_up_no_other() {
+    // One before a moment in which all fail, and one in it.
+    let bad = ["bad-1", "bad-2"];
+    for after_ms in [30_000, 120_000] {
+        let is_out = |at_ms| (8_000..9_500).contains(&at_ms);
+        let world =
+            with_orders_asked_to_wait(&bad, after_ms, move |at_ms| if is_out(at_ms) { retry() } else { done() });
+        let mut shop = Shop::new(&world, 1);
+        shop.place("bad-1");
+        for second in 0..8 {
+            shop.run_until_ms(second * 1_000);
+            shop.place(&second.to_string());
+        }
+        shop.run_until_ms(8_000);
+        shop.place("bad-2");
+        (8..16).for_each(|n: u32| shop.place(&n.to_string()));
+        shop.run_until_ms(25_000);
+        let times_ms = shop.times_ms();
+        assert!(times_ms.len() == 16 && times_ms[15] < 6_000, "{times_ms:?}");
     }
 }
 

@@ -19,6 +19,11 @@ use crate::service::Service;
 /// The longest wait in the invocation for another call of the instance to end, in milliseconds.
 const SEAT_WAIT_MS: u64 = 1_000;
 
+/// Whether a look at this time serves for a call that begins now.
+pub(super) fn is_recent(looked_at: Option<Timestamp>, now: Timestamp) -> bool {
+    looked_at.is_some_and(|at| at <= now && at.ms_until(now) <= LOOKED_MS_MAX)
+}
+
 impl<P, F, S> Work<'_, P, F, S>
 where
     P: AgentPorts,
@@ -103,7 +108,7 @@ where
     }
 
     fn has_looked(&self, now: Timestamp) -> bool {
-        self.looked_at.is_some_and(|at| at <= now && at.ms_until(now) <= LOOKED_MS_MAX)
+        is_recent(self.looked_at, now)
     }
 
     /// The ending that the memos give; `None` if the service must be called.

@@ -23,7 +23,8 @@ use crate::deadline::Deadline;
 use crate::health::Pass;
 use crate::memo::Keeper;
 use crate::retries::{Next, Retries};
-use crate::service::{Answer, Call, Service};
+use crate::service::{Answer, Call, MayBegin, Service};
+use leave::is_recent;
 
 /// One request and its state in this delivery.
 pub(crate) struct Work<'a, P, F, S> {
@@ -226,7 +227,8 @@ where
     /// The answer to a call, and how many milliseconds it took.
     async fn call(&mut self, leave: &Leave, callback_url: Option<&str>) -> (Called, u64) {
         let retries = self.retries();
-        let Self { ports, agent, request, service, .. } = self;
+        let Self { ports, agent, request, service, looked_at, .. } = self;
+        let may_begin = || is_recent(*looked_at, ports.environment().now());
         let arguments = Call {
             order_id: request.order_id,
             step: &request.step,
@@ -241,6 +243,7 @@ where
             attempt: request.attempt,
             started_at: leave.at,
             timeout_ms: leave.timeout_ms,
+            may_begin: MayBegin(&may_begin),
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
         let calling = async {

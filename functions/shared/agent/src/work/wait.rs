@@ -49,7 +49,12 @@ where
         } else if self.deadline.lets_start(self.back_at(wait_ms)) {
             Ending::Park { wait_ms, reason: Parked::Retry }
         } else {
-            self.give_up(Silence::NoTimeLeft).await
+            let mut ending = self.give_up(Silence::NoTimeLeft).await;
+            // The service may have asked for it.
+            if let Ending::Reply(Outcome::Deferred(deferral)) = &mut ending {
+                deferral.wait_ms = deferral.wait_ms.max(wait_ms.min(DEFERRAL_MS_MAX));
+            }
+            ending
         }
     }
 
@@ -117,8 +122,12 @@ where
         }
     }
 
-    /// The service asked for a wait that goes beyond the attempt. It is kept, and is no failure of the step.
+    /// The service asked for a wait that goes beyond the attempt. It is kept, and is no failure of the step. If it answers
+    /// others well, it is.
     pub(super) async fn come_later(&self, wait_ms: u64) -> Ending {
+        if self.is_own {
+            return Ending::Silence(Silence::NoTimeLeft);
+        }
         let held_back_ms = self.agent.health.failing(self.ports).await.or_else(|| self.until_settled_ms());
         deferred(wait_ms.max(held_back_ms.unwrap_or(0)))
     }

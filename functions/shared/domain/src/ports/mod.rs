@@ -29,6 +29,6 @@ pub use parts::{HasDeadLetterRecords, HasEnvironment, HasEvents, HasLeases, HasQ
 pub use queues::{Queues, Source};
 pub use records::{Listed, OVER_KEPT, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
 pub use services::{
-    Acceptance, Answers, Breaker, Evidence, Outage, OutageReason, OwnFailure, Pace, Rejections, Release, ServiceHealth,
+    Acceptance, Answers, Breaker, Evidence, OrderAt, Outage, OutageReason, Pace, Rejections, Release, ServiceHealth,
 };
 pub use store::{Commit, Due, Inserted, ListError, Page, Store, Watched};

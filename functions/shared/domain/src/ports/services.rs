@@ -161,14 +161,15 @@ pub struct Evidence {
     /// The different orders whose calls failed since the last success: enough of them to tell that it is the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<OrderId>,
-    /// The time until which the service itself asked for no call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_until: Option<Timestamp>,
+    /// The two orders that the service asked for no call for the longest time, and until when. The first asked for longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<OrderAt>,
     /// While it is open: the calls a second with which a release begins.
     pub carried: u32,
-    /// The orders whose calls failed while the service answered others, oldest first.
+    /// The orders whose calls failed before an answer to another one, oldest first, with the time of that answer. 1970 if
+    /// so many orders had failed that it may have been an outage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub own: Vec<OwnFailure>,
+    pub own: Vec<OrderAt>,
 }
 
 impl Evidence {
@@ -177,14 +178,14 @@ impl Evidence {
     }
 }
 
-/// An order whose calls failed, and when the service answered another order after that.
+/// An order and a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct OwnFailure {
+pub struct OrderAt {
     /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The time of the answer.
+    /// The time.
     pub at: Timestamp,
 }
 
@@ -302,9 +303,12 @@ mod tests {
             evidence: Evidence {
                 calls: 30,
                 orders: vec![OrderId::from_idempotency_key("shop", "1")],
-                asked_until: Some(Timestamp::from_epoch_ms(1_795_195_660_000)),
+                asked: vec![OrderAt {
+                    order_id: OrderId::from_idempotency_key("shop", "1"),
+                    at: Timestamp::from_epoch_ms(1_795_195_660_000),
+                }],
                 carried: 9,
-                own: vec![OwnFailure {
+                own: vec![OrderAt {
                     order_id: OrderId::from_idempotency_key("shop", "2"),
                     at: Timestamp::from_epoch_ms(1_795_195_600_000),
                 }],

@@ -17,8 +17,8 @@ use crate::message::{
     Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
 };
 use crate::ports::{
-    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, Outage,
-    OutageReason, OwnFailure, Pace, Rejections, Release, ServiceHealth, SourceQueue,
+    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, OrderAt,
+    Outage, OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 use crate::workflow::Encoding;
@@ -202,9 +202,9 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
 }
 
 fn evidence() -> impl Strategy<Value = Evidence> {
-    let own = vec((order_id(), time()).prop_map(|(order_id, at)| OwnFailure { order_id, at }), 0..3);
-    (any::<(u32, u32)>(), vec(order_id(), 0..3), option::of(time()), own)
-        .prop_map(|((calls, carried), orders, asked_until, own)| Evidence { calls, orders, asked_until, carried, own })
+    let times = || vec((order_id(), time()).prop_map(|(order_id, at)| OrderAt { order_id, at }), 0..3);
+    (any::<(u32, u32)>(), vec(order_id(), 0..3), times(), times())
+        .prop_map(|((calls, carried), orders, asked, own)| Evidence { calls, orders, asked, carried, own })
 }
 
 fn outage() -> impl Strategy<Value = Outage> {
