@@ -235,7 +235,7 @@ where
             callback_url,
             is_probe: leave.pass.probe || leave.pass.other,
             attempt: request.attempt,
-            started_at: leave.at,
+            started_at: ports.environment().wall(),
             timeout_ms: leave.timeout_ms,
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
