@@ -8,7 +8,7 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 
-use super::agents::{agents_in_use, changed_agents};
+use super::agents::{agents_in_use, changed_agents, changed_meanings};
 use super::{Application, Applied, difference};
 use crate::folder::{Checked, CheckedWorkflow, Fault};
 
@@ -84,7 +84,7 @@ pub enum Refusal {
         /// Whether it is on now.
         is_on: bool,
     },
-    /// A new version says what an earlier version of this program allowed.
+    /// A new version says what an earlier version of this program allowed, or an applied one would come to.
     #[error("{0}")]
     Demand(Fault),
     /// A share is given, and no version is new.
@@ -119,7 +119,7 @@ impl Plan {
         let is_new =
             |one: &&CheckedWorkflow| definitions.iter().any(|new| new.pin().as_ref() == Some(&one.workflow.pin()));
         let demands = checked.workflows.iter().filter(is_new).flat_map(|new| checked.demands(new));
-        refusals.extend(demands.map(Refusal::Demand));
+        refusals.extend(demands.chain(changed_meanings(checked, applied)).map(Refusal::Demand));
         refusals.extend(agents_in_use(checked, applied, catalogue));
         let before = applied.deployment.as_ref();
         let mut workflows = before.map(|before| before.workflows.clone()).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Plan {
         }
         for key in ["reply_channels", "alerts"] {
             if of_file(&settings, key) != before.and_then(|before| of_file(&before.settings, key)) {
-                notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change. A stack has those of its parameters"));
+                notes.push(format!("{key}: `serve` reads them at its start; restart it after a change. A stack has those of its parameters"));
             }
         }
         let mut callback_keys = before.map(|before| before.callback_keys.clone()).unwrap_or_default();

@@ -21,14 +21,28 @@ impl Checked {
     }
 
     /// What this workflow must not say when it is new.
-    pub(crate) fn demands(&self, CheckedWorkflow { file, text, workflow }: &CheckedWorkflow) -> Vec<Fault> {
-        let of_step = |step: &StepRule| {
-            let problem = format!("step {:?}: {}", step.name, problem(step, &self.settings)?);
-            let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
-            Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
-        };
-        workflow.steps.iter().filter_map(of_step).collect()
+    pub(crate) fn demands(&self, workflow: &CheckedWorkflow) -> Vec<Fault> {
+        faults(workflow, |step| problem(step, &self.settings))
     }
+
+    /// What an applied workflow must not come to mean when the answers of one of these agents change their meaning.
+    pub(crate) fn demands_of(&self, workflow: &CheckedWorkflow, is_changed: impl Fn(&str) -> bool) -> Vec<Fault> {
+        faults(workflow, |step| {
+            silent(step, &self.settings).filter(|_| step.service().is_some_and(|it| is_changed(it)))
+        })
+    }
+}
+
+fn faults(
+    CheckedWorkflow { file, text, workflow }: &CheckedWorkflow,
+    problem: impl Fn(&StepRule) -> Option<String>,
+) -> Vec<Fault> {
+    let of_step = |step: &StepRule| {
+        let problem = format!("step {:?}: {}", step.name, problem(step)?);
+        let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
+        Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
+    };
+    workflow.steps.iter().filter_map(of_step).collect()
 }
 
 fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
@@ -41,6 +55,12 @@ fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
             "the agent name {PEOPLE:?} is reserved: it stands for the people who decide on approvals"
         ));
     }
+    silent(step, settings)
+}
+
+/// The step waits for an event, and its agent does not say what a plain 200 means.
+fn silent(step: &StepRule, settings: &Settings) -> Option<String> {
+    let agent = step.service()?;
     let statuses = settings.of(agent).filter(|agent| agent.webhook.is_some())?.forward_statuses();
     let says = statuses.statuses.contains_key(&200) || statuses.depends_on_body(StatusCode::OK);
     step.waits.within_ms.filter(|_| !says)?;
