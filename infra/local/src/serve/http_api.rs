@@ -6,7 +6,7 @@ use agents::{CallbackApi, Fleet, Unanswered, WEBHOOKS};
 use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::definition::Catalogue;
-use embedded::Engine;
+use embedded::{Engine, attended};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 
@@ -15,7 +15,7 @@ use super::hosts::Hosts;
 use super::reads::Reads;
 use super::waits::Waits;
 use crate::direct::Direct;
-use crate::http_server::{Listening, Server};
+use crate::http_server::{Listening, NoMore, Server};
 
 /// The caller of what comes from this process itself.
 const OWN: &str = "local";
@@ -84,13 +84,14 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
         return refusal;
     }
     let _waiting = waits.bound(&mut request);
+    let NoMore(gone) = request.extensions_mut().remove().unwrap_or_default();
     let name = (!callers.are_all_trusted()).then(|| caller.name().clone());
     let of_read = shared.clone();
     let answering = move |request| async move {
         let InProcess { ports, config } = &of_read.api;
         api::handle(ports, config, &caller, request).await
     };
-    reads.answer(name, request, answering).await
+    attended(gone, reads.answer(name, request, answering)).await
 }
 
 #[cfg(test)]
