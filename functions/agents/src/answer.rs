@@ -106,8 +106,8 @@ async fn meant(meaning: Meaning, head: Head, read: impl Future<Output = Read>) -
         Meaning::Misconfigured => Answer::Misconfigured { after_ms, problem },
         Meaning::Conflict => Answer::UnderWay { after_ms, unless_alone: Some(failure(status, &read.await).failure) },
         Meaning::MisconfiguredWithoutCode => match failure(status, &read.await) {
-            Rejection { failure, has_code: true } => Answer::Fail(failure),
-            Rejection { has_code: false, .. } => Answer::Misconfigured { after_ms, problem },
+            Rejection { failure, has_code: true, .. } => Answer::Fail(failure),
+            Rejection { has_code: false, unread, .. } => Answer::Misconfigured { after_ms, problem: problem + &unread },
         },
         Meaning::No => Answer::Fail(failure(status, &read.await).failure),
     }
@@ -166,6 +166,8 @@ struct Rejection {
     failure: Failure,
     /// Whether the body has a member `code`.
     has_code: bool,
+    /// That the body is no text, if it is none.
+    unread: String,
 }
 
 /// The status alone is the rejection. A body that can be read in parts explains it as far as that goes.
@@ -185,9 +187,13 @@ fn failure(status: StatusCode, read: &Read) -> Rejection {
     };
     let code = first_code(CODES).unwrap_or_else(|| format!("http-{}", status.as_u16()));
     let message = parts.iter().find_map(|part| part[CODES..].iter().find_map(Option::clone));
-    let message = message.unwrap_or_else(|| plain(status, &body));
+    let unread = unread(read, &body);
+    let message = message.unwrap_or_else(|| match &*body {
+        text if text.is_empty() || !unread.is_empty() => format!("HTTP {status}{unread}"),
+        text => text.to_owned(),
+    });
     let has_code = first_code(PROOFS).is_some();
-    Rejection { failure: Failure { code: code.into(), message: message.into() }, has_code }
+    Rejection { failure: Failure { code: code.into(), message: message.into() }, has_code, unread }
 }
 
 /// Whether a program can use it as a code. `about:blank` is RFC 9457's empty value. [`OUTPUT_TOO_LARGE`] is ours: it
@@ -199,10 +205,13 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-fn plain(status: StatusCode, body: &str) -> String {
-    match body {
-        "" => format!("HTTP {status}"),
-        text => text.to_owned(),
+/// What the service says about a body that is no text, such as one in another encoding. A few bad bytes are still text.
+fn unread(read: &Read, text: &str) -> String {
+    let bad = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER || (*c < ' ' && !c.is_ascii_whitespace()));
+    if bad.count() * 10 > text.chars().count() {
+        format!(", and its body{} cannot be read", read.said())
+    } else {
+        String::new()
     }
 }
 

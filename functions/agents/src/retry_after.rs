@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use domain::time::Timestamp;
+use domain::time::{Timestamp, whole_seconds};
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
@@ -19,24 +19,13 @@ pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64>
 }
 
 fn until_ms(value: &str, headers: &HeaderMap, now: Timestamp) -> Option<u64> {
-    if let Some(seconds) = seconds(value) {
+    if let Some(seconds) = whole_seconds(value) {
         return Some(seconds.saturating_mul(1_000));
     }
     let until = httpdate::parse_http_date(value).ok()?;
     let now = date(headers, &DATE).unwrap_or_else(|| system_time(now));
     let wait = until.duration_since(now).unwrap_or(Duration::ZERO);
     Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Digits; some services also send a fraction, which is rounded up.
-fn seconds(value: &str) -> Option<u64> {
-    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
-    if [whole, fraction].iter().any(|digits| digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
-        return None;
-    }
-    let is_more = fraction.bytes().any(|digit| digit != b'0');
-    // A number with too many digits is longer than any wait.
-    Some(whole.parse::<u64>().unwrap_or(u64::MAX).saturating_add(u64::from(is_more)))
 }
 
 fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {

@@ -8,7 +8,7 @@ use domain::id::OrderId;
 use domain::index::Index;
 use domain::observe;
 use domain::order::Order;
-use domain::ports::{Inserted, PortError, Queues, Store, Watched};
+use domain::ports::{Environment, Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
 use domain::trace;
 use domain::workflow::NotAccepted;
@@ -136,7 +136,7 @@ async fn begin(
         Ok(workflow) => workflow,
         Err(UnknownWorkflow { name, known }) => return Err(Problem::unknown_workflow(&name, &known)),
     };
-    workflow.accept(order, config.redaction()).map_err(|fault| match fault {
+    workflow.accept(order, ports.environment().wall(), config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
         NotAccepted::Time(wrong) => {
             let place = &wrong.place;

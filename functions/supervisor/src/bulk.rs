@@ -155,7 +155,7 @@ async fn post_again(
             return Ok(false);
         }
     };
-    if let Err(fault) = workflow.accept(&mut again, redaction) {
+    if let Err(fault) = workflow.accept(&mut again, ports.environment().wall(), redaction) {
         tracing::warn!(%order_id, "not posted again: {fault}");
         return Ok(false);
     }

@@ -1,7 +1,7 @@
 //! The back-off of a failing reply channel: senders do not wait for it in vain.
 //!
-//! A message that its receiver refuses is a fault of its order. It holds back messages of that order alone, until enough
-//! orders in a row had the same.
+//! A message that its receiver answers with an error is a fault of its order. It holds back messages of the orders that had
+//! the same, until very many in a row had it. Where no answer comes, senders wait: then a few orders are enough.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 const PAUSE_FIRST: Duration = Duration::from_secs(5);
 /// Each failure after a pause doubles it, up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Failures of this many orders, without a message taken in between, are the channel's.
-const ORDERS_MIN: usize = 3;
+/// Failures of this many orders, without a message taken in between, are the channel's: without an answer, and with one.
+const ORDERS_MIN: [usize; 2] = [3, 100];
 
 /// The back-off of one channel, shared by all its senders.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ struct State {
     /// send, so that a hundred concurrent failures count as one.
     era: u64,
     failing: Option<Failing>,
-    /// The orders whose messages failed since one was taken.
-    orders: Vec<Arc<str>>,
+    /// The orders whose messages failed since one was taken: without an answer, and with one.
+    orders: [Vec<Arc<str>>; 2],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,20 +64,20 @@ impl ChannelPause {
     pub(crate) fn taken(&self, attempt: &Attempt) {
         self.with(|state| {
             if attempt.era == state.era && state.failing.is_some() {
-                state.orders.clear();
+                state.orders = Default::default();
                 state.enter(None);
             }
         });
     }
 
-    /// The channel did not take the message.
-    pub(crate) fn failed(&self, attempt: &Attempt, order: &Arc<str>, now: Instant) {
+    /// The channel did not take the message, and said so or not.
+    pub(crate) fn failed(&self, attempt: &Attempt, order: &Arc<str>, is_answered: bool, now: Instant) {
         self.with(|state| {
             if attempt.era == state.era {
                 let failing = state.failing.filter(|_| state.fails_for(order));
                 let pause = failing.map_or(PAUSE_FIRST, |failing| (failing.pause * 2).min(PAUSE_MAX));
                 if !state.fails_for(order) {
-                    state.orders.push(order.clone());
+                    state.orders[usize::from(is_answered)].push(order.clone());
                 }
                 state.enter(Some(Failing { pause, until: now + pause }));
             }
@@ -92,7 +92,8 @@ impl ChannelPause {
 impl State {
     /// Whether the channel fails for this order.
     fn fails_for(&self, order: &Arc<str>) -> bool {
-        self.orders.len() >= ORDERS_MIN || self.orders.contains(order)
+        let mut kinds = self.orders.iter().zip(ORDERS_MIN);
+        kinds.any(|(orders, orders_min)| orders.len() >= orders_min || orders.contains(order))
     }
 
     const fn enter(&mut self, failing: Option<Failing>) {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     fn failed(channel: &ChannelPause, attempt: &Attempt, now: Instant) {
-        channel.failed(attempt, &order(0), now);
+        channel.failed(attempt, &order(0), false, now);
     }
 
     const fn seconds(seconds: u64) -> Duration {
@@ -174,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_refused_holds_back_its_own_order_alone_and_three_orders_hold_back_all() {
+    fn rule_10_a_message_without_an_answer_holds_back_its_own_order_alone_and_three_orders_hold_back_all() {
         let (channel, now) = (ChannelPause::default(), Instant::now());
-        let fails = |n| channel.failed(&channel.attempt(&order(n), now).unwrap(), &order(n), now);
+        let fails = |n| channel.failed(&channel.attempt(&order(n), now).unwrap(), &order(n), false, now);
         fails(1);
         assert_eq!(channel.attempt(&order(1), now).unwrap_err(), seconds(5));
         for n in 2..50 {
@@ -188,7 +189,22 @@ mod tests {
         fails(3);
         assert_eq!(channel.attempt(&order(4), now).unwrap_err(), seconds(5));
         let later = now + seconds(5);
-        channel.failed(&channel.attempt(&order(5), later).unwrap(), &order(5), later);
+        channel.failed(&channel.attempt(&order(5), later).unwrap(), &order(5), false, later);
         assert_eq!(channel.attempt(&order(1), later).unwrap_err(), seconds(10));
+    }
+
+    #[test]
+    fn rule_10_messages_that_are_answered_with_an_error_hold_back_their_orders_and_no_good_one() {
+        let (channel, now) = (ChannelPause::default(), Instant::now());
+        let fails = |n| channel.failed(&channel.attempt(&order(n), now).unwrap(), &order(n), true, now);
+        (0..99).for_each(fails);
+        assert!((0..99).all(|n| channel.attempt(&order(n), now).is_err()));
+        let good = channel.attempt(&order(99), now).unwrap();
+        fails(99);
+        assert!(channel.attempt(&order(100), now).is_err(), "of a hundred in a row none is taken");
+        channel.taken(&good);
+        assert!(channel.attempt(&order(100), now).is_err(), "that was sent before");
+        channel.taken(&channel.attempt(&order(100), now + seconds(5)).unwrap());
+        assert!(channel.attempt(&order(0), now + seconds(5)).is_ok());
     }
 }

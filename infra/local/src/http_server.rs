@@ -25,6 +25,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::select;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::host_time::{pause, within};
@@ -65,6 +66,10 @@ pub struct Peer {
     /// Whether the request came before the answer to the one before it (pipelining).
     pub is_ahead: bool,
 }
+
+/// Tells when the sender of a request sends no more, among its extensions. It may be gone, or still wait for the answer.
+#[derive(Debug, Clone, Default)]
+pub struct NoMore(pub Arc<Notify>);
 
 /// A running server. Dropping it stops it at once.
 #[derive(Debug)]
@@ -144,8 +149,7 @@ async fn accept<Handle, Handling>(
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(all.limits.idle_ms_max));
-    // Who sends no more may still wait for the answer.
-    builder.max_buf_size(HEAD_BYTES_MAX).half_close(true);
+    builder.max_buf_size(HEAD_BYTES_MAX);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
@@ -172,8 +176,11 @@ async fn accept<Handle, Handling>(
         };
         let Admitted(connection) = &admitted;
         let (handle, asking, client) = (handle.clone(), connection.clone(), accepted.client);
-        let service =
-            service_fn(move |request| answer(handle.clone(), asking.clone(), client, request, body_bytes_max));
+        let service = service_fn(move |request| {
+            // Before the future runs: hyper looks then for the end of what the client sends.
+            let peer = Peer { network, address: client, is_ahead: asking.asked() };
+            answer(handle.clone(), asking.clone(), peer, request, body_bytes_max)
+        });
         let (connection, builder, watcher, stop) =
             (connection.clone(), builder.clone(), graceful.watcher(), stop.clone());
         let serving = async move {
@@ -221,7 +228,7 @@ async fn opened(accepted: Accepted, connection: &Arc<Connection>, stop: &Stop) -
 async fn answer<Handle, Handling>(
     handle: Arc<Handle>,
     connection: Arc<Connection>,
-    client: Option<IpAddr>,
+    peer: Peer,
     request: Request<Incoming>,
     body_bytes_max: usize,
 ) -> Result<Response<Full<Bytes>>, HangUp>
@@ -229,15 +236,7 @@ where
     Handle: Fn(Request<Bytes>) -> Handling + Send + Sync,
     Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
 {
-    let is_ahead = connection.asked();
-    let response = response(
-        &*handle,
-        Peer { network: connection.network(), address: client, is_ahead },
-        &connection,
-        request,
-        body_bytes_max,
-    );
-    let response = response.await?;
+    let response = response(&*handle, peer, &connection, request, body_bytes_max).await?;
     connection.answered(response.body().len());
     Ok(response.map(Full::new))
 }
@@ -259,7 +258,12 @@ where
     }
     // It counts until the answer is made.
     let mut counted = connection.body();
-    let body = match within(BODY_MS_MAX, read(body, body_bytes_max, &mut counted)).await {
+    let body = select! {
+        biased;
+        body = within(BODY_MS_MAX, read(body, body_bytes_max, &mut counted)) => body,
+        () = connection.gone().notified() => return Err(HangUp),
+    };
+    let body = match body {
         Some(Ok(Some(body))) => body,
         Some(Ok(None)) => return Ok(closing(too_much())),
         // The sender of an incomplete body is gone or sends no valid HTTP.
@@ -272,6 +276,7 @@ where
         yield_now().await;
     }
     head.extensions.insert(peer);
+    head.extensions.insert(NoMore(connection.gone().clone()));
     let too_large = body.len() > body_bytes_max;
     let handling = AssertUnwindSafe(async { handle(Request::from_parts(head, body)).await });
     let response = handling.catch_unwind().await.unwrap_or_else(|_| {

@@ -180,7 +180,10 @@ impl ReplyChannels {
             Ok(()) => receiver.pause.taken(&attempt),
             // The answer came in time and concerns only this event.
             Err(NotTaken::Refused { status, .. }) if is_about_the_event(*status) => receiver.pause.taken(&attempt),
-            Err(_) => receiver.pause.failed(&attempt, &event.subject, Instant::now()),
+            Err(fault) => {
+                let is_answered = matches!(fault, NotTaken::Refused { .. });
+                receiver.pause.failed(&attempt, &event.subject, is_answered, Instant::now());
+            }
         }
         sent
     }

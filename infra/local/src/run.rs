@@ -1,8 +1,10 @@
 //! The local commands, from opening the data directory to closing it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use config::apply::{self, Application, ApplyError};
@@ -121,28 +123,21 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { listen, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
-    let (mut reply_channels, mut remotes) = (serving.reply_channels, serving.remotes);
     let mut signals = Signals::catch()?;
     let callers = callers(tokens.as_deref(), serving.jwt, serving.proxy)?;
     if callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
         return Err(RunError::OpenToAll(listen.host));
     }
-    let checked = config.as_deref().map(folder::check).transpose()?;
-    if let (Some(folder), Some(checked)) = (&config, &checked) {
-        remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
-        reply_channels.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
-    }
-    let channels = ReplyChannels::start(&reply_channels, remotes.variable).await?;
-    let of_file = checked.as_ref().map(|checked| checked.sinks.clone()).unwrap_or_default();
-    let sinks = Sinks::start(&of_file, remotes.variable).await?;
-    let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
+    let config = match config {
+        Some(folder) => Some((folder::check(&folder)?, folder)),
+        None => None,
+    };
     let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
         accept_loss,
         audit_kept_ms: audit_days.map(|days| u64::from(days) * DAY_MS),
         observer: Some(Arc::new(move |event| screen.show(event))),
-        channels: senders(&channels).chain(sinks_of(&sinks)).collect(),
         // Each channel has a shorter time-out of its own.
         channel_ms: TOLD_MS_MAX,
         ..Options::default()
@@ -150,23 +145,20 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let engine = open(&data, options).await?;
     // Before the first order, so that each backup of one has it.
     installation(&engine).await?;
-    let mut before = None;
-    if let (Some(folder), Some(checked)) = (config, checked) {
-        match applied(&engine, &checked).await {
-            Ok(None) => {}
-            Ok(Some(older)) => older.tell(&folder),
-            Err(source) => {
-                engine.close().await?;
-                return Err(RunError::Apply { folder, source });
-            }
+    let before = match config {
+        Some(_) => None,
+        None => engine.records().get(Deployment::KEY).await?,
+    };
+    let Parts { channels, sinks, remotes } = match parts(&engine, config, serving.reply_channels, serving.remotes).await
+    {
+        Ok(parts) => parts,
+        Err(error) => {
+            engine.close().await?;
+            return Err(error);
         }
-    } else {
-        before = engine.records().get(Deployment::KEY).await?;
-    }
+    };
     let has_sinks = !sinks.names().is_empty();
-    if !has_sinks && has_sinks_applied(&engine).await? {
-        tracing::warn!("the applied configuration names sinks of alerts, and none is told: start with --config DIR");
-    }
+    engine.set_channels(senders(&channels).chain(sinks_of(&sinks)).collect());
     let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
     let paused = setup.paused;
     let running = serve::start(listening, &engine, remotes, setup)?;
@@ -288,31 +280,88 @@ impl Older {
     }
 }
 
-/// Applies a folder at the start, unless an operator applied another one since the last start (rule 22). The same folder
-/// again changes nothing.
-async fn applied(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
-    let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
-    let application =
-        Application { by: Deployment::BY_START.into(), share_percent: None, seen: None, earlier_key_ms: None };
-    let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    if let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) {
-        let differences = match apply::plan(engine, &catalogue, checked, &application).await {
-            Ok(plan) => plan.changes,
-            Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
-            Err(error) => return Err(error),
-        };
-        if !differences.is_empty() {
-            return Ok(Some(Older { applied_at, applied_by, differences }));
+/// What the settings name outside this process.
+#[derive(Debug)]
+struct Parts {
+    channels: ReplyChannels,
+    sinks: Sinks,
+    remotes: Remotes,
+}
+
+/// The parts of the configuration that counts: of the folder, which is then applied, or else of what was applied. What was
+/// applied refuses no start, so of its channels and sinks those that cannot be used are left out.
+async fn parts(
+    engine: &Engine,
+    config: Option<(Checked, PathBuf)>,
+    mut reply_channels: Vec<ReplyChannel>,
+    mut remotes: RemoteSettings,
+) -> Result<Parts, RunError> {
+    let variable = remotes.variable;
+    let mut counts = None;
+    let mut sinks = BTreeMap::new();
+    if let Some((checked, folder)) = config {
+        match older(engine, &checked).await {
+            Ok(None) => counts = Some((checked, folder)),
+            Ok(Some(older)) => older.tell(&folder),
+            Err(source) => return Err(RunError::Apply { folder, source }),
         }
     }
-    let plan = apply::apply(engine, &catalogue, checked, &application).await?;
+    if let Some((checked, folder)) = &counts {
+        remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
+        reply_channels.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
+        sinks.clone_from(&checked.sinks);
+    } else if let Some(deployment) = engine.records().get::<Deployment>(Deployment::KEY).await? {
+        let applied = DeploymentFile::parse(&deployment.settings).unwrap_or_default();
+        for (name, channel) in &applied.reply_channels {
+            let channel = ReplyChannel::of(name, channel);
+            let is_given = reply_channels.iter().any(|given| given.name() == &**name);
+            match ReplyChannels::start(slice::from_ref(&channel), variable).await {
+                Ok(_) if !is_given => reply_channels.push(channel),
+                Ok(_) => {}
+                Err(fault) => tracing::warn!("a reply channel that was applied is left out: {fault}"),
+            }
+        }
+        for (name, sink) in applied.sinks {
+            let sink = BTreeMap::from([(name, sink)]);
+            match Sinks::start(&sink, variable).await {
+                Ok(_) => sinks.extend(sink),
+                Err(fault) => tracing::warn!("a sink of alerts that was applied is left out: {fault}"),
+            }
+        }
+    }
+    let channels = ReplyChannels::start(&reply_channels, variable).await?;
+    let sinks = Sinks::start(&sinks, variable).await?;
+    let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
+    if let Some((checked, folder)) = counts {
+        applied(engine, &checked).await.map_err(|source| RunError::Apply { folder, source })?;
+    }
+    Ok(Parts { channels, sinks, remotes })
+}
+
+/// Whether an operator applied another folder than this one since the last start (rule 22).
+async fn older(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
+    let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
+    let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) else {
+        return Ok(None);
+    };
+    let differences = match apply::plan(engine, &catalogue()?, checked, &of_start()).await {
+        Ok(plan) => plan.changes,
+        Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
+        Err(error) => return Err(error),
+    };
+    Ok((!differences.is_empty()).then_some(Older { applied_at, applied_by, differences }))
+}
+
+/// Applies the folder of the start. The same folder again changes nothing.
+async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
+    let plan = apply::apply(engine, &catalogue()?, checked, &of_start()).await?;
     for change in plan.changes {
         tracing::info!(change, "configuration applied");
     }
     for note in plan.notes {
         tracing::info!(note, "configuration");
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Without a folder, the one that was applied last counts.
@@ -324,11 +373,12 @@ fn still_applies(Deployment { applied_at, default, workflows, .. }: &Deployment)
     )
 }
 
-/// Whether the folder that was applied last names sinks of alerts.
-async fn has_sinks_applied(engine: &Engine) -> Result<bool, PortError> {
-    let deployment: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    let sinks = deployment.and_then(|deployment| Some(DeploymentFile::parse(&deployment.settings).ok()?.sinks));
-    Ok(sinks.is_some_and(|sinks| !sinks.is_empty()))
+fn catalogue() -> Result<Catalogue, PortError> {
+    Ok(Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?))
+}
+
+fn of_start() -> Application {
+    Application { by: Deployment::BY_START.into(), share_percent: None, seen: None, earlier_key_ms: None }
 }
 
 async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
@@ -377,6 +427,15 @@ mod tests {
 
     use super::*;
 
+    /// What a start with this folder does, if the folder counts or not.
+    async fn start(engine: &Engine, checked: &Checked) -> Option<Older> {
+        let older = older(engine, checked).await.unwrap();
+        if older.is_none() {
+            applied(engine, checked).await.unwrap();
+        }
+        older
+    }
+
     fn folder(url: &str, versions: &[u32]) -> Checked {
         let settings = format!("default = \"flow\"\n[agents.svc]\nurl = \"{url}\"\n");
         let mut files = vec![("stepwarden.toml".to_owned(), settings)];
@@ -403,24 +462,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         let (old, mended) = (folder("https://old", &[1]), folder("https://new", &[1, 2]));
-        assert_eq!(applied(&engine, &old).await.unwrap(), None);
-        assert_eq!(
-            applied(&engine, &folder("https://edited", &[1])).await.unwrap(),
-            None,
-            "an edit before a start counts"
-        );
+        assert_eq!(start(&engine, &old).await, None);
+        assert_eq!(start(&engine, &folder("https://edited", &[1])).await, None, "an edit before a start counts");
         assert_eq!(url(&engine).await, "https://edited");
 
         by_api(&engine, &mended).await;
         for (edited, difference) in [(&old, "agent svc"), (&folder("https://edited", &[1, 3]), "workflow flow/3")] {
-            let older = applied(&engine, edited).await.unwrap().expect("what ada applied counts");
+            let older = start(&engine, edited).await.expect("what ada applied counts");
             assert_eq!(&*older.applied_by, "ada");
             assert!(older.differences.iter().any(|line| line.contains(difference)), "{older:?}");
             assert_eq!(url(&engine).await, "https://new");
         }
 
-        assert_eq!(applied(&engine, &mended).await.unwrap(), None, "the same as what was applied");
-        assert_eq!(applied(&engine, &folder("https://newer", &[1, 2])).await.unwrap(), None);
+        assert_eq!(start(&engine, &mended).await, None, "the same as what was applied");
+        assert_eq!(start(&engine, &folder("https://newer", &[1, 2])).await, None);
         assert_eq!(url(&engine).await, "https://newer");
         engine.close().await.unwrap();
     }
@@ -439,6 +494,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn rule_22_a_folder_that_does_not_count_asks_for_no_secret_and_gives_no_channel() {
+        let of = |more: &str| {
+            let settings = format!("[agents.svc]\nurl = \"https://svc\"\n{more}\n");
+            Folder::check(&[("stepwarden.toml".to_owned(), settings)]).unwrap()
+        };
+        let old = of(
+            "[agents.svc.auth]\nbearer = \"env:OLD\"\n[reply_channels]\nold = \"http://127.0.0.1:9\"\n[alerts.old]\nslack = \"env:OLD\"",
+        );
+        let signed = "{ url = \"http://127.0.0.1:9\", signature = { standard_webhooks = \"env:GONE\" } }";
+        let new = of(&format!("[reply_channels]\nshop = \"http://127.0.0.1:9\"\ngone = {signed}"));
+        let at_start = async |engine: &Engine, checked: Option<&Checked>| {
+            let config = checked.map(|checked| (checked.clone(), PathBuf::from("conf")));
+            parts(engine, config, Vec::new(), RemoteSettings::default()).await
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        assert!(at_start(&engine, Some(&old)).await.unwrap_err().to_string().contains("env:OLD"), "it counts");
+        by_api(&engine, &new).await;
+        for config in [Some(&old), None] {
+            let Parts { channels, sinks, .. } = at_start(&engine, config).await.unwrap();
+            assert_eq!((channels.names(), sinks.names()), (vec!["shop".into()], vec![]));
+        }
+        assert!(at_start(&engine, Some(&new)).await.unwrap_err().to_string().contains("env:GONE"), "it counts");
+        engine.close().await.unwrap();
+    }
+
+    #[tokio::test]
     async fn rule_22_a_start_is_not_refused_for_what_was_applied_since() {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
@@ -449,7 +531,7 @@ mod tests {
             ("workflows/flow-2.toml", "name = \"flow\"\nversion = 2\n[[step]]\nname = \"wrap\"\nagent = \"gift\"\n"),
         ];
         by_api(&engine, &Folder::check(&more.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap()).await;
-        let older = applied(&engine, &old).await.unwrap().unwrap();
+        let older = start(&engine, &old).await.unwrap();
         assert!(older.differences[0].contains("no table [agents.gift]"), "{older:?}");
         engine.close().await.unwrap();
     }

@@ -219,7 +219,7 @@ pub(super) fn open(world: &Arc<World>, accept_loss: bool) -> Result<Engine, Open
         live_max: outside.lock().rng.pick(&[0, 20_000]),
         observer: Some(Arc::new(move |event| observed.lock().heard(event))),
         channels: [(CHANNEL.into(), channel(told))].into(),
-        now: Arc::new(move || now.lock().clock.wall()),
+        now: Some(Arc::new(move || now.lock().clock.wall())),
         simulated: Some(Simulated { vfs: disk::VFS, number: Arc::new(Beside::of(world)) }),
         accept_loss,
         ..Options::default()

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use agent::AgentPorts;
 use bytes::Bytes;
-use domain::json::{Json, lossy_text, members};
+use domain::json::{Json, JsonError, lossy_text, members};
 use domain::ports::{Environment, PortError};
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode};
@@ -71,7 +71,7 @@ impl<A: Applied> Fleet<A> {
             return answer::problem(StatusCode::PAYLOAD_TOO_LARGE, &detail);
         }
         let agent = &*hook.agent;
-        match hook.verify(&parts.headers, &body, ports.environment().now()).await {
+        match hook.verify(&parts.headers, &body, ports.environment().wall()).await {
             Ok(()) => {}
             Err(Unverified::Refused(refusal)) => {
                 tracing::info!(monotonic_counter.webhooks_refused = 1, agent, "an event is refused: {refusal}");
@@ -79,7 +79,7 @@ impl<A: Applied> Fleet<A> {
             }
             Err(unverified @ Unverified::SecretUnread) => return answer::unavailable(&unverified.to_string()),
         }
-        let document = match Json::received(&body, BODY_BYTES_MAX) {
+        let document = match event_of(&body) {
             Ok(document) => document,
             Err(fault) => {
                 let is_form = parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(FORM));
@@ -170,6 +170,14 @@ impl<A: Applied> Fleet<A> {
         });
         Some(hooks.collect())
     }
+}
+
+/// The JSON of a genuine event. A byte that is no UTF-8, or a control character, spoils its own text alone.
+fn event_of(body: &[u8]) -> Result<Json, JsonError> {
+    let is_bad = |c: char| c < ' ' && !c.is_ascii_whitespace();
+    let text = String::from_utf8_lossy(body).replace(is_bad, "\u{fffd}");
+    Json::received(text.as_bytes(), text.len())
+        .map_err(|lossy| Json::received(body, BODY_BYTES_MAX).err().unwrap_or(lossy))
 }
 
 fn unread(error: &PortError) -> Response<Bytes> {

@@ -52,7 +52,7 @@ pub struct Call<'a> {
     pub is_probe: bool,
     /// The attempt of the step, from 1. There may be several calls for one attempt.
     pub attempt: u32,
-    /// The start of the call, by the agent's clock: a service has no clock of its own.
+    /// The start of the call, by the clock that the service sees too: a signature has it.
     pub started_at: Timestamp,
     /// The time-out of the call, in milliseconds.
     pub timeout_ms: u64,

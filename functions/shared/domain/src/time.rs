@@ -116,6 +116,18 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// The seconds of a `Retry-After`. Some services also send a fraction, which is rounded up. `None`: a date, or neither.
+#[must_use]
+pub fn whole_seconds(value: &str) -> Option<u64> {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    if [whole, fraction].iter().any(|digits| digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        return None;
+    }
+    let is_more = fraction.bytes().any(|digit| digit != b'0');
+    // A number with too many digits is longer than any wait.
+    Some(whole.parse::<u64>().unwrap_or(u64::MAX).saturating_add(u64::from(is_more)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

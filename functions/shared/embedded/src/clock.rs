@@ -23,15 +23,21 @@ pub fn system_time() -> Timestamp {
     Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The same without jumps that are taken back soon, for all that an order waits for.
-pub(crate) fn even_time() -> Now {
-    let even = Even::default();
-    Arc::new(move || even.at(system_time(), Instant::now()))
-}
-
 /// The time of the options' clock, and randomness from the operating system.
 #[derive(Clone)]
-pub struct Clock(pub(crate) Now);
+pub struct Clock {
+    wall: Now,
+    /// What takes the short jumps out of the system's time, for all that an order waits for.
+    even: Option<Arc<Even>>,
+}
+
+impl Clock {
+    /// Of a clock of a test, or the system's.
+    pub(crate) fn new(given: Option<Now>) -> Self {
+        let even = given.is_none().then(Arc::default);
+        Self { wall: given.unwrap_or_else(|| Arc::new(system_time)), even }
+    }
+}
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +47,14 @@ impl fmt::Debug for Clock {
 
 impl Environment for Clock {
     fn now(&self) -> Timestamp {
-        self.0()
+        match &self.even {
+            Some(even) => even.at(self.wall(), Instant::now()),
+            None => self.wall(),
+        }
+    }
+
+    fn wall(&self) -> Timestamp {
+        (self.wall)()
     }
 
     async fn sleep(&self, ms: u64) {
@@ -80,8 +93,21 @@ pub(crate) fn later(ms: u64) -> tokio::time::Instant {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
+
+    #[test]
+    fn f71_what_others_see_jumps_with_the_clock_and_what_an_order_waits_for_does_not() {
+        let shown = Arc::new(AtomicI64::new(1_000_000));
+        let wall = shown.clone();
+        let wall: Now = Arc::new(move || Timestamp::from_epoch_ms(wall.load(Ordering::Relaxed)));
+        let clock = Clock { wall, even: Some(Arc::default()) };
+        assert_eq!((clock.now().epoch_ms(), clock.wall().epoch_ms()), (1_000_000, 1_000_000));
+        shown.fetch_add(3_600_000, Ordering::Relaxed);
+        assert_eq!(clock.wall().epoch_ms(), 4_600_000);
+        assert!(clock.now().epoch_ms() < 4_600_000, "an hour is not believed at once");
+    }
 
     #[test]
     fn no_random_number_is_given_twice() {

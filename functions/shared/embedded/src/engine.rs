@@ -1,5 +1,6 @@
 //! The engine as a whole: it is opened, used through its ports, and closed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use crate::leases::EngineLeases;
 use crate::live::Live;
 use crate::lock::lock;
 use crate::log::Log;
-use crate::options::Options;
+use crate::options::{Channel, Options};
 use crate::queues::{AllQueues, EngineQueues};
 use crate::records::{EngineRecords, Kept};
 use crate::steady::Steady;
@@ -146,7 +147,7 @@ impl Engine {
             state: Mutex::new(State { live: Live::new(options.live_max, flight), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options).map_err(OpenError::System)?),
             counters: Counters { under_way, ..Counters::default() },
-            clock: Clock(options.now.clone()),
+            clock: Clock::new(options.now.clone()),
             steady: Mutex::new(Steady::new(options.clock_rest_ms)),
         });
         let writer =
@@ -162,6 +163,11 @@ impl Engine {
             all_queues,
             writer: Mutex::new(Some(writer)),
         })))
+    }
+
+    /// Sets the reply channels, if its options had none: the records may name them. Called before the first order.
+    pub fn set_channels(&self, channels: BTreeMap<Arc<str>, Channel>) {
+        let _ = self.0.events.channels.set(channels);
     }
 
     /// Ends every present and later wait for an order to be settled. The caller then gets the order as it is.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use domain::message::CloudEvent;
 use domain::ports::{Events, PortError};
@@ -19,7 +19,7 @@ use crate::write::Write;
 pub struct EngineEvents {
     core: Arc<Core>,
     observer: Option<Observer>,
-    channels: BTreeMap<Arc<str>, Channel>,
+    pub(crate) channels: OnceLock<BTreeMap<Arc<str>, Channel>>,
     /// Time limit of a channel for one event, in milliseconds.
     channel_ms: u64,
 }
@@ -27,13 +27,14 @@ pub struct EngineEvents {
 impl EngineEvents {
     pub(crate) fn new(core: Arc<Core>, options: Options) -> Self {
         let Options { observer, channels, channel_ms, .. } = options;
+        let channels = if channels.is_empty() { OnceLock::new() } else { channels.into() };
         Self { core, observer, channels, channel_ms }
     }
 }
 
 impl fmt::Debug for EngineEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineEvents").field("channels", &self.channels.keys()).finish_non_exhaustive()
+        f.debug_struct("EngineEvents").finish_non_exhaustive()
     }
 }
 
@@ -54,7 +55,7 @@ impl Events for EngineEvents {
 
     async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
         const OPERATION: &str = "events.notify";
-        let Some(send) = self.channels.get(channel) else {
+        let Some(send) = self.channels.get().and_then(|channels| channels.get(channel)) else {
             return Err(PortError::refused(OPERATION, UnknownChannel(channel.to_owned())));
         };
         match timeout_at(later(self.channel_ms), send(event)).await {

@@ -131,4 +131,4 @@ pub use queues::EngineQueues;
 pub use records::EngineRecords;
 pub use recovery::Recovered;
 pub use sources::{DeadLetters, Requests, Scheduler, Submissions};
-pub use store::EngineStore;
+pub use store::{EngineStore, attended};

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::flight::Flight;
 use crate::log::{Durable, Log};
 use crate::rows::Stored;
+use crate::write::Write;
 
 /// The known state of one order.
 #[derive(Debug, Default)]
@@ -282,6 +283,18 @@ impl Live {
     /// An order is gone from the disk.
     pub(crate) fn forgotten(&mut self, order_id: OrderId, log: &Log) {
         self.let_go(order_id, log);
+    }
+
+    /// This write is lost: an order that it ended is under way again, and the other way round.
+    pub(crate) fn lost(&mut self, write: &Write) {
+        let (before, task) = match write {
+            Write::Task { before, task, .. } => (before.as_ref(), task),
+            Write::Erase { before, task, .. } => (Some(before), task),
+            _ => return,
+        };
+        if let Some(Stored { order, .. }) = self.entries.get(&task.order_id).and_then(|entry| entry.stored.as_ref()) {
+            self.flight.change(Flight::part(order, task), before.and_then(|before| Flight::part(order, before)));
+        }
     }
 
     /// Discards all state that may be ahead of the disk. Callers that wait for a settled task stay known, and so do

@@ -11,7 +11,7 @@ use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use tokio::select;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout_at;
 
 use crate::clock::later;
@@ -48,8 +48,26 @@ impl EngineStore {
     /// Returns once waits must end.
     async fn waits_ended(&self) {
         // The sender lives as long as this store.
-        let _ = self.waits_ended.subscribe().wait_for(|ended| *ended).await;
+        let mut ended = self.waits_ended.subscribe();
+        let all = ended.wait_for(|ended| *ended);
+        match GONE.try_with(Arc::clone) {
+            Ok(gone) => select! {
+                _ = all => {}
+                () = gone.notified() => {}
+            },
+            Err(_) => drop(all.await),
+        }
     }
+}
+
+tokio::task_local! {
+    /// Tells when nobody may be there any more for whom this task waits.
+    static GONE: Arc<Notify>;
+}
+
+/// Does this work. Its next wait for an order to be settled ends when `gone` tells so.
+pub async fn attended<T>(gone: Arc<Notify>, work: impl Future<Output = T>) -> T {
+    GONE.scope(gone, work).await
 }
 
 impl Store for EngineStore {

@@ -21,7 +21,6 @@ use crate::clock::later;
 use crate::core::{Core, State};
 use crate::directory::Directory;
 use crate::disk::Disk;
-use crate::flight::Flight;
 use crate::lock::lock;
 use crate::log::{Queued, Urgency, WriteError};
 use crate::options::Options;
@@ -58,8 +57,6 @@ pub(crate) struct Writer {
     audit_kept_ms: Option<u64>,
     /// Whether the log may have data of an order that was erased.
     has_traces: bool,
-    /// Whether the orders under way must be counted anew, since writes were lost.
-    has_lost: bool,
     busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
@@ -92,7 +89,6 @@ impl Writer {
             chain: None,
             audit_kept_ms: options.audit_kept_ms,
             has_traces: false,
-            has_lost: false,
             busy,
             events_max,
             lazy_ms,
@@ -271,7 +267,6 @@ impl Writer {
         if let Some(present) = &self.present {
             counters.under_way.store(present.under_way(), Relaxed);
         }
-        let counted = self.has_lost.then(|| Flight::read(&self.connection).ok()).flatten();
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
@@ -306,9 +301,6 @@ impl Writer {
                     Write::DeadLetterRecord(_) | Write::Event(_) | Write::Barrier => {}
                 }
             }
-            if let Some(counted) = counted {
-                (live.flight, self.has_lost) = (counted, false);
-            }
             found.erased.into_iter().for_each(|dead_letter_id| queues.dead_letters.finish(dead_letter_id));
             found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
             waiters
@@ -320,12 +312,14 @@ impl Writer {
     fn failed(&mut self, mut batch: Vec<Queued>, error: WriteError) {
         self.disk.failed(&error);
         self.core.counters.failures.fetch_add(1, Relaxed);
-        self.has_lost = true;
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so these are all of them.
             batch.extend(std::iter::from_fn(|| self.receiver.try_recv().ok()));
             let waiters = log.failed(error);
+            for Queued { write, .. } in &batch {
+                live.lost(write);
+            }
             live.forget();
             for Queued { write, .. } in batch {
                 if let Write::Accept { order, .. } = write {

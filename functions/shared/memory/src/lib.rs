@@ -41,6 +41,8 @@ struct Inner {
 
 struct State {
     now: Timestamp,
+    /// By how much others see a later time.
+    jump_ms: u64,
     random: u64,
     /// In the order of insertion, oldest first.
     arrivals: Vec<OrderId>,
@@ -78,6 +80,7 @@ impl Memory {
     pub fn new(now: Timestamp, seed: u64) -> Self {
         let state = State {
             now,
+            jump_ms: 0,
             random: seed,
             arrivals: Vec::new(),
             orders: BTreeMap::new(),
@@ -103,6 +106,11 @@ impl Memory {
     /// Advances the clock and wakes the callers that wait for it.
     pub fn advance(&self, ms: u64) {
         self.change(|state| state.now = state.now.plus_ms(ms));
+    }
+
+    /// The wall clock jumps, and is not believed.
+    pub fn jump(&self, ms: u64) {
+        self.state().jump_ms += ms;
     }
 
     /// The submission queue knows the orders from now on ([`domain::ports::Queues::knows_orders`]).

@@ -16,6 +16,11 @@ impl Environment for Memory {
         self.state().now
     }
 
+    fn wall(&self) -> Timestamp {
+        let state = self.state();
+        state.now.plus_ms(state.jump_ms)
+    }
+
     async fn sleep(&self, ms: u64) {
         let until = self.now().plus_ms(ms);
         self.until(|state| (state.now >= until).then_some(())).await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::observe::METRICS;
+use domain::time::whole_seconds;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::response::Parts;
 use http::{HeaderValue, Request, StatusCode};
@@ -78,7 +79,7 @@ impl NotTaken {
     /// The time for which the collector asks to be left alone. A date says nothing without its clock.
     fn retry_after(&self) -> Duration {
         let Self::Passing(head) = self else { return Duration::ZERO };
-        let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let seconds = head.headers.get(RETRY_AFTER).and_then(|value| whole_seconds(value.to_str().ok()?.trim()));
         seconds.map_or(Duration::ZERO, Duration::from_secs)
     }
 }

@@ -24,7 +24,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy)]
 enum Does {
     Answers(u16),
-    /// This status, and `Retry-After` with these seconds.
+    /// This status, and `Retry-After` with these seconds, as some write it.
     AsksToWait(u16, u64),
     Breaks,
     Hangs,
@@ -69,7 +69,7 @@ impl Transport for Collector {
             match does {
                 Does::Answers(status) => Ok(http::Response::builder().status(status).body(())?.into_parts().0),
                 Does::AsksToWait(status, seconds) => {
-                    let answer = http::Response::builder().status(status).header("retry-after", seconds);
+                    let answer = http::Response::builder().status(status).header("retry-after", format!("{seconds}.0"));
                     Ok(answer.body(())?.into_parts().0)
                 }
                 Does::Breaks => Err("the connection broke".into()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
-use http::{HeaderName, header};
+use http::HeaderName;
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
 use standins::Service;
@@ -212,22 +212,13 @@ fn period(text: &str) -> Result<Duration, String> {
 fn service(text: &str) -> Result<Service, String> {
     Service::named(text).ok_or_else(|| format!("must be one of {}", Service::ALL.map(Service::name).join(", ")))
 }
-/// A header that a proxy may set. One that each client sends, with whatever value, names no caller.
+/// A header that a proxy sets. One that clients send themselves, with whatever value, names no caller.
 fn of_a_proxy(text: &str) -> Result<HeaderName, String> {
-    const OF_CLIENTS: [HeaderName; 8] = [
-        header::ACCEPT,
-        header::AUTHORIZATION,
-        header::CONNECTION,
-        header::CONTENT_LENGTH,
-        header::CONTENT_TYPE,
-        header::HOST,
-        header::TRANSFER_ENCODING,
-        header::USER_AGENT,
-    ];
     let name: HeaderName = text.parse().map_err(|_| "is not the name of a header".to_owned())?;
-    if OF_CLIENTS.contains(&name) {
-        Err("clients send it themselves: give one that the proxy alone sets".to_owned())
-    } else {
+    if ["x-", "remote-"].iter().any(|prefix| name.as_str().starts_with(prefix)) {
         Ok(name)
+    } else {
+        Err("clients may send it themselves: give one that the proxy alone sets, and that begins with X- or Remote-"
+            .to_owned())
     }
 }

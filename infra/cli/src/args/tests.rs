@@ -165,9 +165,10 @@ fn an_issuer_and_proxies_are_settings_of_the_server() {
     let (_, proxy) = read("stepwarden serve --trusted-proxy 10.0.0.7,unix --trusted-header X-User");
     let proxy = proxy.unwrap();
     assert_eq!((proxy.peers.len(), proxy.name.as_str(), proxy.roles.as_str()), (2, "x-user", "x-forwarded-roles"));
-    for line in
-        ["--trusted-header Host", "--trusted-header X-User --trusted-roles-header user-agent", "--trusted-header a:b"]
-    {
-        assert!(parse(&format!("stepwarden serve --trusted-proxy unix {line}")).is_err(), "{line}");
+    let with = |line: &str| parse(&format!("stepwarden serve --trusted-proxy unix --trusted-header {line}"));
+    assert!(with("Remote-User --trusted-roles-header remote-groups").is_ok());
+    let of_clients = ["Host", "Cookie", "Referer", "Idempotency-Key", "traceparent", "Prefer", "a:b"];
+    for line in of_clients.into_iter().chain(["X-User --trusted-roles-header user-agent"]) {
+        assert!(with(line).is_err(), "{line}");
     }
 }

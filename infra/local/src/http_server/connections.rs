@@ -140,6 +140,8 @@ pub(super) struct Connection {
     untaken_bytes: AtomicUsize,
     /// Whether something was received since the last write.
     is_asked: AtomicBool,
+    /// Its client sends no more.
+    gone: Arc<Notify>,
     closed: Notify,
 }
 
@@ -180,6 +182,7 @@ impl Connections {
             since_ms: AtomicU64::new(self.now_ms()),
             untaken_bytes: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
+            gone: Arc::default(),
             closed: Notify::new(),
         });
         open.by_number.insert(connection.number, connection.clone());
@@ -277,6 +280,11 @@ impl Open {
 impl Connection {
     pub(super) const fn network(&self) -> IpAddr {
         self.network
+    }
+
+    /// Tells when its client sends no more.
+    pub(super) const fn gone(&self) -> &Arc<Notify> {
+        &self.gone
     }
 
     /// A body, of which no byte is here yet.

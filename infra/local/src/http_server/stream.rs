@@ -100,7 +100,13 @@ impl AsyncRead for Receiving {
         if buffer.filled().len() > before {
             self.connection.received();
         }
+        let is_end = matches!(&read, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0;
         let this = &mut *self;
+        if is_end && !matches!(this.connection.phase(), Phase::Idle | Phase::Head) {
+            // Who sends no more may still wait for the answer. hyper would end the request, and asks again after it.
+            this.connection.gone().notify_one();
+            return Poll::Pending;
+        }
         if this.connection.phase() != Phase::Head {
             this.head.end();
         } else if read.is_pending() && this.head.is_over(cx, this.connection.limits().head_ms_max) {

@@ -291,6 +291,24 @@ async fn a_stop_lets_the_request_under_way_be_answered_and_takes_no_new_one() {
 }
 
 #[tokio::test]
+async fn a_handler_is_told_when_its_client_sends_no_more() {
+    let server = server(|request: Request<Bytes>| async move {
+        let NoMore(gone) = request.extensions().get().cloned().unwrap();
+        gone.notified().await;
+        length(request).await
+    });
+    let server = server.await;
+    for (request, end) in [(post("", "abc"), "got 3"), ("GET / HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(), "got 0")] {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with(end), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_sends_no_more_gets_its_answer() {
     let may_answer = Arc::new(Notify::new());
     let waits = may_answer.clone();

@@ -6,7 +6,7 @@ use agents::{CallbackApi, Fleet, Unanswered, WEBHOOKS};
 use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::definition::Catalogue;
-use embedded::Engine;
+use embedded::{Engine, attended};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 
@@ -16,7 +16,7 @@ use super::posts::Posts;
 use super::reads::Reads;
 use super::waits::Waits;
 use crate::direct::Direct;
-use crate::http_server::{Listening, Server};
+use crate::http_server::{Listening, NoMore, Server};
 
 /// The caller of what comes from this process itself.
 const OWN: &str = "local";
@@ -85,6 +85,7 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     if let Some(refusal) = api::refused(&caller, &request) {
         return refusal;
     }
+    let NoMore(gone) = request.extensions_mut().remove().unwrap_or_default();
     let name = (!callers.are_all_trusted()).then(|| caller.name().clone());
     if let Some(name) = &name
         && api::is_new_order(&request)
@@ -98,7 +99,7 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
         let InProcess { ports, config } = &of_read.api;
         api::handle(ports, config, &caller, request).await
     };
-    reads.answer(name, request, answering).await
+    attended(gone, reads.answer(name, request, answering)).await
 }
 
 #[cfg(test)]

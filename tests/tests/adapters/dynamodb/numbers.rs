@@ -76,7 +76,7 @@ async fn of_one_machine(orders: &[u32]) -> [Numbers; 2] {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(Mutex::new(NOON));
     let now = clock.clone();
-    let options = Options { now: Arc::new(move || *now.lock().unwrap()), ..Options::default() };
+    let options = Options { now: Some(Arc::new(move || *now.lock().unwrap())), ..Options::default() };
     let engine = Engine::open(directory.path(), options).unwrap();
     let mut changes = Vec::new();
     for n in orders {

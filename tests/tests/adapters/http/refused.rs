@@ -110,7 +110,7 @@ async fn all_end_after_a_jump_of(jump_ms: i64) {
     let jumped_ms = Arc::new(AtomicI64::new(0));
     let clock = jumped_ms.clone();
     let now = move || Timestamp::from_epoch_ms(system_time().epoch_ms() + clock.load(Ordering::Relaxed));
-    let options = Options { now: Arc::new(now), ..Options::default() };
+    let options = Options { now: Some(Arc::new(now)), ..Options::default() };
     let remote = Repairable::answering(401).await;
     let file = ("stepwarden.toml".to_owned(), SENSITIVE.into());
     let services = RemoteSettings { file: Some(file), ..remote.as_payment() };

@@ -1,11 +1,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::callback::{Awaited, CallbackKey, read};
 use domain::definition::{Catalogue, Deployment};
 use domain::id::OrderId;
 use domain::ports::{Records, Seen};
 use domain::task::Direction;
+use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use memory::Memory;
 use ring::hmac::{HMAC_SHA256, Key, sign};
@@ -117,21 +120,39 @@ impl World {
         Self { fleet, ports, api: Api::answering(202), secret, reads }
     }
 
+    /// The settings of one agent with signed times.
+    fn of_standard_webhooks() -> Self {
+        let settings = SETTINGS.replace("github", "standard-webhooks").replace("\"env:OLD\"", "\"file:/other\"");
+        let world = Self::without_key(&settings);
+        *world.secret.lock().unwrap() = format!("whsec_{}", STANDARD.encode([b'x'; 32]));
+        world
+    }
+
     async fn call(&self, request: Request<Bytes>) -> (u16, Value) {
         let response = self.fleet.webhook(&self.ports, &self.api, request).await;
         (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or_default())
     }
 
     /// Posts an event to the bank's webhook, signed with this secret.
-    async fn post(&self, secret: &str, body: &str) -> (u16, Value) {
+    async fn post(&self, secret: &str, body: impl AsRef<[u8]>) -> (u16, Value) {
         self.call(signed(secret, body)).await
     }
 }
 
-fn signed(secret: &str, body: &str) -> Request<Bytes> {
-    let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), body.as_bytes());
+/// Signed by a provider whose clock shows this.
+fn signed_at(now: Timestamp, body: &str) -> Request<Bytes> {
+    let (id, at) = ("msg_1", now.epoch_ms() / 1_000);
+    let signature = sign(&Key::new(HMAC_SHA256, &[b'x'; 32]), format!("{id}.{at}.{body}").as_bytes());
+    let request = Request::post("/webhooks/bank").header("webhook-id", id).header("webhook-timestamp", at);
+    let request = request.header("webhook-signature", format!("v1,{}", STANDARD.encode(signature)));
+    request.body(Bytes::from(body.to_owned())).unwrap()
+}
+
+fn signed(secret: &str, body: impl AsRef<[u8]>) -> Request<Bytes> {
+    let body = body.as_ref();
+    let signature = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), body);
     let signature = format!("sha256={}", hex::encode(signature));
-    let body = Bytes::from(body.to_owned());
+    let body = Bytes::copy_from_slice(body);
     Request::post("/webhooks/bank").header("x-hub-signature-256", signature).body(body).unwrap()
 }
 
@@ -155,7 +176,7 @@ async fn rule_41_a_genuine_event_is_told_at_the_address_of_its_call() {
         ("failed", "", json!({"Outcome": "No", "Code": "failed"})),
         ("processing", "/heartbeat", Value::Null),
     ] {
-        assert_eq!(world.post("secret", &event(name)).await, (202, json!({"Taken": true})));
+        assert_eq!(world.post("secret", event(name)).await, (202, json!({"Taken": true})));
         let [(path, posted)] = &world.api.posted()[..] else { panic!("one post") };
         assert_eq!(*posted, body);
         let token = path.strip_prefix("/callbacks/").unwrap().strip_suffix(end).unwrap();
@@ -163,7 +184,29 @@ async fn rule_41_a_genuine_event_is_told_at_the_address_of_its_call() {
         let expected = Awaited { order_id: id(), step: "pay".into(), direction: Direction::Forward, agent };
         assert_eq!(read(&[key()], token), Some(expected), "for steps of the bank alone");
     }
-    assert_eq!(world.post("old", &event("paid")).await.0, 202, "each of its secrets is good");
+    assert_eq!(world.post("old", event("paid")).await.0, 202, "each of its secrets is good");
+}
+
+#[tokio::test]
+async fn rule_41_an_unreadable_text_of_a_genuine_event_spoils_no_other_member() {
+    let world = World::new().await;
+    for more in [&b"caf\xe9"[..], b"a\0b", b"\\ud83d"] {
+        let event = event("paid").replace('}', ",\"name\":\"?\"}").into_bytes();
+        let at = event.iter().position(|byte| *byte == b'?').unwrap();
+        let event = [&event[..at], more, &event[at + 1..]].concat();
+        assert_eq!(world.post("secret", event).await, (202, json!({"Taken": true})), "{more:?}");
+    }
+    assert_eq!(world.api.posted()[0].1["Output"]["name"], "caf\u{fffd}");
+}
+
+#[tokio::test]
+async fn rule_41_after_a_sleep_of_the_machine_the_time_of_a_signature_is_that_of_the_provider() {
+    let (world, hour_ms) = (World::of_standard_webhooks(), 3_600_000);
+    let event = event("opened");
+    assert_eq!(world.call(signed_at(NOW, &event)).await.0, 200);
+    world.ports.jump(hour_ms);
+    assert_eq!(world.call(signed_at(NOW.plus_ms(hour_ms), &event)).await.0, 200, "orders wait by another clock");
+    assert_eq!(world.call(signed_at(NOW, &event)).await.0, 401);
 }
 
 #[tokio::test]
@@ -236,10 +279,10 @@ async fn rule_41_what_cannot_be_told_is_503_so_that_the_provider_repeats_it() {
     }
     for status in [200, 400] {
         let world = World { api: Api::answering(status), ..World::new().await };
-        assert_eq!(world.post("secret", &event("paid")).await.0, status, "the answer of the API");
+        assert_eq!(world.post("secret", event("paid")).await.0, status, "the answer of the API");
     }
     let world = World::without_key(SETTINGS);
-    refused(&world.post("secret", &event("paid")).await, 503);
+    refused(&world.post("secret", event("paid")).await, 503);
     refused(&world.post("wrong", &event("paid")).await, 401);
     let faulty = World::without_key("[agents.bank.webhook]");
     refused(&faulty.post("secret", &event("paid")).await, 503);
@@ -248,7 +291,7 @@ async fn rule_41_what_cannot_be_told_is_503_so_that_the_provider_repeats_it() {
 #[tokio::test]
 async fn rule_41_a_new_secret_in_its_place_is_read_for_an_event_that_it_signs_and_not_for_each_forged_one() {
     let world = World::new().await;
-    assert_eq!(world.post("secret", &event("paid")).await.0, 202);
+    assert_eq!(world.post("secret", event("paid")).await.0, 202);
     *world.secret.lock().unwrap() = "next".to_owned();
     let reads = || world.reads.load(Relaxed);
     refused(&world.post("next", &event("paid")).await, 401);
@@ -270,12 +313,12 @@ async fn rule_41_without_any_secret_it_is_not_known_whether_an_event_is_genuine(
     let world = World::without_key(&SETTINGS.replace(", \"env:OLD\"", ""));
     *world.secret.lock().unwrap() = String::new();
     for _ in 0..3 {
-        refused(&world.post("secret", &event("paid")).await, 503);
+        refused(&world.post("secret", event("paid")).await, 503);
     }
     assert_eq!(world.reads.load(Relaxed), 1);
     *world.secret.lock().unwrap() = "secret".to_owned();
     world.ports.advance(5_000);
-    let (status, answer) = world.post("secret", &event("paid")).await;
+    let (status, answer) = world.post("secret", event("paid")).await;
     assert_eq!((status, &answer["detail"]), (503, &"there is no key for callback addresses yet".into()));
     refused(&world.post("wrong", &event("paid")).await, 401);
 }
@@ -283,26 +326,26 @@ async fn rule_41_without_any_secret_it_is_not_known_whether_an_event_is_genuine(
 #[tokio::test]
 async fn rule_41_while_a_secret_cannot_be_read_the_one_before_counts_and_an_event_of_none_is_not_called_forged() {
     let world = World::new().await;
-    assert_eq!(world.post("secret", &event("paid")).await.0, 202);
+    assert_eq!(world.post("secret", event("paid")).await.0, 202);
     refused(&world.post("next", &event("paid")).await, 401);
     *world.secret.lock().unwrap() = String::new();
     world.ports.advance(60_000);
     refused(&world.post("next", &event("paid")).await, 503);
-    assert_eq!(world.post("secret", &event("paid")).await.0, 202);
-    assert_eq!(world.post("old", &event("paid")).await.0, 202);
+    assert_eq!(world.post("secret", event("paid")).await.0, 202);
+    assert_eq!(world.post("old", event("paid")).await.0, 202);
     refused(&world.post("next", &event("paid")).await, 503);
     *world.secret.lock().unwrap() = "next".to_owned();
     world.ports.advance(5_000);
     assert_eq!(world.post("next", &event("paid")).await.0, 202);
-    refused(&world.post("secret", &event("paid")).await, 401);
+    refused(&world.post("secret", event("paid")).await, 401);
 }
 
 #[tokio::test]
 async fn rule_41_a_secret_that_was_never_read_makes_no_event_of_it_forged() {
     let world = World::new().await;
     *world.secret.lock().unwrap() = String::new();
-    refused(&world.post("secret", &event("paid")).await, 503);
-    assert_eq!(world.post("old", &event("paid")).await.0, 202);
+    refused(&world.post("secret", event("paid")).await, 503);
+    assert_eq!(world.post("old", event("paid")).await.0, 202);
 }
 
 #[tokio::test]

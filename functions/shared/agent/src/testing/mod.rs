@@ -55,6 +55,8 @@ pub(crate) struct World {
 #[derive(Debug)]
 struct State {
     now: Timestamp,
+    /// By how much others see a later time.
+    jump_ms: u64,
     draws: VecDeque<u64>,
     acts: VecDeque<Act>,
     objects: usize,
@@ -79,6 +81,7 @@ impl World {
     pub(crate) fn new(acts: impl IntoIterator<Item = Act>) -> Self {
         let state = State {
             now: START,
+            jump_ms: 0,
             draws: VecDeque::new(),
             acts: acts.into_iter().collect(),
             objects: 0,
@@ -133,6 +136,11 @@ impl World {
         self.memory.put(Seen::nothing(START), &deployment).now_or_never().unwrap().unwrap();
         self.callbacks = Some(Callbacks::below(api, Catalogue::new(Workflows::shipped().unwrap())));
         self
+    }
+
+    /// The wall clock jumps, and is not believed.
+    pub(crate) fn jump(&self, ms: u64) {
+        self.lock(|state| state.jump_ms += ms);
     }
 
     /// Adds to the script.

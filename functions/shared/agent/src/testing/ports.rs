@@ -15,6 +15,10 @@ impl Environment for World {
         self.lock(|state| state.now)
     }
 
+    fn wall(&self) -> Timestamp {
+        self.lock(|state| state.now.plus_ms(state.jump_ms))
+    }
+
     async fn sleep(&self, ms: u64) {
         self.lock(|state| {
             state.now = state.now.plus_ms(ms);

@@ -36,6 +36,14 @@ fn a_success_is_replied_with_its_output_and_the_message_let_go() {
 }
 
 #[test]
+fn f71_a_call_has_the_time_that_the_service_sees() {
+    let world = World::new([Act::Answer(done())]);
+    world.jump(3_600_000);
+    handle_one(&world, request());
+    assert_eq!(world.call_times_ms(), [3_600_000]);
+}
+
+#[test]
 fn a_reply_says_how_long_the_call_took_that_brought_its_outcome() {
     let no = || Answer::Fail(Failure { code: "no".into(), message: "no".into() });
     for (last, call_ms) in [(Act::Within(700, done()), 700), (Act::Within(40, no()), 40)] {

@@ -241,7 +241,7 @@ where
             callback_url,
             is_probe: leave.pass.probe || leave.pass.other,
             attempt: request.attempt,
-            started_at: leave.at,
+            started_at: ports.environment().wall(),
             timeout_ms: leave.timeout_ms,
             may_begin: MayBegin(&may_begin),
         };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::definition::{Catalogue, Pin};
+use domain::definition::{Catalogue, Definition, Pin};
 use domain::workflow::{StepRule, Workflow, Workflows, agent_names};
 
 use super::{Applied, Refusal};
-use crate::folder::Checked;
+use crate::folder::{Checked, CheckedWorkflow, Fault};
 use crate::settings::Settings;
 
 /// Orders of each version that is not retired may be under way. So the agents that it uses keep a table, a service and
@@ -32,6 +32,22 @@ pub(super) fn agents_in_use(checked: &Checked, applied: &Applied, catalogue: &Ca
         }
     }
     refusals
+}
+
+/// What the versions that are not retired demand of the agents whose answers get another meaning.
+pub(super) fn changed_meanings(checked: &Checked, applied: &Applied) -> Vec<Fault> {
+    let before = applied.deployment.as_ref().map_or("", |before| &before.settings);
+    let (before, after) = (tables(before), tables(&checked.deployment_text));
+    let of = |tables: &BTreeMap<String, toml::Table>, agent: &str| {
+        ["webhook", "forward"].map(|key| tables.get(agent).and_then(|table| table.get(key)).cloned())
+    };
+    let in_use = applied.definitions.values().filter(|definition| definition.retired_at.is_none());
+    let faults = in_use.filter_map(|Definition { key, text, .. }| {
+        let workflow = Workflow::read(text).ok()?;
+        let applied = CheckedWorkflow { file: format!("workflow {key}").into(), text: text.clone(), workflow };
+        Some(checked.demands_of(&applied, |agent| of(&before, agent) != of(&after, agent)))
+    });
+    faults.flatten().collect()
 }
 
 /// The agents of these versions, and their fallbacks, each with one version that uses it.

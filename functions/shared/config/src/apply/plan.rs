@@ -8,9 +8,9 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 
-use super::agents::{agents_in_use, changed_agents};
+use super::agents::{agents_in_use, changed_agents, changed_meanings};
 use super::{Application, Applied, difference};
-use crate::folder::{Checked, CheckedWorkflow};
+use crate::folder::{Checked, CheckedWorkflow, Fault};
 
 /// Lines of a difference that are told.
 const DIFFERENCE_LINES_MAX: usize = 20;
@@ -84,6 +84,9 @@ pub enum Refusal {
         /// Whether it is on now.
         is_on: bool,
     },
+    /// An applied version would come to say what none may say.
+    #[error("{0}")]
+    Demand(Fault),
     /// A share is given, and no version is new.
     #[error(
         "no version of this folder is new, so there is nothing to share: `stepwarden workflows choose NAME/VERSION --share` changes a share"
@@ -113,6 +116,7 @@ impl Plan {
     ) -> Result<Self, Vec<Refusal>> {
         let mut refusals = Vec::new();
         let definitions = new_definitions(checked, applied, application, now, &mut refusals);
+        refusals.extend(changed_meanings(checked, applied).into_iter().map(Refusal::Demand));
         refusals.extend(agents_in_use(checked, applied, catalogue));
         let before = applied.deployment.as_ref();
         let mut workflows = before.map(|before| before.workflows.clone()).unwrap_or_default();
@@ -160,7 +164,7 @@ impl Plan {
         }
         for key in ["reply_channels", "alerts"] {
             if of_file(&settings, key) != before.and_then(|before| of_file(&before.settings, key)) {
-                notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change. A stack has those of its parameters"));
+                notes.push(format!("{key}: `serve` reads them at its start; restart it after a change. A stack has those of its parameters"));
             }
         }
         let mut callback_keys = before.map(|before| before.callback_keys.clone()).unwrap_or_default();

@@ -3,15 +3,32 @@
 use domain::workflow::{PEOPLE, StepRule};
 use http::StatusCode;
 
-use super::{CheckedWorkflow, Fault, located};
+use super::{Checked, CheckedWorkflow, Fault, located};
 use crate::settings::Settings;
 
 /// The end of the key of an undo (rule 4). As the name of a step, services would take its call for an undo.
 const UNDO: &str = "undo";
 
-pub(super) fn of(CheckedWorkflow { file, text, workflow }: &CheckedWorkflow, settings: &Settings) -> Vec<Fault> {
+/// What a workflow of a folder must not say.
+pub(super) fn of(workflow: &CheckedWorkflow, settings: &Settings) -> Vec<Fault> {
+    faults(workflow, |step| problem(step, settings))
+}
+
+impl Checked {
+    /// What an applied workflow must not come to mean when the answers of one of these agents change their meaning.
+    pub(crate) fn demands_of(&self, workflow: &CheckedWorkflow, is_changed: impl Fn(&str) -> bool) -> Vec<Fault> {
+        faults(workflow, |step| {
+            silent(step, &self.settings).filter(|_| step.service().is_some_and(|it| is_changed(it)))
+        })
+    }
+}
+
+fn faults(
+    CheckedWorkflow { file, text, workflow }: &CheckedWorkflow,
+    problem: impl Fn(&StepRule) -> Option<String>,
+) -> Vec<Fault> {
     let of_step = |step: &StepRule| {
-        let problem = format!("step {:?}: {}", step.name, problem(step, settings)?);
+        let problem = format!("step {:?}: {}", step.name, problem(step)?);
         let at = text.find(&format!("{:?}", step.name)).unwrap_or_default();
         Some(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) })
     };
@@ -28,6 +45,12 @@ fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
             "the agent name {PEOPLE:?} is reserved: it stands for the people who decide on approvals"
         ));
     }
+    silent(step, settings)
+}
+
+/// The step waits for an event, and its agent does not say what a plain 200 means.
+fn silent(step: &StepRule, settings: &Settings) -> Option<String> {
+    let agent = step.service()?;
     let statuses = settings.of(agent).filter(|agent| agent.webhook.is_some())?.forward_statuses();
     let says = statuses.statuses.contains_key(&200) || statuses.depends_on_body(StatusCode::OK);
     step.waits.within_ms.filter(|_| !says)?;

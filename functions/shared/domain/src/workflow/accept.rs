@@ -5,6 +5,7 @@ use super::waits::{NOT_BEFORE, time_of_order};
 use super::{NotATime, Workflow};
 use crate::order::Order;
 use crate::redaction::Redaction;
+use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
 const AFTER_DEADLINE: &str = "is not before CompleteBy: the order could not be in time";
@@ -22,18 +23,18 @@ pub enum NotAccepted {
 
 impl Workflow {
     /// Pins an order to this workflow, in whose priority it is if it names none, and gives it the terms that it is found by
-    /// (rule 28). What is redacted has none.
+    /// (rule 28). What is redacted has none. `now` is by the clock that the caller sees.
     ///
     /// # Errors
     /// [`NotAccepted`] if the workflow takes no such document. The order is then as it was.
-    pub fn accept(&self, order: &mut Order, redaction: &Redaction) -> Result<(), NotAccepted> {
+    pub fn accept(&self, order: &mut Order, now: Timestamp, redaction: &Redaction) -> Result<(), NotAccepted> {
         let refused: Vec<String> = self.refuse.met_by(&order.document).into_iter().map(str::to_owned).collect();
         if !refused.is_empty() {
             return Err(NotAccepted::Refused(refused));
         }
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
-        can_be_in_time(order).map_err(NotAccepted::Time)?;
+        can_be_in_time(order, now).map_err(NotAccepted::Time)?;
         order.workflow = Some(self.pin());
         order.terms = self.index.terms(order.correlation_id.as_deref(), &order.document, redaction);
         if order.priority.is_none() && !self.priority.is_normal() {
@@ -44,11 +45,11 @@ impl Workflow {
 }
 
 /// Refuses a deadline that the order cannot keep. An order that is posted again has the times of the earlier one.
-fn can_be_in_time(order: &Order) -> Result<(), NotATime> {
+fn can_be_in_time(order: &Order, now: Timestamp) -> Result<(), NotATime> {
     let time = |member| time_of_order(&order.document, member, order.submitted_at);
     let Some(deadline) = time(COMPLETE_BY)?.filter(|_| order.again_of.is_none()) else { return Ok(()) };
     let (member, fault) = match time(NOT_BEFORE)? {
-        _ if deadline <= order.submitted_at => (COMPLETE_BY, OVER),
+        _ if deadline <= now => (COMPLETE_BY, OVER),
         Some(begin) if deadline <= begin => (NOT_BEFORE, AFTER_DEADLINE),
         Some(_) | None => return Ok(()),
     };

@@ -31,7 +31,7 @@ async fn emptied(directory: &Path) {
         if log_bytes(directory) == 0 {
             return;
         }
-        Clock(small().now).sleep(10).await;
+        Clock::new(small().now).sleep(10).await;
     }
     panic!("{} bytes are left", log_bytes(directory));
 }

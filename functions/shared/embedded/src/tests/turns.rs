@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use domain::batch::HasCause;
 use domain::ports::{HasStore, Store};
 use domain::task::{ProcessState, Task};
 use tempfile::tempdir;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
-use super::{open, options, order, submit, task};
+use super::{open, options, order, other_program, submit, task};
 use crate::core::Begun;
 use crate::live::Look;
 use crate::lock::lock;
-use crate::{Engine, Options, Share};
+use crate::{Engine, Options, Share, attended};
 
 #[tokio::test]
 async fn f70_a_read_asks_the_system_for_no_thread() {
@@ -68,6 +71,20 @@ async fn rule_24_a_server_that_answers_no_read_is_not_ready() {
 }
 
 #[tokio::test]
+async fn a_wait_of_a_client_that_sends_no_more_ends_at_once() {
+    let directory = tempdir().unwrap();
+    let engine = open(directory.path());
+    submit(&engine, 1..2).await;
+    let (order, gone) = (order(7), Arc::new(Notify::new()));
+    engine.store().insert(order.clone().into(), task(&order, 1).into()).await.unwrap();
+    gone.notify_one();
+    let wait = attended(gone, engine.store().settled(order.order_id, 3_600_000));
+    let seen = timeout(Duration::from_secs(60), wait).await.expect("not after an hour").unwrap().unwrap();
+    assert_eq!(seen.task.process_state, ProcessState::Pending);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn rule_15_orders_under_way_and_their_bytes_are_counted_by_submitter() {
     let directory = tempdir().unwrap();
     let engine = open(directory.path());
@@ -85,7 +102,12 @@ async fn rule_15_orders_under_way_and_their_bytes_are_counted_by_submitter() {
     assert_eq!(engine.shares("another"), [both, Share::default()]);
     let mut ended = Task::clone(&second.1);
     (ended.version, ended.process_state) = (ended.version + 1, ProcessState::Processed);
-    engine.store().commit(&second.1, Arc::new(ended)).await.unwrap();
+    let (ended, other) = (Arc::new(ended), other_program(directory.path()));
+    other.execute_batch("CREATE TRIGGER no BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'no'); END").unwrap();
+    engine.store().commit(&second.1, ended.clone()).await.unwrap_err();
+    assert_eq!(engine.shares("tests"), [both, both], "its end is lost");
+    other.execute_batch("DROP TRIGGER no").unwrap();
+    engine.store().commit(&second.1, ended).await.unwrap();
     let one = Share { orders: 1, bytes };
     assert_eq!(engine.shares("tests"), [one, one]);
     engine.close().await.unwrap();

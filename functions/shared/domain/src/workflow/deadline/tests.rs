@@ -82,7 +82,7 @@ fn rule_37_a_deadline_that_cannot_be_kept_is_refused() {
     let workflow = parse("").unwrap();
     let at = |ms: i64| Timestamp::from_epoch_ms(NOW.epoch_ms() + ms);
     let accepted = |mut order: Order| {
-        workflow.accept(&mut order, &Redaction::default()).map_err(|fault| match fault {
+        workflow.accept(&mut order, NOW, &Redaction::default()).map_err(|fault| match fault {
             NotAccepted::Time(wrong) => (wrong.place, wrong.fault),
             NotAccepted::Refused(names) => panic!("{names:?}"),
         })
