@@ -287,10 +287,12 @@ impl Live {
 
     /// This write is lost: an order that it ended is under way again, and the other way round.
     pub(crate) fn lost(&mut self, write: &Write) {
-        let (before, task) = match write {
-            Write::Task { before, task, .. } => (before.as_ref(), task),
-            Write::Erase { before, task, .. } => (Some(before), task),
-            _ => return,
+        let (before, task) = if let Write::Task { before, task, .. } = write {
+            (before.as_ref(), task)
+        } else if let Write::Erase { before, task, .. } = write {
+            (Some(before), task)
+        } else {
+            return;
         };
         if let Some(Stored { order, .. }) = self.entries.get(&task.order_id).and_then(|entry| entry.stored.as_ref()) {
             self.flight.change(Flight::part(order, task), before.and_then(|before| Flight::part(order, before)));

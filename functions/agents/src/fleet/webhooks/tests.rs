@@ -273,7 +273,7 @@ async fn rule_41_a_path_of_no_webhook_is_404_and_only_a_post_is_taken() {
 async fn rule_41_what_cannot_be_told_is_503_so_that_the_provider_repeats_it() {
     for status in [0, 401, 404, 429, 500, 503] {
         let world = World { api: Api::answering(status), ..World::new().await };
-        let response = world.fleet.webhook(&world.ports, &world.api, signed("secret", &event("paid"))).await;
+        let response = world.fleet.webhook(&world.ports, &world.api, signed("secret", event("paid"))).await;
         assert_eq!(response.status(), 503, "{status}");
         assert_eq!(response.headers()["retry-after"], "5");
     }
