@@ -10,8 +10,8 @@ use domain::ports::Environment;
 use domain::task::{ProcessState, Task, What};
 use domain::time::Timestamp;
 use tests::conformance::samples;
-use tests::simulation::outside::{Found, Scene, Seen};
 use tests::simulation::engine;
+use tests::simulation::outside::{Found, Scene, Seen};
 use tests::world::{AGENTS, Act, Ran, World};
 
 const MINUTE_MS: i64 = 60_000;
