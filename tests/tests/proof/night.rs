@@ -10,8 +10,8 @@ use domain::ports::Environment;
 use domain::task::{ProcessState, Task, What};
 use domain::time::Timestamp;
 use tests::conformance::samples;
+use tests::simulation::engine;
 use tests::simulation::outside::{Found, Scene, Seen};
-use tests::simulation::{aws, engine};
 use tests::world::{AGENTS, Act, Ran, World};
 
 const MINUTE_MS: i64 = 60_000;
@@ -23,8 +23,6 @@ const SOON_MS: u64 = 2_000;
 /// A bad order ends within this time, in milliseconds. It fails three times, in attempts of 30 s. One that fails while no
 /// other order comes counts as nobody's, and is made again.
 const BAD_MS_MAX: u64 = 10 * 60_000;
-/// The supervisor of AWS finds each failure up to a minute later.
-const BAD_ON_AWS_MS_MAX: u64 = BAD_MS_MAX + 3 * 60_000;
 /// In which minutes the bad ones come.
 const BAD: [(i64, &str); 3] = [(20, "poison"), (50, "stranger"), (80, "unheard")];
 
@@ -144,9 +142,4 @@ fn at_low_traffic_bad_orders_hold_up_no_other_in_memory() {
 #[test]
 fn at_low_traffic_bad_orders_hold_up_no_other_on_the_engine() {
     check_scene(engine::follow(scene()), BAD_MS_MAX);
-}
-
-#[test]
-fn at_low_traffic_bad_orders_hold_up_no_other_on_the_adapters_of_aws() {
-    check_scene(aws::follow(scene(), 1), BAD_ON_AWS_MS_MAX);
 }
