@@ -212,7 +212,7 @@ def test_a_long_way_is_read_off_the_history(console: Console) -> None:
     console.page.route(f"**/orders/{order_id}", lambda route: route.fulfill(json=task))
     console.open(f"#/order/{order_id}")
     expect(console.page.get_by_role("img", name=re.compile("^a claimed"))).to_have_accessible_name(
-        "a claimed #9: attempt 1: no answer in time, after 1.0 s, for 30 s; "
+        "a claimed #9: attempt 1: not done in time, after 1.0 s, for 30 s; "
         "waits before it is tried again, after 31 s, for 2.0 s; "
         "attempt 2: put off: the service is failing, after 33 s, for 1.0 s; "
         "waits before it is tried again, after 34 s, for 4 min 27 s; "

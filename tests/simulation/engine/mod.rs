@@ -93,17 +93,17 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     // Each service here has books of its own, and its client asks no other.
     setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
     let plan = Plan::draw(&mut rng);
-    outcome(seed, run_as(setup, plan, rng, keeps_lines, None))
+    outcome(seed, run_as(setup, &plan, rng, keeps_lines, None))
 }
 
 /// Follows a script in a world without faults of the disk.
 #[must_use]
 pub fn follow(scene: Scene) -> (Seen, Vec<Found>) {
-    let outside = run_as(scene.setup(1), Plan::well(), Rng::new(0), false, Some(scene));
+    let outside = run_as(scene.setup(1), &Plan::well(), Rng::new(0), false, Some(scene));
     (outside.seen, outside.violations)
 }
 
-fn run_as(setup: Setup, plan: Plan, mut rng: Rng, keeps_lines: bool, scene: Option<Scene>) -> Outside {
+fn run_as(setup: Setup, plan: &Plan, mut rng: Rng, keeps_lines: bool, scene: Option<Scene>) -> Outside {
     let setup = Arc::new(setup);
     let off = Arc::new(Notify::new());
     let disk = Disk::new(rng.bits());

@@ -269,7 +269,7 @@ impl Running {
             });
         }
         if world.outside.lock().scene.is_some() {
-            let (outside, ports) = (world.outside.clone(), direct.clone());
+            let (outside, ports) = (world.outside.clone(), direct);
             running.loops.spawn(|stop| async move {
                 select! {
                     biased;

@@ -9,7 +9,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{CloudEvent, Outcome, Priority, Reply, SchedulerMessage};
-use domain::ports::{HasQueues, Queues, Store};
+use domain::ports::{Queues, Store};
 use domain::task::{Direction, Task};
 use domain::time::Timestamp;
 
@@ -87,7 +87,7 @@ impl Scene {
 }
 
 /// Does what the script says. Returns when nothing is left to do.
-pub(in crate::simulation) async fn perform(outside: &Shared, ports: &(impl ApiPorts + HasQueues)) {
+pub(in crate::simulation) async fn perform(outside: &Shared, ports: &impl ApiPorts) {
     let mut acts = outside.lock().scene.as_ref().map(|scene| scene.acts.clone()).unwrap_or_default();
     acts.sort_by_key(|(at_ms, _, _)| *at_ms);
     for (at_ms, number, deed) in acts {

@@ -53,7 +53,7 @@ fn rejections_are_accepted_only_of_a_service_that_is_held_back_for_them() {
     let accept = |service| served.run(&["services", "accept-rejections", service, "--reason", "sold out"]);
     accept("payment").with_status(4).says(&["does not wait because of its rejections", "(409)"]);
     accept("nobody").with_status(3).says(&["there is no service of this name", "(404)"]);
-    served.run(&["services"]).with_status(0).shows(&["payment", "well (Closed)"]);
+    served.run(&["services"]).with_status(0).shows(&["payment", "no failure yet (Closed)"]);
 }
 
 #[test]
