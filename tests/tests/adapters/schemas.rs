@@ -78,7 +78,7 @@ async fn ends_under_load(schema: usize) -> usize {
     let database = directory.path().join("stepwarden.db");
     fs::copy(fixtures().join(format!("schema-{schema}.db")), &database).unwrap();
     let left = tasks_of(&database);
-    let options = Options { now: clock_after(&left), ..Options::default() };
+    let options = Options { now: Some(clock_after(&left)), ..Options::default() };
     let machine = Machine::start_as(directory, &RemoteSettings::default(), options).await;
     let listed = machine.get("/orders?limit=100").await.json()["Orders"].clone();
     let before = listed.as_array().unwrap();
