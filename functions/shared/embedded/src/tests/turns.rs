@@ -71,6 +71,7 @@ async fn rule_24_a_server_that_answers_no_read_is_not_ready() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a test that fails instead of waiting for ever")]
 async fn a_wait_of_a_client_that_sends_no_more_ends_at_once() {
     let directory = tempdir().unwrap();
     let engine = open(directory.path());
