@@ -106,8 +106,7 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let agent = prop_oneof![Just(Arc::default()), name()];
-    let step = (order_id(), name(), agent, direction(), 1..=u32::MAX);
+    let step = (order_id(), name(), name(), direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
     let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), option::of(1..=WAIT_MS_MAX), any::<[bool; 2]>());
