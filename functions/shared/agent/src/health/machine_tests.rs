@@ -302,8 +302,11 @@ fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked_two_orders() {
     }
     let probing = ServiceHealth { state: Breaker::HalfOpen, ..one };
     assert_eq!(with(&probing, true, &alone(2, Some(asked))).until, asked, "the next probe too");
-    let later = with(&probing, true, &alone(2, Some(NOW.plus_ms(1))));
-    assert_eq!(later.until, NOW.plus_ms(300), "the back-off still counts");
+    assert_eq!(
+        with(&probing, true, &alone(2, Some(NOW.plus_ms(1)))).until,
+        NOW.plus_ms(300),
+        "the back-off counts too"
+    );
 }
 
 #[test]
