@@ -89,7 +89,10 @@ impl Shop {
         let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
         let audit_kept_ms = keeps_a_day.then_some(DAY_MS);
         Ok(Self {
-            engine: Engine::open(data, Options { now, audit_kept_ms, clock_rest_ms: 0, ..Options::default() })?,
+            engine: Engine::open(
+                data,
+                Options { now: Some(now), audit_kept_ms, clock_rest_ms: 0, ..Options::default() },
+            )?,
             ms,
             keeps_a_day,
         })

@@ -46,7 +46,7 @@ fn kept_for_two_days(directory: &Path) -> (Engine, Arc<AtomicI64>) {
     let ms = Arc::new(AtomicI64::new(0));
     let clock = ms.clone();
     let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
-    let options = Options { now, audit_kept_ms: Some(2 * 86_400_000), ..options() };
+    let options = Options { now: Some(now), audit_kept_ms: Some(2 * 86_400_000), ..options() };
     (Engine::open(directory, options).unwrap(), ms)
 }
 
@@ -180,7 +180,7 @@ async fn rule_43_a_clock_that_has_just_jumped_ahead_removes_nothing() {
     let ms = Arc::new(AtomicI64::new(0));
     let clock = ms.clone();
     let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
-    let options = Options { now, audit_kept_ms: Some(86_400_000), clock_rest_ms: 600_000, ..options() };
+    let options = Options { now: Some(now), audit_kept_ms: Some(86_400_000), clock_rest_ms: 600_000, ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
     let kept = async |n: u64, at: i64| {
         ms.store(at, Ordering::Relaxed);

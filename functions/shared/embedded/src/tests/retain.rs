@@ -75,7 +75,7 @@ async fn rule_44_a_file_that_loses_as_many_orders_as_it_gains_does_not_grow() {
     let ms = Arc::new(AtomicI64::new(0));
     let clock = ms.clone();
     let now = Arc::new(move || Timestamp::from_epoch_ms(clock.load(Ordering::Relaxed)));
-    let options = Options { now, audit_kept_ms: Some(KEPT_MS), checkpoint_idle_ms: 1, ..options() };
+    let options = Options { now: Some(now), audit_kept_ms: Some(KEPT_MS), checkpoint_idle_ms: 1, ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
     let mut sizes = Vec::new();
     for day in 0..10 {

@@ -23,7 +23,7 @@ impl Counting {
         let ms = Arc::new(AtomicI64::new(ms));
         let now = ms.clone();
         let now = Arc::new(move || Timestamp::from_epoch_ms(now.load(Ordering::Relaxed)));
-        Self { engine: Engine::open(directory, Options { now, ..options() }).unwrap(), ms }
+        Self { engine: Engine::open(directory, Options { now: Some(now), ..options() }).unwrap(), ms }
     }
 
     fn pass(&self, ms: i64) {
