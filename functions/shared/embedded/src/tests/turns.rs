@@ -81,7 +81,7 @@ async fn a_wait_of_a_client_that_sends_no_more_ends_at_once() {
     gone.notify_one();
     let wait = attended(gone, engine.store().settled(order.order_id, 3_600_000));
     let seen = timeout(Duration::from_secs(60), wait).await.expect("not after an hour").unwrap().unwrap();
-    assert_eq!(seen.task.process_state, ProcessState::Pending);
+    assert!(!seen.task.process_state.is_settled());
     engine.close().await.unwrap();
 }
 
