@@ -96,7 +96,8 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &B
 
 /// The priority that the document names, from the member's JSON.
 fn priority(value: &str) -> Result<Priority, Problem> {
-    serde_json::from_str(value).map_err(|_| Problem::member("Priority", "must be \"high\" or \"normal\""))
+    let named = serde_json::from_str(value).ok().and_then(|name: String| Priority::named(&name));
+    named.ok_or_else(|| Problem::member("Priority", "must be \"high\" or \"normal\""))
 }
 
 #[cfg(test)]

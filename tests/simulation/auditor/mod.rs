@@ -99,13 +99,14 @@ impl Flow {
     }
 
     /// When an attempt expires by this clock: at its deadline, or at the end of the wait for its result, plus the grace, or after its whole time since a doubt about
-    /// it. A deadline further ahead than an attempt lasts is a wrong clock's (rule 23).
+    /// it. A deadline further ahead than an attempt lasts is a wrong clock's, and so is a wait of more than twice its time,
+    /// but for 20 minutes at least and a day at most (rule 23).
     fn expires_ms(&self, index: usize, step: &StepSeen, clock_ms: i64) -> Option<i64> {
         let within_ms = self.within_ms.get(index).copied().unwrap_or(0);
         let (by_ms, time_ms, longest_ms) = match step.waits_until_ms {
             Some(until_ms) => {
                 let awaited_ms = self.awaited_ms.get(index).copied().unwrap_or(0);
-                (until_ms, awaited_ms, awaited_ms + DAY_MS)
+                (until_ms, awaited_ms, awaited_ms + awaited_ms.clamp(20 * 60_000, DAY_MS))
             }
             None => (step.complete_by_ms?, within_ms, within_ms),
         };

@@ -15,7 +15,7 @@ pub(super) fn run(input: &[u8]) {
     super::round_trip::<Timestamp>(&json);
     super::round_trip::<Watch>(&json);
     if let Ok(id) = text.parse::<OrderId>() {
-        assert_eq!(id.to_string(), text, "an id has one spelling");
+        assert_eq!(id.to_string(), text.to_ascii_lowercase(), "an id is written in one way");
         assert_eq!(super::round_trip::<OrderId>(&json), Some(id));
     }
     if let Ok(state) = text.parse::<ProcessState>() {

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use domain::definition::Catalogue;
 use domain::index::Term;
 use domain::json::Json;
-use domain::task::{Approvers, Reason, What, reason};
+use domain::task::{Approvers, Reason, reason};
 use domain::workflow::Workflows;
 use serde_json::json;
 
@@ -83,17 +83,6 @@ fn orders_are_found_by_when_they_were_submitted_both_ends_included() {
     let order = &answer.body["Orders"][0];
     assert_eq!((&order["SubmittedAt"], &order["UpdatedAt"]), (&json!(SUBMITTED), &json!(SUBMITTED)));
     assert!(answer.body["SearchedBackTo"].is_string());
-}
-
-#[test]
-fn where_a_task_has_forgotten_when_it_was_submitted_its_order_tells() {
-    let fake = Fake::default();
-    let mut task = task_in("a", ProcessState::Error);
-    task.history[0].what = What::Other { text: "retried".into() };
-    let order_id = fake.stores(task);
-    finds(&fake, "since=2026-11-20T17:26:43.007Z&until=2026-11-20T17:26:43.007Z", &[order_id]);
-    finds(&fake, "until=2026-11-20T17:26:43.006Z", &[]);
-    assert!(fake.get("/orders?reason=x").body.get("SearchedBackTo").is_none(), "nobody knows");
 }
 
 #[test]

@@ -270,13 +270,14 @@ mod tests {
             rate: None,
             stop_at_failed_percent: None,
         };
-        assert_eq!(written(&args), json!({"By": "ann", "Reason": "it is back", "Selector": {}}));
+        let unset = json!({"Action": "Resubmit", "By": "ann", "Reason": "it is back", "Selector": {}});
+        assert_eq!(written(&args), unset);
         (args.reason_code, args.canary) = (Some("exhausted".to_owned()), Some(3));
         (args.since, args.canary_timeout) = (Some(When::Ago(Duration::from_secs(60))), Some(Duration::from_secs(9)));
         assert_eq!(
             written(&args),
             json!({
-                "By": "ann", "Reason": "it is back", "Canary": 3, "CanaryTimeoutMs": 9_000,
+                "Action": "Resubmit", "By": "ann", "Reason": "it is back", "Canary": 3, "CanaryTimeoutMs": 9_000,
                 "Selector": {"ReasonCode": "exhausted", "FailedSince": "2026-11-20T17:25:43.007Z"},
             })
         );

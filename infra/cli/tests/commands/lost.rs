@@ -64,7 +64,7 @@ fn a_refusal_of_the_first_try_is_a_refusal() {
 fn a_job_whose_start_was_lost_is_known_by_who_started_it() {
     let job = |started: &str| {
         format!(
-            r#"{{"JobID": "j-1", "Version": 2, "State": "Running", "By": "ann", "Reason": "r", {started}
+            r#"{{"JobID": "j-1", "Version": 2, "State": "Running", "Action": "Resubmit", "By": "ann", "Reason": "r", {started}
                 "DryRun": {{"Matching": 2, "Complete": true}}, "PlannedAt": "2026-11-20T17:00:00.000Z"}}"#
         )
     };

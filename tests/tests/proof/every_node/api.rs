@@ -4,7 +4,9 @@ use api::{ApiConfig, Caller};
 use bytes::Bytes;
 use domain::definition::Catalogue;
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::message::Action;
+use domain::order::Order;
 use domain::task::{Direction, reason};
 use http::Request;
 use serde_json::Value;
@@ -12,7 +14,7 @@ use tests::world::{End, World, drive};
 
 use super::bulk::failed;
 use super::dead_letters;
-use super::node::{CHANNEL, Node, Scene, claimed, command, world};
+use super::node::{CHANNEL, Node, Scene, claimed, command, order, world};
 use super::scheduler::held;
 
 const HANDLER: &str = "api";
@@ -195,7 +197,8 @@ fn reads() -> Vec<Node> {
         }),
         node("GET /orders of a correlation id", || {
             let world = world();
-            let order_id = claimed(&world);
+            let order_id = world.post_order(Order { terms: vec![Term::correlation("sample-1")], ..order() });
+            world.submit();
             let asked = Asked::get("/orders?correlation=sample-1");
             let (_, body) = asked.send(&world).expect("an answer");
             assert_eq!((body["Orders"].as_array().map(Vec::len), &body["FromIndex"]), (Some(1), &Value::Bool(true)));

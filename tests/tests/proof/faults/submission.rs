@@ -1,7 +1,6 @@
 //! Submission: F01 to F08.
 
 use domain::batch::{Cause, Failure};
-use domain::index::Term;
 use domain::limits::{BATCH_MAX, CONFLICTS_MAX, DOCUMENT_BYTES_MAX};
 use domain::message::{Action, Delivery, Receipt, Undecodable};
 use domain::order::Order;
@@ -148,15 +147,6 @@ fn f06_the_same_key_with_another_document_is_refused_and_the_first_order_untouch
     assert_eq!(now(world.memory.order(order_id)).unwrap().unwrap().document.text(), DOCUMENT);
     world.ends(order_id, End::Processed);
     assert_eq!(world.tasks().len(), 1);
-}
-
-#[test]
-fn an_order_of_an_api_of_before_is_found_by_its_correlation_id() {
-    let world = World::new();
-    let old = world.post_order(samples::order(1));
-    assert_eq!(world.submit(), Ran::Handled { done: 1, failed: 0 });
-    let found = now(world.memory.found(&Term::correlation("sample-1"), None, 10)).unwrap().unwrap();
-    assert_eq!(found.tasks.iter().map(|task| task.order_id).collect::<Vec<_>>(), [old]);
 }
 
 #[test]

@@ -84,10 +84,8 @@ fn rule_41_new_settings_do_not_make_a_plain_200_the_result_of_an_applied_version
     let hook = "[agents.bank.webhook]\nsecret = \"env:A\"\nscheme = \"github\"\nkey = \"/k\"\nevent = \"/e\"\ndone = [\"d\"]\n";
     let said = format!("{AGENTS}forward.status = {{ 200 = \"under-way\" }}\n{hook}");
     world.apply(&folder(&said, &[waits(1)]), None).unwrap();
-    for silent in [folder(&format!("{AGENTS}{hook}"), &[waits(1)]), folder(&format!("{AGENTS}{hook}"), &[])] {
-        let refusal = world.apply(&silent, None).unwrap_err();
-        assert!(refusal.starts_with("workflow pay/1:") && refusal.contains("200 = \"under-way\""), "{refusal}");
-    }
+    let refusal = world.apply(&folder(&format!("{AGENTS}{hook}"), &[]), None).unwrap_err();
+    assert!(refusal.starts_with("workflow pay/1:") && refusal.contains("200 = \"under-way\""), "{refusal}");
     let elsewhere = said.replace("localhost:1", "localhost:2");
     world.apply(&folder(&elsewhere, &[waits(1)]), None).unwrap();
     world.retire("pay/1");

@@ -255,7 +255,7 @@ async fn rule_46_what_may_quote_an_erased_order_goes_from_the_audit_stream_and_t
     };
     let outage = format!(r#"{{"Reason":"failing","Problem":"{person}","Since":"{}"}}"#, now());
     let health = format!(
-        r#"{{"Service":"payment","Version":1,"State":"Open","FailuresInARow":5,"Until":"{0}","Since":"{0}",
+        r#"{{"Service":"payment","Version":1,"Era":0,"State":"Open","FailuresInARow":5,"Until":"{0}","Since":"{0}",
             "Backoff":{1},"Outage":{outage}}}"#,
         now(),
         json_of_a_backoff(),
