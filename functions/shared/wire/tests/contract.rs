@@ -92,6 +92,8 @@ impl Shape {
             "Definition" => Self::of::<Definition<'static>>(),
             "Health" => Self::of::<Health<'static>>(),
             "Problem" => Self::of::<Problem<'static>>(),
+            // It is written by Amazon API Gateway.
+            "GatewayError" => return None,
             "Time" | "OrderID" | "ProcessState" | "Priority" | "Document" => return None,
             other => panic!("{other} has no shape here"),
         })
