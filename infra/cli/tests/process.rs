@@ -17,9 +17,9 @@ fn stepwarden(args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end; status 2 and one line on stderr, beside the log, are what a mistake gives.
+/// Runs to the end; status 2 and one line on stderr are what a mistake gives.
 fn mistake(command: &mut Command) -> String {
-    let output = command.env("RUST_LOG", "off").output().unwrap();
+    let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_eq!((said.lines().count(), said.starts_with("stepwarden: ")), (1, true), "{said}");

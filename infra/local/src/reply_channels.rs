@@ -148,13 +148,17 @@ impl ReplyChannels {
                 return Err(BadChannel::Twice(name.clone()));
             }
         }
-        for (channel, _) in receivers.iter().filter(|(_, receiver)| web_address(&receiver.url).is_err()) {
+        Ok(Self { receivers: Arc::new(receivers) })
+    }
+
+    /// Warns of those that others may read.
+    pub(crate) fn warn(&self) {
+        for (channel, _) in self.receivers.iter().filter(|(_, receiver)| web_address(&receiver.url).is_err()) {
             tracing::warn!(
                 channel = &**channel,
                 "status messages go to another machine without encryption: use an https URL"
             );
         }
-        Ok(Self { receivers: Arc::new(receivers) })
     }
 
     /// The names of all channels.

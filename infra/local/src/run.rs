@@ -132,6 +132,9 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         Some(folder) => Some((folder::check(&folder)?, folder)),
         None => None,
     };
+    // A mistake on the command line is told before anything is made.
+    ReplyChannels::start(&serving.reply_channels, serving.remotes.variable).await?;
+    Remotes::start(&serving.remotes, KEYS_SERVE).await?;
     let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
@@ -330,6 +333,7 @@ async fn parts(
         }
     }
     let channels = ReplyChannels::start(&reply_channels, variable).await?;
+    channels.warn();
     let sinks = Sinks::start(&sinks, variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     if let Some((checked, folder)) = counts {
