@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use aws::dynamo::{Consumed, Dynamo, Meter};
 use domain::definition::Catalogue;
+use domain::index::Term;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::limits::SHARDS;
@@ -114,6 +115,7 @@ async fn carry_through(ports: &Ports, sample: Sample) -> Arc<Task> {
         order.fingerprint = order.document.fingerprint().into();
     }
     order.correlation_id = sample.correlation_id.map(Into::into);
+    order.terms = sample.correlation_id.map(Term::correlation).into_iter().collect();
     order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();
     ports.memory.submit(order.clone(), 0).await.unwrap();
     submission::handle(ports, &instance("submission"), next(ports.memory.submissions()).await).await;
