@@ -70,7 +70,7 @@ class Paths:
     def ids(self) -> None:
         """One order has one id."""
         of = self.id
-        forms = [of.upper(), f"{{{of}}}", of.replace("-", ""), f"urn:uuid:{of}", f"{of}%00", f"{of}%20", f"+{of}"]
+        forms = [f"{{{of}}}", of.replace("-", ""), f"urn:uuid:{of}", f"{of}%00", f"{of}%20", f"+{of}"]
         forms += [f"{of}%2fdocument", f"{of}%2ferase%3f", f"{of}%23", f"{of}/../{of}", f"./{of}", f"{of};x", f"{of}.json"]
         # Where escapes are decoded it is the same order.
         forms += [] if self.target.decodes else [f"%{ord(of[0]):x}{of[1:]}"]
