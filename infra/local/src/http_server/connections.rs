@@ -309,10 +309,13 @@ impl Connection {
         self.closed.notified().await;
     }
 
-    /// Bytes were received.
+    /// Bytes were received. Those that come before the answer to a request ask for nothing after it.
     pub(super) fn received(&self) {
-        self.is_asked.store(true, Relaxed);
-        if self.phase() == Phase::Idle {
+        let phase = self.phase();
+        if matches!(phase, Phase::Idle | Phase::Head) {
+            self.is_asked.store(true, Relaxed);
+        }
+        if phase == Phase::Idle {
             self.enter(Phase::Head);
         }
     }
@@ -494,6 +497,12 @@ mod tests {
         connection.received();
         assert_eq!(connection.phase(), Phase::Head);
         assert!(!connection.asked());
+        // The next one is here, and nothing of the answer is taken.
+        connection.handled();
+        connection.received();
+        connection.answered(5);
+        connection.received();
+        assert!(connection.asked());
     }
 
     #[test]
