@@ -70,21 +70,6 @@ def test_members_that_a_workflow_declares_are_columns_of_their_own(console: Cons
     expect(console.page.get_by_role("row").nth(1)).to_contain_text("ann@example.org")
 
 
-def test_an_api_that_cannot_tell_the_index_still_lists(console: Console, server: Server) -> None:
-    page = server.get("/orders?limit=2")
-    problem = {"status": 400, "detail": "with is not a parameter of this path", "field": "with"}
-    console.page.route(
-        "**/orders?*",
-        lambda route: (
-            route.fulfill(status=400, json=problem) if "with=" in route.request.url else route.fulfill(json=page)
-        ),
-    )
-    console.open("#/orders")
-    choose(console, "Correlation id")
-    expect(console.page.get_by_role("columnheader", name="Correlation id")).to_be_visible()
-    expect(console.page.locator("tbody tr")).to_have_count(2)
-
-
 def test_a_page_is_sorted_by_the_time_of_submission_or_of_the_last_change(
     console: Console, server: Server, inventory: Inventory
 ) -> None:

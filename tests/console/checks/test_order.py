@@ -204,6 +204,8 @@ def test_a_long_way_is_read_off_the_history(console: Console) -> None:
         "Workflow": "order",
         "WorkflowVersion": 1,
         "ProcessState": "Compensated",
+        "Situation": {"Head": "Compensated.", "Waits": False},
+        "Actions": [],
         "Priority": "normal",
         "History": history,
         "SubmittedAt": "2020-01-01T00:00:00.000Z",
