@@ -78,9 +78,13 @@ def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(console
         "WorkflowVersion": 1,
         "ProcessState": "Error",
         "Reason": {"Code": MARKUP, "Message": MARKUP, "Step": MARKUP},
+        "Situation": {"Head": MARKUP, "Text": MARKUP, "Waits": True, "ToDo": MARKUP},
+        "Actions": [],
         "Steps": [step],
         "Priority": "normal",
-        "History": [{"At": "2026-01-01T00:00:00.000Z", "Who": MARKUP, "What": MARKUP, "Why": MARKUP}],
+        "History": [
+            {"At": "2026-01-01T00:00:00.000Z", "Who": MARKUP, "What": MARKUP, "Kind": MARKUP, "Why": MARKUP}
+        ],
     }
     letter = {
         "MessageID": MARKUP,
