@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use config::apply::{self, Application, ApplyError};
 use config::{Folder, Settings, without_header_values};
-use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
+use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share, versions};
 use domain::json::Json;
 use domain::limits::WAIT_MS_MAX;
 use domain::ports::{Commit, Environment, Record, Records, Seen};
@@ -254,10 +254,10 @@ async fn put<R: Record>(ports: &impl ApiPorts, seen: Seen, record: &R) -> Result
 
 /// Whether a workflow has another version that is not retired.
 async fn has_others(ports: &impl ApiPorts, pin: &Pin) -> Result<bool, Problem> {
-    let all: Vec<Definition> = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
-    let kept = all.into_iter().filter(|definition| definition.retired_at.is_none()).filter_map(|kept| kept.pin());
+    let all = versions(ports).await.map_err(Problem::unread)?;
+    let is_other = |kept: &Pin| kept.name == pin.name && kept != pin;
     let is_compiled = Workflows::shipped_text(&Pin { version: 1, ..pin.clone() }).is_some();
-    Ok(is_compiled || kept.into_iter().any(|kept| kept.name == pin.name && kept != *pin))
+    Ok(is_compiled || all.iter().any(|(kept, definition)| definition.retired_at.is_none() && is_other(kept)))
 }
 
 /// An application may have ended between its versions and its settings. Without settings the orders would wait.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
+use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, versions};
 use domain::ports::{Environment, PortError, Records};
 use domain::search::Pointer;
 use domain::time::Timestamp;
@@ -82,15 +82,12 @@ async fn known(ports: &impl ApiPorts, catalogue: &Catalogue) -> Result<BTreeMap<
     let compiled = catalogue.compiled().all();
     let mut all: BTreeMap<Pin, Known> =
         compiled.map(|workflow| (workflow.pin(), Known { workflow: workflow.clone(), retired_at: None })).collect();
-    let stored: Vec<Definition> = ports.records().list(usize::MAX).await?;
-    // The installation's record is beside them.
-    let versions = stored.into_iter().filter(|stored| stored.pin().is_some());
-    for Definition { key, text, retired_at, .. } in versions {
+    for (pin, Definition { text, retired_at, .. }) in versions(ports).await? {
         match Workflow::read(&text) {
             Ok(workflow) => {
-                all.insert(workflow.pin(), Known { workflow: Arc::new(workflow), retired_at });
+                all.insert(pin, Known { workflow: Arc::new(workflow), retired_at });
             }
-            Err(fault) => tracing::error!("the definition {key} cannot be read: {fault}"),
+            Err(fault) => tracing::error!("the definition {pin} cannot be read: {fault}"),
         }
     }
     Ok(all)
@@ -193,8 +190,6 @@ fn of_order(place: &Pointer) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Level, Metadata};
 
     use super::*;
     use crate::testing::Fake;
@@ -223,51 +218,6 @@ mod tests {
         ]});
         let answer = fake.get("/workflows");
         assert_eq!((answer.status, &answer.body), (200, &expected));
-    }
-
-    /// Fails a test at an error in the log.
-    struct NoError;
-
-    impl tracing::Subscriber for NoError {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            assert_ne!(*event.metadata().level(), Level::ERROR, "{event:?}");
-        }
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
-    }
-
-    #[test]
-    fn rule_4_the_record_of_the_installation_is_no_workflow_and_no_error() {
-        let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\n";
-        let fake = Fake::default();
-        let catalogue = Catalogue::new(Workflows::parse(&[text], "w", &["x"]).unwrap());
-        fake.config(ApiConfig::default().with_catalogue(&catalogue));
-        fake.stores_record(&Definition {
-            key: Definition::INSTALLATION.into(),
-            version: 1,
-            text: "0123456789abcdef".into(),
-            hash: "".into(),
-            applied_at: Timestamp::from_epoch_ms(0),
-            applied_by: "".into(),
-            retired_at: None,
-        });
-        let _log = tracing::subscriber::set_default(NoError);
-        assert_eq!(fake.get("/workflows").body["Workflows"].as_array().unwrap().len(), 1);
-        fake.get("/workflows/installation/1").is_problem(404, "workflow-not-found");
     }
 
     #[test]

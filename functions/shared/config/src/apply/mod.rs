@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::definition::{Catalogue, Definition, Deployment, Pin};
+use domain::definition::{Catalogue, Definition, Deployment, Pin, versions};
 use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Record, Records, Seen};
 
 pub use difference::difference;
@@ -65,10 +65,7 @@ impl Applied {
     /// # Errors
     /// [`PortError`] if the records cannot be read.
     pub async fn read(ports: &impl HasRecords) -> Result<Self, PortError> {
-        let definitions: Vec<Definition> = ports.records().list(usize::MAX).await?;
-        let deployment = ports.records().get(Deployment::KEY).await?;
-        let with_pin = |definition: Definition| Some((definition.pin()?, definition));
-        Ok(Self { definitions: definitions.into_iter().filter_map(with_pin).collect(), deployment })
+        Ok(Self { definitions: versions(ports).await?, deployment: ports.records().get(Deployment::KEY).await? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::definition::{Choice, Share};
+use domain::definition::{Choice, Share, installation};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
@@ -299,4 +299,12 @@ fn rule_38_the_first_result_that_may_come_later_makes_a_key_which_stays() {
         ["callback addresses: a new key; those that are out count until 2026-11-20T17:27:43.007Z"]
     );
     assert_eq!(keys().iter().map(|key| key.id).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn rule_4_the_record_of_the_installation_is_no_version() {
+    let world = World::new();
+    world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).unwrap();
+    assert!(!installation(&world.memory).now_or_never().unwrap().unwrap().is_empty());
+    assert_eq!(world.applied().definitions.keys().map(ToString::to_string).collect::<Vec<_>>(), ["shop/1"]);
 }

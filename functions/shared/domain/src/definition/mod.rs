@@ -20,7 +20,7 @@ pub use installation::installation;
 use crate::callback::CallbackKey;
 use crate::id::OrderId;
 use crate::json::Json;
-use crate::ports::{Listed, Record, RecordKind};
+use crate::ports::{HasRecords, Listed, PortError, Record, RecordKind, Records};
 use crate::time::Timestamp;
 use crate::workflow::{Workflow, agent_names};
 
@@ -62,6 +62,15 @@ impl Definition {
     pub fn pin(&self) -> Option<Pin> {
         self.key.parse().ok()
     }
+}
+
+/// All versions that were applied. The record of the installation, which is beside them, is none.
+///
+/// # Errors
+/// [`PortError`] if the records cannot be read.
+pub async fn versions(ports: &impl HasRecords) -> Result<BTreeMap<Pin, Definition>, PortError> {
+    let stored: Vec<Definition> = ports.records().list(usize::MAX).await?;
+    Ok(stored.into_iter().filter_map(|definition| Some((definition.pin()?, definition))).collect())
 }
 
 impl Record for Definition {

@@ -112,12 +112,12 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
     );
 }
 
-/// When the undo of step a is claimed, whose attempt ends so one second after the order was cancelled.
+/// The same for one second.
 fn undo_after_the_turn_ms(outcome: Outcome, may_run_ms: Option<u64>) -> (u64, Option<Json>) {
     undo_after_the_turn_for_ms(1_000, outcome, may_run_ms)
 }
 
-/// The same if the attempt ends so many milliseconds after that.
+/// When the undo of step a is claimed, whose attempt ends so many milliseconds after the order was cancelled.
 fn undo_after_the_turn_for_ms(ms: u64, outcome: Outcome, may_run_ms: Option<u64>) -> (u64, Option<Json>) {
     let mut output = None;
     let undone_ms = undo_after_ms(|case| {
