@@ -10,6 +10,7 @@ pub mod alerts;
 pub mod backup;
 mod channel_pause;
 pub mod client;
+mod configured;
 pub mod demo;
 pub mod direct;
 mod ending;

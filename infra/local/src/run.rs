@@ -1,23 +1,19 @@
 //! The local commands, from opening the data directory to closing it.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 
-use config::apply::{self, Application, ApplyError};
-use config::{Checked, DEPLOYMENT_FILE, DeploymentFile};
-use domain::definition::{Catalogue, Deployment, installation};
+use config::apply::ApplyError;
+use domain::definition::{Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
-use domain::time::Timestamp;
-use domain::workflow::Workflows;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
 use tokio::select;
 
 use crate::alerts::Screen;
+use crate::configured::{Parts, parts, still_applies};
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{BadChannel, ReplyChannel, ReplyChannels};
 use crate::serve::{
@@ -259,132 +255,6 @@ async fn stop(running: Running, engine: &Engine, mut signals: Signals) -> Result
     engine.close().await
 }
 
-/// What was applied through the API counts, and not the folder of the start.
-#[derive(Debug, PartialEq, Eq)]
-struct Older {
-    applied_at: Timestamp,
-    applied_by: Arc<str>,
-    /// What applying the folder would change, or why it is refused.
-    differences: Vec<String>,
-}
-
-impl Older {
-    /// Says so on stdout, and what differs in the log.
-    fn tell(&self, folder: &Path) {
-        let Self { applied_at, applied_by, differences } = self;
-        for difference in differences {
-            tracing::warn!(difference, "not applied");
-        }
-        let folder = folder.display();
-        announce(&format!(
-            "{folder} is older, or another one, and is not applied: what {applied_by} applied on {applied_at} counts. To \
-             see the difference, and to apply it: stepwarden apply {folder} --reason TEXT"
-        ));
-    }
-}
-
-/// What the settings name outside this process.
-#[derive(Debug)]
-struct Parts {
-    channels: ReplyChannels,
-    sinks: Sinks,
-    remotes: Remotes,
-}
-
-/// The parts of the configuration that counts: of the folder, which is then applied, or else of what was applied. What was
-/// applied refuses no start, so of its channels and sinks those that cannot be used are left out.
-async fn parts(
-    engine: &Engine,
-    config: Option<(Checked, PathBuf)>,
-    mut reply_channels: Vec<ReplyChannel>,
-    mut remotes: RemoteSettings,
-) -> Result<Parts, RunError> {
-    let variable = remotes.variable;
-    let mut counts = None;
-    let mut sinks = BTreeMap::new();
-    if let Some((checked, folder)) = config {
-        match older(engine, &checked).await {
-            Ok(None) => counts = Some((checked, folder)),
-            Ok(Some(older)) => older.tell(&folder),
-            Err(source) => return Err(RunError::Apply { folder, source }),
-        }
-    }
-    if let Some((checked, folder)) = &counts {
-        remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
-        reply_channels.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
-        sinks.clone_from(&checked.sinks);
-    } else if let Some(deployment) = engine.records().get::<Deployment>(Deployment::KEY).await? {
-        let applied = DeploymentFile::parse(&deployment.settings).unwrap_or_default();
-        for (name, channel) in &applied.reply_channels {
-            let channel = ReplyChannel::of(name, channel);
-            let is_given = reply_channels.iter().any(|given| given.name() == &**name);
-            match ReplyChannels::start(slice::from_ref(&channel), variable).await {
-                Ok(_) if !is_given => reply_channels.push(channel),
-                Ok(_) => {}
-                Err(fault) => tracing::warn!("a reply channel that was applied is left out: {fault}"),
-            }
-        }
-        for (name, sink) in applied.sinks {
-            let sink = BTreeMap::from([(name, sink)]);
-            match Sinks::start(&sink, variable).await {
-                Ok(_) => sinks.extend(sink),
-                Err(fault) => tracing::warn!("a sink of alerts that was applied is left out: {fault}"),
-            }
-        }
-    }
-    let channels = ReplyChannels::start(&reply_channels, variable).await?;
-    channels.warn();
-    let sinks = Sinks::start(&sinks, variable).await?;
-    let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
-    if let Some((checked, folder)) = counts {
-        applied(engine, &checked).await.map_err(|source| RunError::Apply { folder, source })?;
-    }
-    Ok(Parts { channels, sinks, remotes })
-}
-
-/// Whether an operator applied another folder than this one since the last start (rule 22).
-async fn older(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
-    let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) else {
-        return Ok(None);
-    };
-    let differences = match apply::plan(engine, &catalogue()?, checked, &of_start()).await {
-        Ok(plan) => plan.changes,
-        Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
-        Err(error) => return Err(error),
-    };
-    Ok((!differences.is_empty()).then_some(Older { applied_at, applied_by, differences }))
-}
-
-/// Applies the folder of the start. The same folder again changes nothing.
-async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
-    let plan = apply::apply(engine, &catalogue()?, checked, &of_start()).await?;
-    for change in plan.changes {
-        tracing::info!(change, "configuration applied");
-    }
-    for note in plan.notes {
-        tracing::info!(note, "configuration");
-    }
-    Ok(())
-}
-
-/// Without a folder, the one that was applied last counts.
-fn still_applies(Deployment { applied_at, default, workflows, .. }: &Deployment) -> String {
-    let version = workflows.get(default).map_or_else(String::new, |choice| format!("/{}", choice.version));
-    format!(
-        "the configuration of {applied_at} still applies: new orders begin with {default}{version}; to change it: \
-         stepwarden apply DIR --reason TEXT"
-    )
-}
-
-fn catalogue() -> Result<Catalogue, PortError> {
-    Ok(Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?))
-}
-
-fn of_start() -> Application {
-    Application { by: Deployment::BY_START.into(), share_percent: None, seen: None, earlier_key_ms: None }
-}
-
 async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
     let engine = Engine::open(directory, options)?;
     let Recovered { submissions, wakes, commands, dead_letters } = engine.recover().await?;
@@ -420,123 +290,7 @@ fn sinks_of(sinks: &Sinks) -> impl Iterator<Item = (Arc<str>, Channel)> {
 }
 
 /// Prints one line on stdout, for people and scripts. A closed stdout does not stop the program.
-fn announce(what: &str) {
+pub(crate) fn announce(what: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());
-}
-
-#[cfg(test)]
-mod tests {
-    use config::Folder;
-
-    use super::*;
-
-    /// What a start with this folder does, if the folder counts or not.
-    async fn start(engine: &Engine, checked: &Checked) -> Option<Older> {
-        let older = older(engine, checked).await.unwrap();
-        if older.is_none() {
-            applied(engine, checked).await.unwrap();
-        }
-        older
-    }
-
-    fn folder(url: &str, versions: &[u32]) -> Checked {
-        let settings = format!("default = \"flow\"\n[agents.svc]\nurl = \"{url}\"\n");
-        let mut files = vec![("stepwarden.toml".to_owned(), settings)];
-        files.extend(versions.iter().map(|version| {
-            let text = format!("name = \"flow\"\nversion = {version}\n[[step]]\nname = \"call\"\nagent = \"svc\"\n");
-            (format!("workflows/flow-{version}.toml"), text)
-        }));
-        Folder::check(&files).unwrap()
-    }
-
-    async fn by_api(engine: &Engine, checked: &Checked) {
-        let application = Application { by: "ada".into(), share_percent: None, seen: None, earlier_key_ms: None };
-        apply::apply(engine, &Catalogue::new(Workflows::shipped().unwrap()), checked, &application).await.unwrap();
-    }
-
-    async fn url(engine: &Engine) -> String {
-        let deployment: Option<Deployment> = engine.records().get(Deployment::KEY).await.unwrap();
-        let settings = deployment.unwrap().settings;
-        settings.split('"').nth(3).unwrap().to_owned()
-    }
-
-    #[tokio::test]
-    async fn rule_22_a_start_takes_nothing_back_that_was_applied_since_and_says_so() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), Options::default()).unwrap();
-        let (old, mended) = (folder("https://old", &[1]), folder("https://new", &[1, 2]));
-        assert_eq!(start(&engine, &old).await, None);
-        assert_eq!(start(&engine, &folder("https://edited", &[1])).await, None, "an edit before a start counts");
-        assert_eq!(url(&engine).await, "https://edited");
-
-        by_api(&engine, &mended).await;
-        for (edited, difference) in [(&old, "agent svc"), (&folder("https://edited", &[1, 3]), "workflow flow/3")] {
-            let older = start(&engine, edited).await.expect("what ada applied counts");
-            assert_eq!(&*older.applied_by, "ada");
-            assert!(older.differences.iter().any(|line| line.contains(difference)), "{older:?}");
-            assert_eq!(url(&engine).await, "https://new");
-        }
-
-        assert_eq!(start(&engine, &mended).await, None, "the same as what was applied");
-        assert_eq!(start(&engine, &folder("https://newer", &[1, 2])).await, None);
-        assert_eq!(url(&engine).await, "https://newer");
-        engine.close().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_start_without_a_folder_names_the_one_that_still_applies() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), Options::default()).unwrap();
-        applied(&engine, &folder("https://old", &[1, 2])).await.unwrap();
-        let deployment: Deployment = engine.records().get(Deployment::KEY).await.unwrap().unwrap();
-        let at = deployment.applied_at;
-        let words = still_applies(&deployment);
-        let expected = format!("the configuration of {at} still applies: new orders begin with flow/2; to change it: ");
-        assert!(words.starts_with(&expected), "{words}");
-        engine.close().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn rule_22_a_folder_that_does_not_count_asks_for_no_secret_and_gives_no_channel() {
-        let of = |more: &str| {
-            let settings = format!("[agents.svc]\nurl = \"https://svc\"\n{more}\n");
-            Folder::check(&[("stepwarden.toml".to_owned(), settings)]).unwrap()
-        };
-        let old = of(
-            "[agents.svc.auth]\nbearer = \"env:OLD\"\n[reply_channels]\nold = \"http://127.0.0.1:9\"\n[alerts.old]\nslack = \"env:OLD\"",
-        );
-        let signed = "{ url = \"http://127.0.0.1:9\", signature = { standard_webhooks = \"env:GONE\" } }";
-        let new = of(&format!("[reply_channels]\nshop = \"http://127.0.0.1:9\"\ngone = {signed}"));
-        let at_start = async |engine: &Engine, checked: Option<&Checked>| {
-            let config = checked.map(|checked| (checked.clone(), PathBuf::from("conf")));
-            parts(engine, config, Vec::new(), RemoteSettings::default()).await
-        };
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), Options::default()).unwrap();
-        assert!(at_start(&engine, Some(&old)).await.unwrap_err().to_string().contains("env:OLD"), "it counts");
-        by_api(&engine, &new).await;
-        for config in [Some(&old), None] {
-            let Parts { channels, sinks, .. } = at_start(&engine, config).await.unwrap();
-            assert_eq!((channels.names(), sinks.names()), (vec!["shop".into()], vec![]));
-        }
-        assert!(at_start(&engine, Some(&new)).await.unwrap_err().to_string().contains("env:GONE"), "it counts");
-        engine.close().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn rule_22_a_start_is_not_refused_for_what_was_applied_since() {
-        let directory = tempfile::tempdir().unwrap();
-        let engine = Engine::open(directory.path(), Options::default()).unwrap();
-        let old = folder("https://old", &[1]);
-        applied(&engine, &old).await.unwrap();
-        let more = [
-            ("stepwarden.toml", "[agents.svc]\nurl = \"https://old\"\n[agents.gift]\nurl = \"https://gift\"\n"),
-            ("workflows/flow-2.toml", "name = \"flow\"\nversion = 2\n[[step]]\nname = \"wrap\"\nagent = \"gift\"\n"),
-        ];
-        by_api(&engine, &Folder::check(&more.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap()).await;
-        let older = start(&engine, &old).await.unwrap();
-        assert!(older.differences[0].contains("no table [agents.gift]"), "{older:?}");
-        engine.close().await.unwrap();
-    }
 }
