@@ -163,7 +163,7 @@ def main() -> int:
         shutil.rmtree(BUILT, ignore_errors=True)
         folder = {"CARGO_TARGET_DIR": str(tools.TARGET / PROCESSOR / "cargo")}
         build(into=BUILT, processor=PROCESSOR, env={**folder, **packages.compiler()})
-    functions = re.findall(r"^  (\w+):\n    Type: AWS::Serverless::Function", TEMPLATE.read_text(), re.MULTILINE)
+    functions = re.findall(r"^  (\w+):\n    <<: [&*]Function$", TEMPLATE.read_text(), re.MULTILINE)
     report.section("programs")
     for name in functions:
         report.check(f"{name} is a program that Lambda can load", partial(inspect, BUILT / name / "bootstrap"))

@@ -161,8 +161,14 @@ fn long_form(yaml: &Yaml<'_>) -> Value {
         Yaml::Value(_) | Yaml::Representation(..) => scalar(yaml),
         Yaml::Sequence(items) => items.iter().map(long_form).collect(),
         Yaml::Mapping(members) => {
-            let members = members.iter().map(|(key, value)| (key.as_str().unwrap().to_owned(), long_form(value)));
-            Value::Object(members.collect())
+            let mut all = Map::new();
+            for (key, value) in members {
+                match (key.as_str().unwrap(), long_form(value)) {
+                    ("<<", Value::Object(shared)) => all.extend(shared),
+                    (key, value) => drop(all.insert(key.to_owned(), value)),
+                }
+            }
+            Value::Object(all)
         }
         Yaml::Tagged(tag, inner) => match &*tag.suffix {
             "Ref" => json!({"Ref": long_form(inner)}),
