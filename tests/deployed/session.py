@@ -1,12 +1,13 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
-    tests/run deployed [--checks-only] [--program FILE]
+    tests/run deployed [--build-only | --checks-only] [--program FILE]
                        [--waiting N | --only WORDS | --attacks | --update | --update-from DIR |
                         --parameters [WORDS]]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
 
+--build-only    lints and builds the template, and deploys nothing
 --checks-only   leaves the linters out and deploys the last build
 --waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
@@ -149,7 +150,9 @@ Titled = Sequence[tuple[str, Callable[[World], object]]]
 def main() -> int:
     """Gives the exit status."""
     parser = command.parser("deployed")
-    parser.add_argument("--checks-only", action="store_true")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--build-only", action="store_true")
+    part.add_argument("--checks-only", action="store_true")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--waiting", type=int)
     only.add_argument("--only")
@@ -165,7 +168,7 @@ def main() -> int:
     report = Report()
     if not options.checks_only:
         before_deployment(report)
-    if report.failed == 0:
+    if report.failed == 0 and not options.build_only:
         with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
             if options.parameters is not None:
                 parameters.are_tried(report, Path(folder), program, options.parameters)
