@@ -168,6 +168,8 @@ impl State {
         };
         // Instances with wrong clocks are replaced when they are free.
         let troubled_until_ms = if setup.skew_ms > 0 { setup.calm_at_ms + 60_000 } else { 0 };
+        let mut auditor = Auditor::new(rules);
+        auditor.troubled(troubled_until_ms);
         Self {
             now_ms: 0,
             rng,
@@ -182,7 +184,7 @@ impl State {
             failing_writes: 0,
             unsent_by: BTreeSet::new(),
             troubled_until_ms,
-            auditor: Auditor::new(rules),
+            auditor,
             trace: Trace::new(keeps_lines),
             world: "world".into(),
             jumped: (0, 0),
