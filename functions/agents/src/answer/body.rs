@@ -8,7 +8,7 @@ use std::pin::pin;
 use bytes::{Buf, BufMut, Bytes};
 use domain::limits::{ANSWER_BYTES_MAX, NAME_CHARS_MAX};
 use flate2::read::GzDecoder;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 
@@ -21,8 +21,8 @@ const GZIP: &[u8] = b"\x1f\x8b\x08";
 pub(crate) struct Read {
     bytes: Bytes,
     pub(super) end: End,
-    /// Type and encoding as the service says them, for people.
-    said: String,
+    /// Content type and encoding, as the service says them.
+    said: [Option<HeaderValue>; 2],
 }
 
 /// How the reading ended.
@@ -43,7 +43,7 @@ impl Read {
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let said = said(headers);
+        let said = [CONTENT_TYPE, CONTENT_ENCODING].map(|name| headers.get(name).cloned());
         let (mut body, mut read) = (pin!(body), Vec::new());
         let mut end = loop {
             let data = match body.frame().await.map(|frame| frame.map(Frame::into_data)) {
@@ -88,20 +88,16 @@ impl Read {
         }
     }
 
-    /// What the service says about the body, such as ` (text/html)`.
-    pub(crate) fn said(&self) -> &str {
-        &self.said
+    /// What the service says about the body, for people, such as ` (text/html)`.
+    pub(crate) fn said(&self) -> String {
+        let [content_type, encoding] = self.said.each_ref().map(|value| {
+            let value = value.as_ref()?.to_str().ok()?.split(';').next()?.trim();
+            Some(value.chars().take(NAME_CHARS_MAX).collect::<String>()).filter(|value| !value.is_empty())
+        });
+        let encoding = encoding.map(|encoding| format!("Content-Encoding {encoding}"));
+        let all: Vec<String> = content_type.into_iter().chain(encoding).collect();
+        if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
     }
-}
-
-fn said(headers: &HeaderMap) -> String {
-    let value = |name: HeaderName| {
-        let value = headers.get(name)?.to_str().ok()?.split(';').next()?.trim();
-        Some(value.chars().take(NAME_CHARS_MAX).collect::<String>()).filter(|value| !value.is_empty())
-    };
-    let encoding = value(CONTENT_ENCODING).map(|encoding| format!("Content-Encoding {encoding}"));
-    let all: Vec<String> = value(CONTENT_TYPE).into_iter().chain(encoding).collect();
-    if all.is_empty() { String::new() } else { format!(" ({})", all.join(", ")) }
 }
 
 #[cfg(test)]
@@ -160,14 +156,16 @@ mod tests {
         assert!(read.bytes.starts_with(PLAIN));
     }
 
-    #[test]
-    fn type_and_encoding_are_said_as_far_as_they_are_known() {
-        let said = |headers: &[(HeaderName, &str)]| {
-            said(&headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect())
-        };
-        assert_eq!(said(&[]), "");
-        assert_eq!(said(&[(CONTENT_TYPE, "text/html; charset=utf-8")]), " (text/html)");
+    #[tokio::test]
+    async fn type_and_encoding_are_said_as_far_as_they_are_known() {
         let both = [(CONTENT_ENCODING, "br"), (CONTENT_TYPE, "application/json")];
-        assert_eq!(said(&both), " (application/json, Content-Encoding br)");
+        for (headers, words) in [
+            (&[][..], ""),
+            (&[(CONTENT_TYPE, "text/html; charset=utf-8")], " (text/html)"),
+            (&both, " (application/json, Content-Encoding br)"),
+        ] {
+            let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+            assert_eq!(Read::of(&headers, Full::<Bytes>::default()).await.said(), words);
+        }
     }
 }

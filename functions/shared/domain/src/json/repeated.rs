@@ -9,9 +9,9 @@ use crate::limits::NESTING_MAX;
 use crate::tokens::{Token, Tokens};
 
 /// An object or an array that is open.
-struct Open<'a> {
-    /// Of its members so far.
-    names: Vec<Cow<'a, [u8]>>,
+struct Open {
+    /// How many names were there before it.
+    names_before: usize,
     /// The position of the present element of an array.
     element: Option<usize>,
 }
@@ -22,37 +22,43 @@ struct Open<'a> {
 /// [`JsonError::TooDeep`], or [`JsonError::Repeated`] with the place of a member that its object has twice, however its
 /// name is spelled.
 pub(super) fn check(text: &str) -> Result<(), JsonError> {
-    let mut open = Vec::<Open<'_>>::new();
+    let mut open = Vec::<Open>::new();
+    // Those of every open object, the innermost last.
+    let mut names = Vec::<Cow<'_, [u8]>>::new();
     for token in Tokens::of(text) {
         let depth = open.len();
         match (token, open.last_mut()) {
             (Token::Open(_), _) if depth == NESTING_MAX => return Err(JsonError::TooDeep),
-            (Token::Open(bracket), _) => open.push(Open { names: Vec::new(), element: (bracket == "[").then_some(0) }),
+            (Token::Open(bracket), _) => {
+                open.push(Open { names_before: names.len(), element: (bracket == "[").then_some(0) });
+            }
             (Token::Close(_), _) => {
-                let mut names = open.pop().map(|closed| closed.names).unwrap_or_default();
-                names.sort_unstable();
-                if let Some([name, _]) = names.array_windows().find(|[one, next]| one == next) {
-                    return Err(JsonError::Repeated(pointer(&open, name)));
+                let (outer, own) = names.split_at_mut(open.pop().map_or(0, |closed| closed.names_before));
+                own.sort_unstable();
+                if let Some([name, _]) = own.array_windows().find(|[one, next]| one == next) {
+                    return Err(JsonError::Repeated(pointer(&open, outer, name)));
                 }
+                let kept = outer.len();
+                names.truncate(kept);
             }
             (Token::Comma, Some(Open { element: Some(element), .. })) => *element += 1,
-            (Token::Key(literal), Some(object)) => {
-                object.names.push(bytes_of(literal).unwrap_or(Cow::Borrowed(literal.as_bytes())));
-            }
-            (Token::Comma | Token::Key(_) | Token::Scalar(_), _) => {}
+            (Token::Key(literal), _) => names.push(bytes_of(literal).unwrap_or(Cow::Borrowed(literal.as_bytes()))),
+            (Token::Comma | Token::Scalar(_), _) => {}
         }
     }
     Ok(())
 }
 
-/// The place of the member `name` of the object in which these are open.
-fn pointer(open: &[Open<'_>], name: &[u8]) -> String {
+/// The place of the member `name` of the object in which these are open, with the names of their members so far.
+fn pointer(open: &[Open], names: &[Cow<'_, [u8]>], name: &[u8]) -> String {
     // The last name of an object is that of the member which is open.
-    let place = |outer: &Open<'_>| match outer.element {
+    let ends = open.iter().skip(1).map(|inner| inner.names_before).chain([names.len()]);
+    let place = |(outer, end): (&Open, usize)| match outer.element {
         Some(element) => element.to_string(),
-        None => String::from_utf8_lossy(outer.names.last().map_or(b"", |name| name)).into_owned(),
+        None => String::from_utf8_lossy(end.checked_sub(1).and_then(|last| names.get(last)).map_or(b"", |name| name))
+            .into_owned(),
     };
-    let places = open.iter().map(place).chain([String::from_utf8_lossy(name).into_owned()]);
+    let places = open.iter().zip(ends).map(place).chain([String::from_utf8_lossy(name).into_owned()]);
     places.map(|place| format!("/{}", place.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
