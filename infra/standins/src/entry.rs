@@ -4,10 +4,7 @@
 //! the behaviour sets them apart. An effect that is due is booked when somebody looks at the key.
 
 use crate::behaviour::Behaviour;
-use crate::service::Operation;
-
-/// The suffix of an undo's key. The rest is the key of the forward call (rule 4).
-pub(crate) const UNDO_SUFFIX: &str = "/undo";
+use crate::service::{Operation, UNDO_SUFFIX};
 
 /// The calls under one idempotency key. A call and its undo share one entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

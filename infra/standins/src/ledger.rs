@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::Switches;
 use crate::call::Call;
-use crate::entry::{Decision, Entry, Side, UNDO_SUFFIX, forward_key};
+use crate::entry::{Decision, Entry, Side, forward_key};
 use crate::pace::Pace;
+use crate::service::UNDO_SUFFIX;
 
 /// The known keys of a service. A call and its undo share one entry.
 #[derive(Debug)]

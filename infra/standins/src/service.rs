@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::entry::UNDO_SUFFIX;
-
+/// The suffix of an undo's key. The rest is the key of the forward call (rule 4).
+pub(crate) const UNDO_SUFFIX: &str = "/undo";
 /// Services beside the shipped ones that a process plays. Their names are kept for ever.
 const OTHERS_MAX: usize = 64;
 /// Longest name of a service, in bytes.

@@ -8,8 +8,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use serde_json::{Value, json};
 
-use super::machine::Now;
-use super::secret::Secret;
+use super::secret::{Now, Secret};
 use super::sigv4::SigV4;
 use crate::client::{HttpClients, chain, within};
 

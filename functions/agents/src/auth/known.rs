@@ -11,7 +11,7 @@ use http_body_util::Full;
 
 use agent::Answer;
 
-use super::secret::{Resolver, Secret};
+use super::secret::{Resolver, Secret, sensitive};
 use super::sigv4::SigV4;
 use super::token::Token;
 use super::webhook::Signer;
@@ -77,13 +77,6 @@ impl Known {
         let values: Vec<&str> = self.values.iter().map(Secret::expose).chain(token).collect();
         hide::hide(answer, &values)
     }
-}
-
-/// A header that no `Debug` output shows.
-pub(super) fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
 
 fn header(text: &str) -> Result<HeaderValue, String> {

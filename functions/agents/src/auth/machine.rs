@@ -4,18 +4,14 @@ use std::fs;
 use std::sync::Arc;
 
 use config::{Reference, SecretSource};
-use domain::time::Timestamp;
 use serde_json::Value;
 
 use super::aws::{Aws, Store};
-use super::secret::{Resolver, Secret};
+use super::secret::{Now, Resolver, Secret};
 use crate::client::HttpClients;
 
 /// Reads a variable of the environment.
 pub type Variable = fn(&str) -> Option<String>;
-
-/// Reads the clock.
-pub type Now = fn() -> Timestamp;
 
 /// Reads secrets on this machine. The calls of AWS are signed with the credentials of the environment.
 #[must_use]

@@ -25,8 +25,8 @@ use futures_util::lock::Mutex as Turns;
 use http::StatusCode;
 
 pub(crate) use known::Known;
-pub use machine::{Now, Variable, machine_secrets};
-pub use secret::{Resolver, Secret};
+pub use machine::{Variable, machine_secrets};
+pub use secret::{Now, Resolver, Secret};
 pub use webhook::Signer;
 pub(crate) use webhook::standard_key;
 

@@ -10,8 +10,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::Full;
 
-use super::known::sensitive;
-use super::secret::Secret;
+use super::secret::{Secret, sensitive};
 use super::{Cause, Faulty};
 use crate::answer::Read;
 use crate::client::{HttpClient, chain};

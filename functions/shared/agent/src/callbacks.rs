@@ -7,7 +7,7 @@ use domain::definition::{Catalogue, Deployment};
 use domain::message::Request;
 use domain::ports::{Environment, PortError};
 
-use crate::agent::AgentPorts;
+use crate::ports::AgentPorts;
 
 /// The path of the addresses, before their token.
 const CALLBACKS: &str = "/callbacks/";

@@ -18,13 +18,16 @@
 //! counts no failures of a step either: it is silent, and the supervisor counts.
 
 mod agent;
+mod bounds;
 mod call;
 mod callbacks;
 mod concurrency;
 mod deadline;
+mod handler;
 mod health;
 mod memo;
 mod policy;
+mod ports;
 mod retries;
 mod service;
 mod work;
@@ -34,10 +37,13 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Agent, AgentPorts, handle, refuse};
+pub use agent::Agent;
+pub use bounds::{BACKOFF_CEILING_MAX, PolicyError};
 pub use callbacks::Callbacks;
 pub use domain::output::OUTPUT_TOO_LARGE;
+pub use handler::{handle, refuse};
 pub use health::{HealthPolicy, RATE_CALLS, RATE_PER_MS, REJECTIONS_WINDOW_MS, Rate, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
-pub use policy::{BACKOFF_CEILING_MAX, CONCURRENCY_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
+pub use policy::{CONCURRENCY_MAX, Policy, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
+pub use ports::AgentPorts;
 pub use service::{Answer, Call, MayBegin, Service};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FALLBACKS_MAX};
 
+use crate::bounds::{PolicyError, check_backoff, within};
 use crate::health::HealthPolicy;
 use crate::memo::MemoPolicy;
 
@@ -50,8 +51,6 @@ pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
 /// Largest [`Policy::concurrency`].
 pub const CONCURRENCY_MAX: u32 = 1_000;
-/// Largest ceiling of a back-off.
-pub const BACKOFF_CEILING_MAX: u32 = 32;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -68,20 +67,6 @@ impl Default for Policy {
             fallback: Vec::new(),
         }
     }
-}
-
-/// A value of a [`Policy`], or the length of the agent's name, is out of its range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} must be from {min} to {max}, got {got}")]
-pub struct PolicyError {
-    /// The value's name.
-    pub field: &'static str,
-    /// The smallest allowed value.
-    pub min: u64,
-    /// The largest allowed value.
-    pub max: u64,
-    /// The given value.
-    pub got: u64,
 }
 
 impl Policy {
@@ -101,23 +86,6 @@ impl Policy {
         let fallbacks_max = if self.memo.is_some() { FALLBACKS_MAX } else { 0 };
         within("length of the fallback, which needs a memo,", self.fallback.len() as u64, 0, fallbacks_max as u64)
     }
-}
-
-/// # Errors
-/// [`PolicyError`] under one of the two names.
-pub(crate) fn check_backoff(
-    slot_time_ms: &'static str,
-    ceiling: &'static str,
-    backoff: BackoffPolicy,
-) -> Result<(), PolicyError> {
-    within(slot_time_ms, backoff.slot_time_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
-    within(ceiling, u64::from(backoff.ceiling), 0, u64::from(BACKOFF_CEILING_MAX))
-}
-
-/// # Errors
-/// [`PolicyError`] if `got` is not in `min..=max`.
-pub(crate) fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), PolicyError> {
-    if (min..=max).contains(&got) { Ok(()) } else { Err(PolicyError { field, min, max, got }) }
 }
 
 #[cfg(test)]

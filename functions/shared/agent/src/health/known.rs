@@ -13,7 +13,7 @@ use crate::health::evidence::{
 };
 use crate::health::machine::Failures;
 use crate::health::pace::{self, micros};
-use crate::health::shared::{Failed, Pass};
+use crate::health::pass::{Failed, Pass};
 
 /// The record as last read, and what is not in it yet.
 #[derive(Debug)]

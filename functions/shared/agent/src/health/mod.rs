@@ -36,6 +36,7 @@ mod evidence;
 mod known;
 mod machine;
 mod pace;
+mod pass;
 mod policy;
 mod rejections;
 mod release;
@@ -44,6 +45,7 @@ mod shared;
 mod turns;
 
 pub use pace::{RATE_CALLS, RATE_PER_MS, Rate};
+pub(crate) use pass::Pass;
 pub use policy::{HealthPolicy, REJECTIONS_WINDOW_MS, RejectionsPolicy};
-pub(crate) use shared::{Gate, Pass, SharedHealth};
+pub(crate) use shared::{Gate, SharedHealth};
 pub(crate) use turns::Turn;

@@ -8,7 +8,7 @@ use domain::limits::DEFERRAL_MS_MAX;
 use domain::ports::Pace;
 use domain::time::Timestamp;
 
-use crate::policy::{PolicyError, within};
+use crate::bounds::{PolicyError, within};
 
 /// The most that a time may lie ahead, in milliseconds. It is also the difference of clocks that changes nothing.
 pub(crate) const AHEAD_MS: u64 = 1_000;

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use domain::backoff::BackoffPolicy;
 
+use crate::bounds::{PolicyError, check_backoff, within};
 use crate::health::Rate;
-use crate::policy::{PolicyError, check_backoff, within};
 
 /// When a service counts as failing, and how fast its work returns. All instances of an agent must have the same
 /// policy.

@@ -6,11 +6,11 @@ use domain::ports::OutageReason;
 use domain::task::Direction;
 use domain::time::Timestamp;
 
-use crate::agent::AgentPorts;
 use crate::call::{Called, NO_ANSWER, PANICKED};
+use crate::health::pass::Failed;
 use crate::health::rejections::Said;
-use crate::health::shared::Failed;
 use crate::health::{Pass, SharedHealth};
+use crate::ports::AgentPorts;
 use crate::service::Answer;
 
 impl SharedHealth {

@@ -6,18 +6,19 @@ use domain::id::OrderId;
 use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
 use domain::message::Request;
 use domain::observe::METRICS;
-use domain::ports::{Answers, Breaker, Commit, Environment, OutageReason, PortError, Records, Seen, ServiceHealth};
+use domain::ports::{Answers, Breaker, Commit, Environment, PortError, Records, Seen, ServiceHealth};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
-use crate::agent::AgentPorts;
 use crate::health::evidence::{add_orders, is_own, lets_in};
 use crate::health::known::Known;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
+use crate::health::pass::{Failed, Pass};
 use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
+use crate::ports::AgentPorts;
 
 /// The longest time for which an instance trusts its last read, in milliseconds.
 const CACHED_MS: u64 = 1_000;
@@ -37,33 +38,6 @@ pub(crate) enum Gate {
         /// When to ask again.
         wait_ms: u64,
     },
-}
-
-/// The permission for one call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pass {
-    pub(super) era: u64,
-    /// Whether this call is the probe.
-    pub(crate) probe: bool,
-    /// Whether the breaker is not closed, for other orders that failed.
-    pub(crate) other: bool,
-    pub(super) since: Timestamp,
-}
-
-/// A call that failed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failed<'a> {
-    pub(crate) reason: OutageReason,
-    pub(crate) problem: &'a str,
-    /// The time for which the service asked for no call.
-    pub(crate) after_ms: Option<u64>,
-}
-
-impl Pass {
-    /// Whether the breaker was open or half-open at any time since then.
-    pub(crate) fn failed_since(self, at: Timestamp) -> bool {
-        self.era > 0 && self.since >= at
-    }
 }
 
 /// The health of one service in one instance.

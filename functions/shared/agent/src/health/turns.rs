@@ -6,11 +6,11 @@ use domain::limits::DEFERRAL_MS_MAX;
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
-use crate::agent::AgentPorts;
 use crate::health::machine::{Change, Event};
 use crate::health::pace::{AHEAD_MS, Asked, Places, micros};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{Rate, SharedHealth};
+use crate::ports::AgentPorts;
 
 /// When a request may make its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

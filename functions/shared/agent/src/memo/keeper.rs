@@ -8,9 +8,9 @@ use domain::ports::{Commit, Environment, Memo, MemoState, PortError, Records, Se
 use domain::task::Direction;
 use domain::time::Timestamp;
 
-use crate::agent::AgentPorts;
 use crate::memo::MemoPolicy;
 use crate::memo::plan::{self, Plan, Times, nothing_to_undo};
+use crate::ports::AgentPorts;
 
 /// Tries to store a result before the reply is sent without a memo.
 const TRIES_MAX: u32 = 3;

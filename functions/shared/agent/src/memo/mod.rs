@@ -55,7 +55,7 @@ use domain::limits::COMPLETE_WITHIN_MS_MAX;
 pub(crate) use keeper::{Claim, Keeper};
 pub(crate) use plan::Plan;
 
-use crate::policy::{PolicyError, within};
+use crate::bounds::{PolicyError, within};
 
 /// Code of the failure of a forward request that comes after its undo.
 pub const UNDONE: &str = "undone";

@@ -10,10 +10,10 @@ use domain::time::Timestamp;
 
 use super::wait::{DUPLICATE_WAIT_MS, deferred};
 use super::{Ending, Leave, Parked, Silence, Work, retries};
-use crate::agent::AgentPorts;
 use crate::concurrency::Seat;
 use crate::health::{Gate, Pass, Turn};
 use crate::memo::{Claim, Plan};
+use crate::ports::AgentPorts;
 use crate::service::Service;
 
 /// The longest wait in the invocation for another call of the instance to end, in milliseconds.

@@ -16,12 +16,13 @@ use domain::time::Timestamp;
 use domain::trace;
 use tracing::Instrument;
 
-use crate::agent::{Agent, AgentPorts};
+use crate::agent::Agent;
 use crate::call::{Called, NO_ANSWER, PANICKED, call};
 use crate::concurrency::Seat;
 use crate::deadline::Deadline;
 use crate::health::Pass;
 use crate::memo::Keeper;
+use crate::ports::AgentPorts;
 use crate::retries::{Next, Retries};
 use crate::service::{Answer, Call, MayBegin, Service};
 use leave::is_recent;

@@ -6,7 +6,7 @@ use domain::ports::{Environment, PortError, Queues};
 use domain::trace;
 
 use super::{Ending, Silence, Work};
-use crate::agent::AgentPorts;
+use crate::ports::AgentPorts;
 use crate::service::Service;
 
 impl<P, F, S> Work<'_, P, F, S>

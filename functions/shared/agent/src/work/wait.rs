@@ -7,8 +7,8 @@ use domain::task::Direction;
 use domain::time::Timestamp;
 
 use super::{Ending, Parked, Silence, Work, sent_at};
-use crate::agent::AgentPorts;
 use crate::policy::PARKED_RECEIVES_MAX;
+use crate::ports::AgentPorts;
 use crate::service::Service;
 
 /// The longest wait for a duplicate's call, in milliseconds, before its memo is read again.

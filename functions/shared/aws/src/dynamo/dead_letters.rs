@@ -4,8 +4,8 @@ use domain::ports::{DeadLetterRecord, DeadLetterRecords, PortError};
 
 use super::Dynamo;
 use super::due::limit_of;
-use super::record::{Item, text, time};
-use super::records::{record_of, told, ttl};
+use super::record::{Item, text, time, ttl};
+use super::records::{record_of, told};
 use super::schema::SETTLED;
 use crate::sdk_error::port_error;
 

@@ -8,8 +8,7 @@ use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
 use super::Dynamo;
-use super::record::{Item, Reader, Unreadable, number, text, time};
-use super::records::ttl;
+use super::record::{Item, Reader, Unreadable, number, text, time, ttl};
 use crate::sdk_error::port_error;
 
 /// The time that an item outlives its lease. The epoch must keep counting, so that a process frozen for less than this

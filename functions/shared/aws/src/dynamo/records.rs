@@ -8,11 +8,10 @@
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
-use domain::time::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::Dynamo;
-use super::record::{Item, Reader, bytes, number, text, time};
+use super::record::{Item, Reader, bytes, number, text, time, ttl};
 use crate::sdk_error::{chain, port_error};
 
 /// The key that all alerts share. They are in the table of the jobs.
@@ -193,9 +192,4 @@ pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item
 /// The problem of a record, for a log. The text of the error itself names only the operation.
 pub(super) fn told(error: &PortError) -> String {
     chain(error)
-}
-
-/// The time after which DynamoDB may delete an item: epoch seconds, rounded up.
-pub(super) fn ttl(at: Timestamp) -> AttributeValue {
-    number(at.plus_ms(999).epoch_ms().div_euclid(1_000))
 }

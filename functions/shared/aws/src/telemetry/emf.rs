@@ -6,7 +6,8 @@
 use domain::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::sums::{Dimensions, Sum, Sums};
+use super::fields::Dimensions;
+use super::sums::{Sum, Sums};
 
 const FUNCTION: &str = "Function";
 /// The maximum number of metrics in one line. The format allows no more.

@@ -5,7 +5,17 @@ use std::fmt::{self, Write};
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 
-use super::sums::{DIMENSIONS, Dimensions};
+/// The field and the dimension that name the agent of a request.
+pub(super) const AGENT: (&str, &str) = ("agent", "Agent");
+/// The field and the dimension that name a remote service.
+pub(super) const SERVICE: (&str, &str) = ("service", "Service");
+/// Fields of an event that become dimensions of its metrics. Such a field must have few values: each value is a
+/// separate metric and costs as much.
+pub(super) const DIMENSIONS: [(&str, &str); 6] =
+    [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("outcome", "Outcome")];
+
+/// Dimensions and their values, except the function.
+pub(super) type Dimensions = Vec<(&'static str, String)>;
 
 /// The maximum length of a field's text, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;

@@ -10,8 +10,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::fields::{Fields, Named, set};
-use super::sums::{AGENT, Dimensions, SERVICE};
+use super::fields::{AGENT, Dimensions, Fields, Named, SERVICE, set};
 use super::{Telemetry, line, lock};
 
 /// Turns events into log lines and metrics.

@@ -40,12 +40,12 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::environment;
-use fields::Metric;
+use fields::{Dimensions, Metric};
 use layer::Listener;
 use levels::Levels;
 use output::{Output, Stdout};
 pub use settings::Settings;
-use sums::{Dimensions, Sums};
+use sums::Sums;
 
 /// The first successful [`start`] sets it.
 static STARTED: OnceLock<Arc<Telemetry>> = OnceLock::new();

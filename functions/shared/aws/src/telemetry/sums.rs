@@ -2,19 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{Kind, Metric};
-
-/// The field and the dimension that name the agent of a request.
-pub(super) const AGENT: (&str, &str) = ("agent", "Agent");
-/// The field and the dimension that name a remote service.
-pub(super) const SERVICE: (&str, &str) = ("service", "Service");
-/// Fields of an event that become dimensions of its metrics. Such a field must have few values: each value is a
-/// separate metric and costs as much.
-pub(super) const DIMENSIONS: [(&str, &str); 6] =
-    [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("outcome", "Outcome")];
-
-/// Dimensions and their values, except the function.
-pub(super) type Dimensions = Vec<(&'static str, String)>;
+use super::fields::{Dimensions, Kind, Metric};
 
 /// The maximum number of series kept.
 const SERIES_MAX: usize = 200;

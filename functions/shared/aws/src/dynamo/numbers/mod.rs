@@ -14,8 +14,7 @@ use domain::time::Timestamp;
 use futures_util::future::try_join;
 
 use super::Dynamo;
-use super::record::{Item, Reader, Unreadable, number, text, time};
-use super::records::ttl;
+use super::record::{Item, Reader, Unreadable, number, text, time, ttl};
 use crate::sdk_error::port_error;
 
 const COUNT: &str = "numbers.count";

@@ -46,6 +46,11 @@ pub(super) fn time(at: Timestamp) -> AttributeValue {
     number(at.epoch_ms())
 }
 
+/// The time after which DynamoDB may delete an item: epoch seconds, rounded up.
+pub(super) fn ttl(at: Timestamp) -> AttributeValue {
+    number(at.plus_ms(999).epoch_ms().div_euclid(1_000))
+}
+
 pub(super) fn bytes(bytes: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }

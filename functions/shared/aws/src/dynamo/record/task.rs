@@ -9,8 +9,7 @@ use domain::time::Timestamp;
 use super::history::{history, history_value};
 use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value, taken, taken_value};
 use super::step::{step, step_value};
-use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time};
-use crate::dynamo::records::ttl;
+use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time, ttl};
 use crate::dynamo::schema::{FAILED, WATCH};
 
 /// Shards of the index `failed`.
