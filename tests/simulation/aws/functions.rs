@@ -267,13 +267,16 @@ async fn source(world: Arc<World>, role: Role) {
 fn receive(world: &World, queues: &[usize]) -> Option<Batch> {
     let (mut region, mut outside) = (world.region(), world.outside.lock());
     let (now_ms, is_calm, twice) = (outside.clock.now_ms(), outside.is_calm, world.plan.twice);
-    let mut doubled = 0;
-    let (batch, dead) = region.sqs.receive(queues, world.setup.batch_max, now_ms, &mut outside.rng, |rng| {
+    let mut doubled = Vec::new();
+    let (batch, dead) = region.sqs.receive(queues, world.setup.batch_max, now_ms, &mut outside.rng, |rng, body| {
         let is_twice = !is_calm && rng.chance(twice);
-        doubled += u64::from(is_twice);
+        doubled.extend(is_twice.then(|| body.to_owned()));
         is_twice
     });
-    outside.counts.more(TWICE, doubled);
+    outside.counts.more(TWICE, doubled.len() as u64);
+    for request in doubled.iter().filter_map(|body| serde_json::from_str::<Request>(body).ok()) {
+        outside.delivered_twice(request.order_id, &request.step);
+    }
     if dead > 0 {
         outside.counts.more(DEAD, dead);
         outside.tell(&format!("dead letters: {dead}"));

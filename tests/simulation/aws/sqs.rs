@@ -78,14 +78,14 @@ impl Sqs {
     }
 
     /// Takes a batch of the first of these queues that has any visible message, and hides it. `is_twice` says of a message
-    /// whether it stays visible. Returns also the number of new dead letters.
+    /// with this body whether it stays visible. Returns also the number of new dead letters.
     pub(super) fn receive(
         &mut self,
         queues: &[usize],
         batch_max: usize,
         now_ms: i64,
         rng: &mut Rng,
-        mut is_twice: impl FnMut(&mut Rng) -> bool,
+        mut is_twice: impl FnMut(&mut Rng, &str) -> bool,
     ) -> (Option<Batch>, u64) {
         let mut dead = 0;
         for &queue in queues {
@@ -98,8 +98,9 @@ impl Sqs {
             while !visible.is_empty() && records.len() < batch_max {
                 let place = visible.swap_remove(rng.place(visible.len()));
                 self.next += 1;
-                let (next, hidden_ms) = (self.next, if is_twice(rng) { 5 } else { self.visibility_ms });
                 let message = &mut self.queues[queue][place];
+                let hidden_ms = if is_twice(rng, &message.body) { 5 } else { self.visibility_ms };
+                let next = self.next;
                 (message.receives, message.handle) = (message.receives + 1, next);
                 message.visible_at_ms = now_ms + hidden_ms;
                 messages.push((message.id, next));

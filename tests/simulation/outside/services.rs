@@ -38,6 +38,8 @@ pub struct Ledger {
     bodies: BTreeMap<Arc<str>, u64>,
     /// By attempt: since when no call for it is wanted, as somebody saw, in milliseconds since the start of the world.
     over_ms: BTreeMap<u32, i64>,
+    /// A request was delivered twice at once. The first delivery may call second, and nothing tells its agent so.
+    is_doubled: bool,
 }
 
 impl Ledger {
@@ -183,6 +185,11 @@ impl Outside {
         }
     }
 
+    /// A request of a step was delivered twice at once.
+    pub fn delivered_twice(&mut self, order: OrderId, step: &str) {
+        self.books.entry((order, step.into())).or_default().is_doubled = true;
+    }
+
     /// At the end: what a service was at work on is done, and an order that turned round or stopped for a rejection has one
     /// (invariant 17).
     pub(super) fn judge(&mut self, task: &Task) {
@@ -191,7 +198,7 @@ impl Outside {
             let ledger = self.books.entry((task.order_id, step.name.clone())).or_default();
             ledger.work_to(now_ms);
             let is_misread = step.last_error.as_ref().is_some_and(|error| *error.code == *IN_USE);
-            if is_misread && !self.clock.was_wrong {
+            if is_misread && !ledger.is_doubled && !self.clock.was_wrong {
                 let words = format!("{} counts as rejected, and its service was at work on it", step.name);
                 self.complain("17", Some(task.order_id), &words);
             }

@@ -3,7 +3,7 @@
 use super::turn::{Turn, believed_settled};
 use super::wait::own_wait_ms;
 use crate::limits::{
-    ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
+    ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
     WAIT_WATCHED_MS_MAX, longest_wait_ms,
 };
 use crate::task::{Direction, ProcessState, StepState, Watch};
@@ -114,8 +114,9 @@ impl Turn<'_> {
     /// Writes `Watch` and `WatchAt`. Leaves a watch alone that is earlier than the real deadline; only the supervisor
     /// moves it. So a healthy order writes the index twice, and not at each step.
     pub(super) fn settle_watch(&mut self) {
-        // The task keeps its first shard. Only a finished task has no watch, and it does not change any more.
-        let shard = self.task.watch.map_or_else(|| self.task.order_id.shard(SHARDS), Watch::shard);
+        // The task keeps its first shard. Only a finished task has no watch. If something is to be told of it still, its
+        // watch is in the shard that every deployment has.
+        let shard = self.task.watch.map_or(0, Watch::shard);
         let deadline = self.deadline();
         let watch = match (self.task.process_state, deadline) {
             (ProcessState::Error, None) => Some((Watch::Error(shard), self.moment.now)),

@@ -5,7 +5,7 @@ use crate::machine::{Dropped, Verdict};
 use crate::message::{Failure, Outcome, Reply, Settled};
 use crate::situation::Situation;
 use crate::tally::Tally;
-use crate::task::{Direction, ProcessState, StepState, Task, What};
+use crate::task::{Direction, ProcessState, StepState, Task, Watch, What};
 
 fn lines(task: &Task) -> usize {
     task.history.iter().filter(|line| matches!(line.what, What::Contradicted(_))).count()
@@ -50,7 +50,8 @@ fn rule_5_a_first_success_after_the_undo_is_told_once_and_changes_nothing_else()
     let paid = forward(&case, "a", done());
     assert_eq!(takes(&mut case, &paid), told());
     assert_eq!(takes(&mut case, &paid), (0, vec![]), "a repeat");
-    assert!(case.task.is_contradicted() && case.task.watch.is_some(), "the supervisor sends the alert again");
+    assert!(case.task.is_contradicted());
+    assert_eq!(case.task.watch, Some(Watch::Due(0)), "each deployment has a supervisor that sends the alert again");
     let Situation { text, to_do, waits, .. } = Situation::of(&case.task);
     assert!(text.contains("for a: it is reported done after its undo began") && to_do.is_some() && !waits, "{text}");
     case.all_sent();
