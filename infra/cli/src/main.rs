@@ -2,10 +2,8 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::process::ExitCode;
 
-use embedded::{Checked, OpenError};
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
@@ -14,7 +12,7 @@ use local::{Ending, Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
 };
-use stepwarden::commands::{self, DataFinding, Terminal};
+use stepwarden::commands::{self, Terminal};
 use stepwarden::exit::Exit;
 use stepwarden::remote::Environment;
 use stepwarden::{logs, one_line};
@@ -161,48 +159,7 @@ async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
         stdout: io::stdout().is_terminal(),
         stderr: io::stderr().is_terminal(),
     };
-    commands::run(command, api, Environment::read(variable), terminal, check_data).await.into()
-}
-
-/// The engine's check of its database, as findings of the doctor.
-fn check_data(directory: &Path) -> Vec<DataFinding> {
-    let checked = embedded::check(directory);
-    let log_bytes = checked.as_ref().map_or(0, |checked| checked.log_bytes);
-    vec![database(checked), log(log_bytes)]
-}
-
-fn log(bytes: u64) -> DataFinding {
-    let found = format!("{} MB", bytes / (1024 * 1024));
-    let to_do = "end the program that reads the database, such as `sqlite3` or a backup: it keeps the log from being \
-                 emptied. Where `stepwarden serve` does not run, its next start empties the log";
-    if bytes > embedded::LOG_BYTES_MAX {
-        DataFinding::warning("write-ahead log", found, to_do)
-    } else {
-        DataFinding::ok("write-ahead log", found)
-    }
-}
-
-fn database(checked: Result<Checked, OpenError>) -> DataFinding {
-    const CHECK: &str = "database";
-    const RESTORE: &str =
-        "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
-    match checked {
-        Ok(Checked { loss: Some(loss), .. }) => DataFinding::wrong(
-            CHECK,
-            loss.to_string(),
-            "keep a copy of the directory; then restore a backup, or go on without them: `stepwarden serve --accept-loss`",
-        ),
-        Ok(checked) if !checked.faults.is_empty() => DataFinding::wrong(CHECK, checked.faults.join("; "), RESTORE),
-        Ok(checked) if checked.is_older => DataFinding::ok(
-            CHECK,
-            format!("sound; schema version {} is brought up to date at the next start", checked.schema),
-        ),
-        Ok(checked) => DataFinding::ok(CHECK, format!("sound, schema version {}", checked.schema)),
-        Err(error @ OpenError::Newer { .. }) => {
-            DataFinding::wrong(CHECK, one_line(&error), "use the program that wrote it, or a newer one")
-        }
-        Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
-    }
+    commands::run(command, api, Environment::read(variable), terminal).await.into()
 }
 
 fn start_logs(usual: &str, format: LogFormat, traces: Option<trace::Layer>) {

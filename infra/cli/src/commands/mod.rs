@@ -45,18 +45,11 @@ use crate::remote::Environment;
 pub use check::fault_lines;
 use context::Context;
 pub use context::Terminal;
-pub use doctor::{DataCheck, DataFinding, DataState};
 use error::CommandError;
 
-/// Carries out a command, and reports an error on stderr. `check_data` checks a data directory of `serve`, for the doctor.
-pub async fn run(
-    command: RemoteCommand,
-    api: &ApiArgs,
-    environment: Environment,
-    terminal: Terminal,
-    check_data: DataCheck,
-) -> Exit {
-    match carried_out(command, api, environment, terminal, check_data).await {
+/// Carries out a command, and reports an error on stderr.
+pub async fn run(command: RemoteCommand, api: &ApiArgs, environment: Environment, terminal: Terminal) -> Exit {
+    match carried_out(command, api, environment, terminal).await {
         Ok(exit) => exit,
         Err(error) => {
             error.tell();
@@ -70,7 +63,6 @@ async fn carried_out(
     api: &ApiArgs,
     environment: Environment,
     terminal: Terminal,
-    check_data: DataCheck,
 ) -> Result<Exit, CommandError> {
     let changes = changes(&command);
     let paint = Paint { colours: terminal.stdout && !environment.no_colour };
@@ -117,7 +109,7 @@ async fn carried_out(
         RemoteCommand::Backup(args) => backup::back_up(&args, api.output, terminal.stderr).await,
         RemoteCommand::Restore(args) => backup::restore(&args, api.output, terminal.stderr).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
-        RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
+        RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
         RemoteCommand::Completions(args) => completions(&args),
     }

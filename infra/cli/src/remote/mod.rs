@@ -3,6 +3,7 @@
 //! It knows HTTP and nothing of orders. Never here: a retry of a call that could have a second effect.
 
 mod auth;
+mod aws_tool;
 pub(crate) mod clock;
 pub(crate) mod contexts;
 mod credentials;
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::args::AuthMode;
 use auth::Auth;
+pub(crate) use aws_tool::{Aws, AwsError};
 pub use contexts::ContextsError;
 pub use endpoint::Endpoint;
 pub use environment::Environment;
