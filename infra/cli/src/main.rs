@@ -121,7 +121,7 @@ async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SHOW, LogFormat::Text, None);
     let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
+        demo::run(&running.url(), stand_ins, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }

@@ -24,6 +24,7 @@ pub mod paint;
 pub mod reply_channels;
 mod reread;
 pub mod run;
+mod scenario;
 pub mod serve;
 pub mod signals;
 pub mod sinks;
