@@ -34,11 +34,7 @@ pub(super) async fn back_up(args: &BackupArgs, output: Format, is_terminal: bool
     let mut shown = dialogue::Progress::new(is_terminal);
     let done = backup::back_up(data, destination, |progress| show(&mut shown, is_terminal, progress)).await;
     drop(shown);
-    let manifest = match done {
-        Ok(manifest) => manifest,
-        Err(failed) => return Ok(told(&failed)),
-    };
-    print(&match output {
+    told(done, |manifest| match output {
         Format::Json => format!("{}\n", body(&manifest)),
         Format::Table => {
             let Manifest { transaction, schema, bytes, .. } = &manifest;
@@ -56,11 +52,7 @@ pub(super) async fn restore(args: &RestoreArgs, output: Format, is_terminal: boo
     let mut shown = dialogue::Progress::new(is_terminal);
     let done = backup::restore(source, data, |progress| show(&mut shown, is_terminal, progress)).await;
     drop(shown);
-    let restored = match done {
-        Ok(restored) => restored,
-        Err(failed) => return Ok(told(&failed)),
-    };
-    print(&match output {
+    told(done, |restored| match output {
         Format::Json => {
             let Restored { manifest, schema, transaction, under_way } = &restored;
             let (data, backup) = (args.data.display().to_string(), manifest.as_ref());
@@ -105,15 +97,22 @@ fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
     }
 }
 
-/// Tells why there is no result.
-fn told(failed: &Failed) -> Exit {
-    eprintln!("stepwarden: {}", plain(&one_line(failed)));
-    match failed {
-        Failed::Signal(kind) if *kind == SignalKind::terminate() => Exit::Terminated,
+/// Tells the result, or why there is none.
+fn told<T>(done: Result<T, Failed>, words: impl FnOnce(T) -> String) -> Result<Exit, CommandError> {
+    let failed = match done {
+        Ok(done) => {
+            io::stdout().write_all(words(done).as_bytes())?;
+            return Ok(Exit::Fine);
+        }
+        Err(failed) => failed,
+    };
+    eprintln!("stepwarden: {}", plain(&one_line(&failed)));
+    Ok(match failed {
+        Failed::Signal(kind) if kind == SignalKind::terminate() => Exit::Terminated,
         Failed::Signal(_) => Exit::Interrupted,
         Failed::System(_) => Exit::Away,
-        Failed::Backup(error) => exit(error),
-    }
+        Failed::Backup(error) => exit(&error),
+    })
 }
 
 const fn exit(error: &BackupError) -> Exit {
@@ -142,9 +141,4 @@ const fn exit(error: &BackupError) -> Exit {
 
 fn shown_path(path: &Path) -> String {
     plain(&path.display().to_string())
-}
-
-fn print(text: &str) -> Result<Exit, CommandError> {
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(Exit::Fine)
 }

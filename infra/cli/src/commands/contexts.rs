@@ -67,25 +67,21 @@ pub(super) fn run(
 
 fn list(contexts: &Contexts, api: &ApiArgs, environment: &Environment, paint: Paint) -> Result<Exit, CommandError> {
     let mut table = Table::new(&["", "NAME", "API", "AUTH", "REGION", "PROFILE"]);
-    let mut text = String::new();
+    let mut json = String::new();
     for (name, server) in &contexts.contexts {
         let current = contexts.current.as_ref() == Some(name);
         let auth = server.auth.as_ref().map(ToString::to_string);
         let (region, profile) = (server.region.as_deref(), server.profile.as_deref());
         let listed = Listed { name, api: server.api.url(""), auth, region, profile, current };
         if api.output == Format::Json {
-            text.push_str(&format!("{}\n", super::context::body(&listed)));
+            json.push_str(&format!("{}\n", super::context::body(&listed)));
         }
         let Listed { api, auth, .. } = listed;
         let cell = |text: Option<&str>| text.unwrap_or_default().into();
         let mark = current.then_some("*");
         table.row([cell(mark), name.into(), api.into(), cell(auth.as_deref()), cell(region), cell(profile)]);
     }
-    match api.output {
-        Format::Json => {}
-        Format::Table if table.is_empty() => text = "No context.\n".to_owned(),
-        Format::Table => text = table.text(paint),
-    }
+    let text = if api.output == Format::Json { json } else { table.or(paint, "No context.") };
     std::io::stdout().write_all(text.as_bytes())?;
     overridden(contexts, api, environment);
     Ok(Exit::Fine)

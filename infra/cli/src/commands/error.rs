@@ -79,6 +79,14 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
+    /// Of a call that changes something. Where its answer was lost, `what` may be done, and `look` shows it.
+    pub(super) fn of_change(source: RemoteError, what: impl Into<String>, look: impl Into<String>) -> Self {
+        match source.may_be_done() {
+            true => Self::Unsure { what: what.into(), look: look.into(), source },
+            false => Self::Remote(source),
+        }
+    }
+
     /// The exit status.
     pub(super) fn exit(&self) -> Exit {
         match self {
