@@ -35,6 +35,7 @@ pub mod terminal;
 pub mod ticker;
 pub mod tokens;
 pub mod traces;
+mod webhook;
 
 pub use ending::Ending;
 pub use paint::Paint;

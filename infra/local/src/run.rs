@@ -8,20 +8,20 @@ use std::sync::Arc;
 use config::apply::ApplyError;
 use domain::definition::{Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
-use embedded::{Channel, Engine, OpenError, Options, Recovered};
+use embedded::{Engine, OpenError, Options, Recovered};
 use standins::Service;
 use tokio::select;
 
 use crate::alerts::Screen;
 use crate::configured::{Parts, parts, still_applies};
 use crate::folder::{self, FolderError};
-use crate::reply_channels::{BadChannel, ReplyChannel, ReplyChannels};
+use crate::reply_channels::{self, BadChannel, ReplyChannel};
 use crate::serve::{
     self, BindError, Callers, JwtSettings, Listen, ProxySettings, RemoteSettings, Remotes, RemotesError, Running,
     Setup, StartError, bind,
 };
 use crate::signals::Signals;
-use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
+use crate::sinks::{BadSinks, TOLD_MS_MAX};
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
 use crate::tokens::TokensError;
 
@@ -129,7 +129,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         None => None,
     };
     // A mistake on the command line is told before anything is made.
-    ReplyChannels::start(&serving.reply_channels, serving.remotes.variable).await?;
+    reply_channels::start(&serving.reply_channels, serving.remotes.variable).await?;
     Remotes::start(&serving.remotes, KEYS_SERVE).await?;
     let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
@@ -156,9 +156,10 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
             return Err(error);
         }
     };
-    let has_sinks = !sinks.names().is_empty();
-    engine.set_channels(senders(&channels).chain(sinks_of(&sinks)).collect());
-    let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
+    let has_sinks = !sinks.is_empty();
+    let [reply_channels, of_sinks] = [&channels, &sinks].map(|channels| channels.keys().cloned().collect());
+    let setup = Setup { reply_channels, sinks: of_sinks, callers, ..setup };
+    engine.set_channels(channels.into_iter().chain(sinks).collect());
     let paused = setup.paused;
     let running = serve::start(listening, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
@@ -263,30 +264,6 @@ async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
         tracing::info!(accepted, under_way, commands, dead_letters, "recovered unfinished work");
     }
     Ok(engine)
-}
-
-/// The reply channels, as the engine's port.
-fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
-    channels.names().into_iter().map(|name| {
-        let (channels, channel) = (channels.clone(), name.clone());
-        let send: Channel = Arc::new(move |event| {
-            let (channels, channel) = (channels.clone(), channel.clone());
-            Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
-        });
-        (name, send)
-    })
-}
-
-/// The sinks of alerts, as the engine's port.
-fn sinks_of(sinks: &Sinks) -> impl Iterator<Item = (Arc<str>, Channel)> {
-    sinks.names().into_iter().map(|name| {
-        let (sinks, sink) = (sinks.clone(), name.clone());
-        let send: Channel = Arc::new(move |event| {
-            let (sinks, sink) = (sinks.clone(), sink.clone());
-            Box::pin(async move { Ok(sinks.send(&sink, &event).await?) })
-        });
-        (name, send)
-    })
 }
 
 /// Prints one line on stdout, for people and scripts. A closed stdout does not stop the program.

@@ -18,7 +18,7 @@ use standins::{Effects, KeyEffects, Service};
 use tokio::time::Instant;
 use wire::{Accepted, Step, Task};
 
-use crate::client::{Answer, Client, ClientError};
+use crate::client::{Answer, Client, NoAnswer};
 
 /// The order of the README.
 pub(crate) const ORDER: &str = include_str!("../../examples/order.json");
@@ -35,8 +35,8 @@ pub(crate) struct Orders {
 /// An order could not be posted or followed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OrderError {
-    #[error(transparent)]
-    Client(#[from] ClientError),
+    #[error("no answer: {0}")]
+    NoAnswer(#[from] NoAnswer),
     #[error("unexpected answer {status} ({problem}): {}", shortened(.body))]
     Unexpected { status: StatusCode, problem: String, body: String },
     #[error("posted twice with one key, it became two orders")]
