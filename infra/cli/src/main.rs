@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
-use local::serve::{Listen, RemoteSettings, Setup};
+use local::serve::{Callers, Listen, RemoteSettings, Setup};
 use local::{Ending, Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
@@ -53,58 +53,35 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, args.log_format, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let (jwt, proxy) = (args.jwt(), args.proxy());
-    let ServeArgs {
-        host,
-        allowed_hosts,
-        public_url,
-        port,
-        tls_cert,
-        tls_key,
-        socket,
-        no_port,
-        data,
-        accept_loss,
-        orders_max,
-        post_rate,
-        paused,
-        supervise_every,
-        supervisors,
-        config,
-        tokens,
-        no_auth,
-        audit_days,
-        ..
-    } = args;
-    let redacted = args.redact;
+    let callers = Callers::knowing(args.tokens.as_deref(), args.jwt(), args.proxy())?;
+    let folder = args.config.clone().unwrap_or_default();
     let setup = Setup {
-        supervisors,
-        supervise_every,
-        redacted,
-        allowed_hosts,
-        public_url,
-        orders_max,
-        post_rate,
-        paused,
+        supervisors: args.supervisors,
+        supervise_every: args.supervise_every,
+        redacted: args.redact,
+        allowed_hosts: args.allowed_hosts,
+        public_url: args.public_url,
+        callers,
+        orders_max: args.orders_max,
+        post_rate: args.post_rate,
+        paused: args.paused,
         ..Setup::default()
     };
-    let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
-    let folder = config.clone().unwrap_or_default();
-    let json_logs = args.log_format == LogFormat::Json;
-    let listen = Listen { host, port: (!no_port).then_some(port), tls: tls_cert.zip(tls_key), socket };
     let serving = Serving {
-        listen,
-        data,
-        accept_loss,
-        audit_days,
-        json_logs,
-        reply_channels,
-        remotes,
-        tokens,
-        jwt,
-        proxy,
-        no_auth,
-        config,
+        listen: Listen {
+            host: args.host,
+            port: (!args.no_port).then_some(args.port),
+            tls: args.tls_cert.zip(args.tls_key),
+            socket: args.socket,
+        },
+        data: args.data,
+        accept_loss: args.accept_loss,
+        audit_days: args.audit_days,
+        json_logs: args.log_format == LogFormat::Json,
+        reply_channels: args.reply_channels,
+        remotes: args.services.settings(variable),
+        no_auth: args.no_auth,
+        config: args.config,
         setup,
     };
     let served = run::serve(serving).await;
@@ -121,7 +98,7 @@ async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SHOW, LogFormat::Text, None);
     let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        demo::run(&running.url(), stand_ins, paint(), &mut io::stdout()).await
+        demo::run(running.url(), stand_ins, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }
@@ -131,7 +108,7 @@ async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        outage::run(&running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
+        outage::run(running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }

@@ -21,6 +21,7 @@ pub mod http_server;
 pub mod open_files;
 pub mod outage;
 pub mod paint;
+pub mod problem;
 pub mod reply_channels;
 mod reread;
 pub mod run;
