@@ -149,7 +149,7 @@ fn stack(status: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// What it tells of the drift and the alarm.
-fn drift_and_alarm(drifts: Value, alarm: &str) -> [(&'static str, Value); 4] {
+fn drift_and_alarm(drifts: &Value, alarm: &str) -> [(&'static str, Value); 4] {
     let alarm = json!({"AlarmName": "shop-throttles", "AlarmDescription": "Too many. To do: ask for more.", "StateValue": alarm});
     [
         ("cloudformation detect-stack-drift --stack-name shop", json!({"StackDriftDetectionId": "d"})),
@@ -164,7 +164,7 @@ fn drift_and_alarm(drifts: Value, alarm: &str) -> [(&'static str, Value); 4] {
 
 #[test]
 fn a_stack_that_nobody_changed_and_whose_alarms_are_quiet_is_well() {
-    let report = told_of_stack(0, &[stack("UPDATE_COMPLETE"), drift_and_alarm(json!([]), "OK").to_vec()].concat());
+    let report = told_of_stack(0, &[stack("UPDATE_COMPLETE"), drift_and_alarm(&json!([]), "OK").to_vec()].concat());
     for check in ["stack shop", "drift", "alarms"] {
         assert_eq!(finding(&report, check).0, "ok", "{check} in {report}");
     }
@@ -175,7 +175,7 @@ fn a_change_by_hand_an_alarm_and_a_failed_deployment_are_told() {
     let difference = json!({"PropertyPath": "/VisibilityTimeout", "ExpectedValue": "180", "ActualValue": "30"});
     let drifts = json!([{"LogicalResourceId": "AgentsQueue", "StackResourceDriftStatus": "MODIFIED",
         "PropertyDifferences": [difference]}]);
-    let report = told_of_stack(1, &[stack("UPDATE_FAILED"), drift_and_alarm(drifts, "ALARM").to_vec()].concat());
+    let report = told_of_stack(1, &[stack("UPDATE_FAILED"), drift_and_alarm(&drifts, "ALARM").to_vec()].concat());
     assert_eq!(finding(&report, "stack shop"), ("warning".to_owned(), "it is UPDATE_FAILED".to_owned()));
     for (check, words) in [
         ("resources", "failed: AgentsQueue, Alarms"),

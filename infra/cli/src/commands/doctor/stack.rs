@@ -118,7 +118,7 @@ pub(super) async fn look(stack: &str, region: Option<&str>, profile: Option<&str
         Ok(alarms) => findings.extend(judge_alarms(&alarms)),
         Err(error @ AwsError::Denied(_)) => findings.push(Finding::skipped("alarms", error.to_string())),
         Err(error) => {
-            findings.push(Finding::wrong("alarms", error.to_string(), "try again: they could not be looked at"))
+            findings.push(Finding::wrong("alarms", error.to_string(), "try again: they could not be looked at"));
         }
     }
     findings
@@ -157,10 +157,7 @@ fn judge_resources(resources: &[Resource]) -> Option<Finding> {
 /// What was changed by hand since the last deployment.
 async fn drift(aws: &Aws, stack: &str) -> Vec<Finding> {
     match drifts(aws, stack).await {
-        Ok((drifts, unseen)) => {
-            let unseen = (!unseen.is_empty()).then(|| Finding::skipped("drift", unseen));
-            judge_drifts(&drifts).into_iter().chain(unseen).collect()
-        }
+        Ok((drifts, unseen)) => judge_drifts(&drifts, &unseen),
         Err(error) => {
             let ask = format!("`aws cloudformation detect-stack-drift --stack-name {stack}` asks for it");
             vec![Finding::skipped("drift", format!("it is not known here; {ask}: {error}"))]
@@ -192,12 +189,14 @@ async fn drifts(aws: &Aws, stack: &str) -> Result<(Vec<Drift>, String), AwsError
     Ok((told.stack_resource_drifts, unseen))
 }
 
-fn judge_drifts(drifts: &[Drift]) -> Vec<Finding> {
-    let changed: Vec<Finding> = drifts.iter().filter_map(changed).collect();
-    match changed.is_empty() {
-        true => vec![Finding::ok("drift", "nothing was changed by hand")],
-        false => changed,
+fn judge_drifts(drifts: &[Drift], unseen: &str) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = drifts.iter().filter_map(changed).collect();
+    if !unseen.is_empty() {
+        findings.push(Finding::skipped("drift", unseen));
+    } else if findings.is_empty() {
+        findings.push(Finding::ok("drift", "nothing was changed by hand"));
     }
+    findings
 }
 
 fn changed(drift: &Drift) -> Option<Finding> {
@@ -258,9 +257,9 @@ fn judge_alarms(alarms: &[Alarm]) -> Vec<Finding> {
             Finding::wrong(format!("alarm {alarm_name}"), found, to_do)
         })
         .collect();
-    let unknown: Vec<&str> = of("INSUFFICIENT_DATA").map(|alarm| &*alarm.alarm_name).collect();
-    if !unknown.is_empty() {
-        let found = format!("without data: {}", unknown.join(", "));
+    let unknown = of("INSUFFICIENT_DATA").count();
+    if unknown > 0 {
+        let found = format!("{unknown} of {} have no data yet", alarms.len());
         findings.push(Finding::warning(CHECK, found, "look again ten minutes after the deployment"));
     }
     if findings.is_empty() {
@@ -297,12 +296,13 @@ mod tests {
             .collect();
         let drift = json!({"LogicalResourceId": "AgentsQueue", "StackResourceDriftStatus": status,
             "PropertyDifferences": differences});
-        judge_drifts(&[serde_json::from_value(drift).unwrap()])
+        judge_drifts(&[serde_json::from_value(drift).unwrap()], "")
     }
 
     #[test]
     fn what_was_changed_by_hand_is_wrong_and_a_secret_stays_one() {
-        assert_eq!(judge_drifts(&[])[0].state, State::Ok);
+        assert_eq!(judge_drifts(&[], "")[0].state, State::Ok);
+        assert_eq!(judge_drifts(&[], "a role may not be read"), [Finding::skipped("drift", "a role may not be read")]);
         let tagged = drifted("MODIFIED", &[["/Tags/0/Value", "a", "b"]]);
         assert_eq!(tagged[0].state, State::Ok, "tags are the account's own");
         let changed =
@@ -330,6 +330,6 @@ mod tests {
         let findings = judge_alarms(&alarms(&["OK", "ALARM", "INSUFFICIENT_DATA"]));
         let rings = Finding::wrong("alarm s-throttles", "Invocations are throttled", "ask for a higher quota");
         assert_eq!(findings[0], rings);
-        assert_eq!((findings[1].state, &*findings[1].found), (State::Warning, "without data: s-throttles"));
+        assert_eq!((findings[1].state, &*findings[1].found), (State::Warning, "1 of 3 have no data yet"));
     }
 }
