@@ -8,7 +8,7 @@ use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
 use local::serve::{Callers, Listen, RemoteSettings, Setup};
-use local::{Ending, Paint, demo, open_files, outage, traces};
+use local::{Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
 };
@@ -113,13 +113,13 @@ async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
     Ok(status(shown.await?.transpose()?))
 }
 
-/// A signal interrupted the demo or the outage.
-fn status(ended: Option<Ending>) -> ExitCode {
-    ended.map_or(ExitCode::FAILURE, ExitCode::from)
+/// `None`: a signal interrupted the demo or the outage.
+fn status(is_good: Option<bool>) -> ExitCode {
+    if is_good == Some(true) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn paint() -> Paint {
-    Paint { colours: io::stdout().is_terminal() && !no_colour() }
+    Paint { colours: io::stdout().is_terminal() && !Environment::read(variable).no_colour }
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
@@ -146,9 +146,4 @@ fn start_logs(usual: &str, format: LogFormat, traces: Option<trace::Layer>) {
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-#[expect(clippy::disallowed_methods, reason = "main reads the environment")]
-fn no_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -13,7 +13,6 @@ pub mod client;
 mod configured;
 pub mod demo;
 pub mod direct;
-mod ending;
 pub mod event_source;
 pub mod folder;
 mod host_time;
@@ -38,5 +37,4 @@ pub mod tokens;
 pub mod traces;
 mod webhook;
 
-pub use ending::Ending;
 pub use paint::Paint;

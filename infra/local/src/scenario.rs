@@ -6,12 +6,12 @@
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::idempotency_key;
 use domain::task::{Direction, shortened};
-use domain::time::Timestamp;
+use embedded::system_time;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use standins::{Effects, KeyEffects, Service};
@@ -47,7 +47,7 @@ pub(crate) enum OrderError {
 
 impl Orders {
     pub(crate) fn of(api_url: &str, scenario: &str) -> Self {
-        let run = format!("{scenario}-{}", wall_clock().epoch_ms());
+        let run = format!("{scenario}-{}", system_time().epoch_ms());
         Self { client: Client::new(), url: api_url.into(), run: run.into() }
     }
 
@@ -108,11 +108,6 @@ pub(crate) fn effects_of(order: &Task<'_>, step: &Step<'_>, effects: &Effects) -
         at_service.map(|service| service.of(&key)).unwrap_or_default()
     };
     (of(Direction::Forward), of(Direction::Undo))
-}
-
-pub(crate) fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, OrderError> {

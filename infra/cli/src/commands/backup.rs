@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use local::backup::{self, BackupError, Failed, Manifest, OpenError, Progress, Restored, Stage};
-use serde::Serialize;
+use serde_json::json;
 use tokio::signal::unix::SignalKind;
 
 use super::context::body;
@@ -16,18 +16,6 @@ use crate::one_line;
 use crate::show::table::plain;
 
 const MB: u64 = 1_000_000;
-
-/// A restore as JSON.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Shown<'a> {
-    data: String,
-    schema: i64,
-    transaction: u64,
-    orders_under_way: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backup: Option<&'a Manifest>,
-}
 
 pub(super) async fn back_up(args: &BackupArgs, output: Format, is_terminal: bool) -> Result<Exit, CommandError> {
     let BackupArgs { destination, data } = args.clone();
@@ -55,9 +43,12 @@ pub(super) async fn restore(args: &RestoreArgs, output: Format, is_terminal: boo
     told(done, |restored| match output {
         Format::Json => {
             let Restored { manifest, schema, transaction, under_way } = &restored;
-            let (data, backup) = (args.data.display().to_string(), manifest.as_ref());
-            let (schema, transaction, orders_under_way) = (*schema, *transaction, *under_way);
-            format!("{}\n", body(&Shown { data, schema, transaction, orders_under_way, backup }))
+            let mut json = json!({"Data": args.data.display().to_string(), "Schema": schema, "Transaction": transaction,
+                                  "OrdersUnderWay": under_way});
+            if let Some(manifest) = manifest {
+                json["Backup"] = json!(manifest);
+            }
+            format!("{json}\n")
         }
         Format::Table => words(args, &restored),
     })

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use domain::time::Timestamp;
 use http::HeaderValue;
-use local::terminal::{escaped, plain};
+use local::terminal::escaped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -117,9 +117,9 @@ impl Context {
         self.show(&self.remote.call(&Call::get(path)).await?, words)
     }
 
-    /// Prints a note on stderr, of one line: a name or a word of the server may be in it.
+    /// Says something on stderr.
     pub(super) fn note(&self, text: &str) {
-        eprintln!("stepwarden: {}", plain(text));
+        dialogue::note(text);
     }
 
     /// Shows the progress on stderr.

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
 use crate::exit::Exit;
@@ -94,8 +95,4 @@ fn overridden(contexts: &Contexts, api: &ApiArgs, environment: &Environment) {
     } else if let Some(name) = environment.context.as_ref().filter(|name| Some(*name) != contexts.current.as_ref()) {
         note(&format!("commands go to the context {name} as long as STEPWARDEN_CONTEXT names it"));
     }
-}
-
-fn note(text: &str) {
-    eprintln!("stepwarden: {text}");
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use local::tokens::{Tokens, TokensError};
 use serde::Serialize;
 
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{Format, TokenCommand};
 use crate::exit::Exit;
@@ -64,10 +65,6 @@ fn list(tokens: &Tokens, output: Format, paint: Paint) -> Result<(), CommandErro
     }
     let text = if output == Format::Json { json } else { table.or(paint, "No token.") };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
-fn note(text: &str) {
-    eprintln!("stepwarden: {text}");
 }
 
 impl From<TokensError> for CommandError {

@@ -14,7 +14,6 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use wire::Task;
 
-use crate::ending::Ending;
 use crate::paint::Paint;
 use crate::scenario::{OrderError, Orders};
 use crate::stand_ins::StandIns;
@@ -43,8 +42,8 @@ struct Followed {
 /// ended as expected.
 ///
 /// # Errors
-/// If the output cannot be written. An order with a wrong end is no error but [`Ending::Wrong`].
-pub async fn run(api_url: &str, stand_ins: &StandIns, paint: Paint, out: &mut impl Write) -> io::Result<Ending> {
+/// If the output cannot be written. An order with a wrong end is no error.
+pub async fn run(api_url: &str, stand_ins: &StandIns, paint: Paint, out: &mut impl Write) -> io::Result<bool> {
     writeln!(out, "{}", report::opening(api_url))?;
     let (began, orders) = (Instant::now(), Orders::of(api_url, "demo"));
     let shared = RefCell::new(&mut *out);
@@ -75,7 +74,7 @@ pub async fn run(api_url: &str, stand_ins: &StandIns, paint: Paint, out: &mut im
     writeln!(out, "\n{}", report::table(paint, &ended, &effects))?;
     write!(out, "{}", report::summary(paint, &ended, &effects, took))?;
     out.flush()?;
-    Ok(Ending::of(ended.iter().all(|order| order.faults.is_empty())))
+    Ok(ended.iter().all(|order| order.faults.is_empty()))
 }
 
 async fn follow(

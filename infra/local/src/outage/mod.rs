@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use domain::id::OrderId;
+use embedded::system_time;
 use futures_util::{StreamExt, stream};
 use standins::Service;
 use tokio::task::JoinSet;
@@ -23,9 +24,8 @@ use wire::ServiceList;
 
 pub use plan::{Plan, TooMany};
 
-use crate::ending::Ending;
 use crate::paint::Paint;
-use crate::scenario::{ORDER, Orders, wall_clock};
+use crate::scenario::{ORDER, Orders};
 use crate::stand_ins::StandIns;
 use live::each_second;
 use report::Second;
@@ -65,7 +65,7 @@ pub async fn run(
     plan: &Plan,
     paint: Paint,
     out: &mut impl Write,
-) -> io::Result<Ending> {
+) -> io::Result<bool> {
     writeln!(out, "{}", report::opening(plan, api_url))?;
     let orders = Orders::of(api_url, "outage");
     let outage = Outage { plan, stand_ins, orders, accepted: Arc::default(), phase: Cell::new(Phase::Normal) };
@@ -87,7 +87,7 @@ pub async fn run(
     measured.calls_naive = naive::calls(plan, paint, out).await?;
     writeln!(out, "\n{}", report::table(paint, &measured).trim_end())?;
     out.flush()?;
-    Ok(Ending::of(measured.is_good()))
+    Ok(measured.is_good())
 }
 
 struct Outage<'a> {
@@ -118,7 +118,7 @@ impl Outage<'_> {
         services.set_down(Service::Payment, false);
 
         self.phase.set(Phase::Recovery);
-        let (recovered_at, calls) = (wall_clock(), services.totals(Service::Payment).calls_while_down);
+        let (recovered_at, calls) = (system_time(), services.totals(Service::Payment).calls_while_down);
         let patience_ends = Instant::now() + self.plan.patience();
         // The effects of the last step show the end without a thousand API calls.
         while self.shipped() < orders.len() as u64 && Instant::now() < patience_ends {
