@@ -89,23 +89,17 @@ A failing service becomes a cause after five minutes: `stepwarden services` show
 To be told by Slack, e-mail or a webhook, name it as [alerts.NAME] in stepwarden.toml of `serve --config DIR`.";
 
 const OUTAGE_HELP: &str = "\
-What happens:
-  1. normal    orders come at --rate for --normal; this gives payment's normal call rate
-  2. outage    payment answers 503 to every call for --down; --orders more orders come at --rate
-  3. recovery  payment works again; the phase ends with the last order
-  4. naive     the same orders and the same outage, on a separate payment stand-in, for comparison; a client with
-               256 connections makes the calls and retries at once, without back-off
+Orders come at --rate for --normal. Then payment answers 503 for --down, while --orders more come, and works again. After the
+last order a naive client of 256 connections, which retries at once, goes through the same outage with a payment of its own.
 
 What is judged:
-  calls during the outage   calls to payment while it is down: at most 1 % of the naive client's calls
+  calls during the outage   calls to payment while it is down: at most 1 % of the naive client's
   failure counts spent      FailureCount of all steps of all orders: 0
   orders lost               orders answered 202 that are not Processed at the end: 0
   effects                   each step of each order is carried out exactly once, as the stand-ins count
-  busiest second            the most calls to payment in one second after its recovery (sampled every 100 ms): at most
-                            twice its normal rate
+  busiest second            calls to payment after its recovery, sampled every 100 ms: at most twice its normal rate
 
-The agents release waiting orders at nine tenths of the rate (serve --release-max). So even the releases of two
-adjacent seconds stay below twice the normal rate. The recovery takes somewhat longer than the outage.
+The agents release waiting orders at nine tenths of the rate (serve --release-max).
 
 Exit status: 0 every limit was met, 1 a limit was missed, 2 wrong usage or start failed.";
 
@@ -161,57 +155,44 @@ pub enum Command {
 
 /// The commands that call an API, local or deployed.
 #[derive(Debug, Subcommand)]
-#[command(after_help = exit::HELP)]
 pub enum RemoteCommand {
     /// Post an order
-    #[command(after_help = exit::HELP)]
     Submit(SubmitArgs),
     /// Show one order: its state, its steps, its error, the remedy
-    #[command(after_help = exit::HELP)]
     Get(GetArgs),
     /// List orders, newest first
     List(ListArgs),
     /// Print orders whole, with steps and history, as NDJSON: one a line, newest first
-    #[command(after_help = format!("{}\n\n{}", orders::EXPORT_HELP, exit::HELP))]
+    #[command(after_help = orders::EXPORT_HELP)]
     Export(ExportArgs),
     /// Show orders as they change, until all are settled
-    #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
     /// Resubmit orders in Error: their failed steps start again
-    #[command(after_help = exit::HELP)]
     Resubmit(ActArgs),
     /// Cancel unfinished orders: their steps are compensated
-    #[command(after_help = exit::HELP)]
     Cancel(ActArgs),
     /// Pause orders: no new step starts until they are resumed
-    #[command(after_help = exit::HELP)]
     Pause(ActArgs),
     /// Resume paused orders
-    #[command(after_help = exit::HELP)]
     Resume(ActArgs),
     /// Settle a step in Error by hand: say that its service has had the effect, and let the order go on
-    #[command(after_help = exit::HELP)]
     Settle(SettleArgs),
     /// Approve orders that wait for people: the step is done, and they go on
-    #[command(after_help = format!("{}\n\n{}", orders::APPROVE_HELP, exit::HELP))]
+    #[command(after_help = orders::DECIDE_HELP)]
     Approve(DecideArgs),
     /// Reject orders that wait for people: they are compensated, or held, as the workflow says
-    #[command(after_help = format!("{}\n\n{}", orders::REJECT_HELP, exit::HELP))]
+    #[command(after_help = orders::DECIDE_HELP)]
     Reject(DecideArgs),
     /// Write a note on an unfinished order, and say whether you take it on; nothing else changes
-    #[command(after_help = exit::HELP)]
     Note(NoteArgs),
     /// Close orders in Error that will never end by themselves: they end as they are, and no step is undone
-    #[command(after_help = exit::HELP)]
     Close(ActArgs),
     /// Erase all personal data of ended orders, for good: states, times and codes stay
-    #[command(after_help = format!("{}\n\n{}", orders::ERASE_HELP, exit::HELP))]
+    #[command(after_help = orders::ERASE_HELP)]
     Erase(ActArgs),
     /// Post compensated orders again: each becomes one new order with the same document
-    #[command(after_help = exit::HELP)]
     Again(AgainArgs),
     /// Do the same with many orders as one job, a few canaries first: resubmit, cancel, settle, close, post again
-    #[command(after_help = exit::HELP)]
     Bulk {
         /// The action
         #[command(subcommand)]
@@ -220,10 +201,8 @@ pub enum RemoteCommand {
     /// Show the orders by state, the failures by cause, and the recent throughput
     Overview,
     /// Show what happened in the last minutes, hours or days: counts, failures and durations, by workflow and step
-    #[command(after_help = exit::HELP)]
     Numbers(NumbersArgs),
     /// Show the health (circuit breaker) of the remote services
-    #[command(after_help = exit::HELP)]
     Services {
         /// The action; without one the services are shown
         #[command(subcommand)]
@@ -235,7 +214,7 @@ pub enum RemoteCommand {
     /// Show the supervisors' leases and their last runs
     Leases,
     /// Show the workflows and their versions, or one of them as a drawing; choose the version of new orders
-    #[command(after_help = exit::HELP, args_conflicts_with_subcommands = true)]
+    #[command(args_conflicts_with_subcommands = true)]
     Workflows(WorkflowsArgs),
     /// Write a commented configuration folder to begin with: workflows and agents of your own
     #[command(after_help = INIT_HELP)]
@@ -248,7 +227,6 @@ pub enum RemoteCommand {
     /// List the settled dead letters and their outcomes
     DeadLetters(DeadLettersArgs),
     /// Check an API, a deployed stack or a data directory, and name the remedy of each problem
-    #[command(after_help = exit::HELP)]
     Doctor(DoctorArgs),
     /// Serve the console on this machine, for any API, with your credentials
     Console(ConsoleArgs),
@@ -351,13 +329,19 @@ impl Cli {
     }
 }
 
-/// The command line. Commands that call no API do not show its options.
+/// The command line. Commands that call no API do not show its options, and the others tell its exit statuses.
 fn described() -> clap::Command {
     let command = Cli::command();
     let global: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
-    LOCAL.into_iter().fold(command, |command, (name, shown)| {
-        let hidden = global.iter().filter(|arg| shown != Some(arg.get_id().as_str())).map(|arg| arg.clone().hide(true));
-        command.mut_subcommand(name, |local| local.args(hidden))
+    command.mut_subcommands(|command| match LOCAL.iter().find(|(name, _)| *name == command.get_name()) {
+        Some((_, shown)) => {
+            let hidden = global.iter().filter(|arg| *shown != Some(arg.get_id().as_str()));
+            command.args(hidden.map(|arg| arg.clone().hide(true)))
+        }
+        None => {
+            let own = command.get_after_help().map(|own| format!("{own}\n\n")).unwrap_or_default();
+            command.after_help(format!("{own}{}", exit::HELP))
+        }
     })
 }
 

@@ -2,19 +2,17 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::process::ExitCode;
 
-use embedded::{Checked, OpenError};
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
-use local::serve::{Listen, RemoteSettings, Setup};
-use local::{Ending, Paint, demo, open_files, outage, traces};
+use local::serve::{Callers, Listen, RemoteSettings, Setup};
+use local::{Paint, demo, open_files, outage, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
 };
-use stepwarden::commands::{self, DataFinding, Terminal};
+use stepwarden::commands::{self, Terminal};
 use stepwarden::exit::Exit;
 use stepwarden::remote::Environment;
 use stepwarden::{logs, one_line};
@@ -55,58 +53,35 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, args.log_format, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let (jwt, proxy) = (args.jwt(), args.proxy());
-    let ServeArgs {
-        host,
-        allowed_hosts,
-        public_url,
-        port,
-        tls_cert,
-        tls_key,
-        socket,
-        no_port,
-        data,
-        accept_loss,
-        orders_max,
-        post_rate,
-        paused,
-        supervise_every,
-        supervisors,
-        config,
-        tokens,
-        no_auth,
-        audit_days,
-        ..
-    } = args;
-    let redacted = args.redact;
+    let callers = Callers::knowing(args.tokens.as_deref(), args.jwt(), args.proxy())?;
+    let folder = args.config.clone().unwrap_or_default();
     let setup = Setup {
-        supervisors,
-        supervise_every,
-        redacted,
-        allowed_hosts,
-        public_url,
-        orders_max,
-        post_rate,
-        paused,
+        supervisors: args.supervisors,
+        supervise_every: args.supervise_every,
+        redacted: args.redact,
+        allowed_hosts: args.allowed_hosts,
+        public_url: args.public_url,
+        callers,
+        orders_max: args.orders_max,
+        post_rate: args.post_rate,
+        paused: args.paused,
         ..Setup::default()
     };
-    let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
-    let folder = config.clone().unwrap_or_default();
-    let json_logs = args.log_format == LogFormat::Json;
-    let listen = Listen { host, port: (!no_port).then_some(port), tls: tls_cert.zip(tls_key), socket };
     let serving = Serving {
-        listen,
-        data,
-        accept_loss,
-        audit_days,
-        json_logs,
-        reply_channels,
-        remotes,
-        tokens,
-        jwt,
-        proxy,
-        no_auth,
-        config,
+        listen: Listen {
+            host: args.host,
+            port: (!args.no_port).then_some(args.port),
+            tls: args.tls_cert.zip(args.tls_key),
+            socket: args.socket,
+        },
+        data: args.data,
+        accept_loss: args.accept_loss,
+        audit_days: args.audit_days,
+        json_logs: args.log_format == LogFormat::Json,
+        reply_channels: args.reply_channels,
+        remotes: args.services.settings(variable),
+        no_auth: args.no_auth,
+        config: args.config,
         setup,
     };
     let served = run::serve(serving).await;
@@ -123,7 +98,7 @@ async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SHOW, LogFormat::Text, None);
     let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
+        demo::run(running.url(), stand_ins, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }
@@ -133,18 +108,18 @@ async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        outage::run(&running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
+        outage::run(running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }
 
-/// A signal interrupted the demo or the outage.
-fn status(ended: Option<Ending>) -> ExitCode {
-    ended.map_or(ExitCode::FAILURE, ExitCode::from)
+/// `None`: a signal interrupted the demo or the outage.
+fn status(is_good: Option<bool>) -> ExitCode {
+    if is_good == Some(true) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn paint() -> Paint {
-    Paint { colours: io::stdout().is_terminal() && !no_colour() }
+    Paint { colours: io::stdout().is_terminal() && !Environment::read(variable).no_colour }
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
@@ -161,48 +136,7 @@ async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
         stdout: io::stdout().is_terminal(),
         stderr: io::stderr().is_terminal(),
     };
-    commands::run(command, api, Environment::read(variable), terminal, check_data).await.into()
-}
-
-/// The engine's check of its database, as findings of the doctor.
-fn check_data(directory: &Path) -> Vec<DataFinding> {
-    let checked = embedded::check(directory);
-    let log_bytes = checked.as_ref().map_or(0, |checked| checked.log_bytes);
-    vec![database(checked), log(log_bytes)]
-}
-
-fn log(bytes: u64) -> DataFinding {
-    let found = format!("{} MB", bytes / (1024 * 1024));
-    let to_do = "end the program that reads the database, such as `sqlite3` or a backup: it keeps the log from being \
-                 emptied. Where `stepwarden serve` does not run, its next start empties the log";
-    if bytes > embedded::LOG_BYTES_MAX {
-        DataFinding::warning("write-ahead log", found, to_do)
-    } else {
-        DataFinding::ok("write-ahead log", found)
-    }
-}
-
-fn database(checked: Result<Checked, OpenError>) -> DataFinding {
-    const CHECK: &str = "database";
-    const RESTORE: &str =
-        "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
-    match checked {
-        Ok(Checked { loss: Some(loss), .. }) => DataFinding::wrong(
-            CHECK,
-            loss.to_string(),
-            "keep a copy of the directory; then restore a backup, or go on without them: `stepwarden serve --accept-loss`",
-        ),
-        Ok(checked) if !checked.faults.is_empty() => DataFinding::wrong(CHECK, checked.faults.join("; "), RESTORE),
-        Ok(checked) if checked.is_older => DataFinding::ok(
-            CHECK,
-            format!("sound; schema version {} is brought up to date at the next start", checked.schema),
-        ),
-        Ok(checked) => DataFinding::ok(CHECK, format!("sound, schema version {}", checked.schema)),
-        Err(error @ OpenError::Newer { .. }) => {
-            DataFinding::wrong(CHECK, one_line(&error), "use the program that wrote it, or a newer one")
-        }
-        Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
-    }
+    commands::run(command, api, Environment::read(variable), terminal).await.into()
 }
 
 fn start_logs(usual: &str, format: LogFormat, traces: Option<trace::Layer>) {
@@ -212,9 +146,4 @@ fn start_logs(usual: &str, format: LogFormat, traces: Option<trace::Layer>) {
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-#[expect(clippy::disallowed_methods, reason = "main reads the environment")]
-fn no_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -62,24 +62,6 @@ pub struct NoAnswer {
     pub is_unsent: bool,
 }
 
-/// A call got no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The request is not valid.
-    #[error("not a request: {0}")]
-    Request(#[from] http::Error),
-    /// The connection failed, or ended before the answer.
-    #[error("{method} {url}: {why}")]
-    NoAnswer {
-        /// The method.
-        method: Method,
-        /// The URL.
-        url: String,
-        /// The innermost cause.
-        why: String,
-    },
-}
-
 impl Default for Client {
     fn default() -> Self {
         Self::new()
@@ -162,16 +144,16 @@ impl Client {
     /// `GET url`.
     ///
     /// # Errors
-    /// [`ClientError`] if there is no answer; any status is an answer.
-    pub async fn get(&self, url: &str) -> Result<Answer, ClientError> {
+    /// [`NoAnswer`]; any status is an answer.
+    pub async fn get(&self, url: &str) -> Result<Answer, NoAnswer> {
         self.call(Method::GET, url, &[], String::new()).await
     }
 
     /// `POST url` with a body, which is JSON unless a header `content-type` says otherwise.
     ///
     /// # Errors
-    /// [`ClientError`] if there is no answer; any status is an answer.
-    pub async fn post(&self, url: &str, headers: &[(&str, &str)], body: String) -> Result<Answer, ClientError> {
+    /// [`NoAnswer`]; any status is an answer.
+    pub async fn post(&self, url: &str, headers: &[(&str, &str)], body: String) -> Result<Answer, NoAnswer> {
         self.call(Method::POST, url, headers, body).await
     }
 
@@ -181,26 +163,21 @@ impl Client {
         url: &str,
         headers: &[(&str, &str)],
         body: String,
-    ) -> Result<Answer, ClientError> {
-        let mut request = Request::builder().method(method.clone()).uri(url);
+    ) -> Result<Answer, NoAnswer> {
+        let mut request = Request::builder().method(method).uri(url);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             request = request.header("content-type", "application/json");
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let calling = self.exchange(request.body(Bytes::from(body))?);
+        let malformed = |error: http::Error| NoAnswer { why: format!("not a request: {error}"), is_unsent: true };
+        let calling = self.exchange(request.body(Bytes::from(body)).map_err(malformed)?);
         #[expect(clippy::disallowed_methods, reason = "a time-out of the client, not of the protocol")]
         let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), calling).await;
-        let why = match answered {
-            Ok(Ok(answer)) => {
-                let (head, body) = answer.into_parts();
-                return Ok(Answer { status: head.status, headers: head.headers, body });
-            }
-            Ok(Err(NoAnswer { why, .. })) => why,
-            Err(_) => "no answer in time".to_owned(),
-        };
-        Err(ClientError::NoAnswer { method, url: url.to_owned(), why })
+        let late = |_| NoAnswer { why: "no answer in time".to_owned(), is_unsent: false };
+        let (head, body) = answered.map_err(late)??.into_parts();
+        Ok(Answer { status: head.status, headers: head.headers, body })
     }
 }
 

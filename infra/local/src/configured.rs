@@ -13,11 +13,12 @@ use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use embedded::Engine;
 
-use crate::reply_channels::{ReplyChannel, ReplyChannels};
+use crate::reply_channels::{self, ReplyChannel};
 use crate::run::{RunError, announce};
 use crate::serve::{RemoteSettings, Remotes};
-use crate::sinks::Sinks;
+use crate::sinks;
 use crate::stand_ins::KEYS_SERVE;
+use crate::webhook::Channels;
 
 /// What was applied through the API counts, and not the folder of the start.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,10 +45,9 @@ impl Older {
 }
 
 /// What the settings name outside this process.
-#[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) channels: ReplyChannels,
-    pub(crate) sinks: Sinks,
+    pub(crate) channels: Channels,
+    pub(crate) sinks: Channels,
     pub(crate) remotes: Remotes,
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct Parts {
 pub(crate) async fn parts(
     engine: &Engine,
     config: Option<(Checked, PathBuf)>,
-    mut reply_channels: Vec<ReplyChannel>,
+    mut replies: Vec<ReplyChannel>,
     mut remotes: RemoteSettings,
 ) -> Result<Parts, RunError> {
     let variable = remotes.variable;
     let mut counts = None;
-    let mut sinks = BTreeMap::new();
+    let mut alerts = BTreeMap::new();
     if let Some((checked, folder)) = config {
         match older(engine, &checked).await {
             Ok(None) => counts = Some((checked, folder)),
@@ -71,30 +71,30 @@ pub(crate) async fn parts(
     }
     if let Some((checked, folder)) = &counts {
         remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
-        reply_channels.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
-        sinks.clone_from(&checked.sinks);
+        replies.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
+        alerts.clone_from(&checked.sinks);
     } else if let Some(deployment) = engine.records().get::<Deployment>(Deployment::KEY).await? {
         let applied = DeploymentFile::parse(&deployment.settings).unwrap_or_default();
         for (name, channel) in &applied.reply_channels {
             let channel = ReplyChannel::of(name, channel);
-            let is_given = reply_channels.iter().any(|given| given.name() == &**name);
-            match ReplyChannels::start(slice::from_ref(&channel), variable).await {
-                Ok(_) if !is_given => reply_channels.push(channel),
+            let is_given = replies.iter().any(|given| given.name() == &**name);
+            match reply_channels::start(slice::from_ref(&channel), variable).await {
+                Ok(_) if !is_given => replies.push(channel),
                 Ok(_) => {}
                 Err(fault) => tracing::warn!("a reply channel that was applied is left out: {fault}"),
             }
         }
         for (name, sink) in applied.sinks {
             let sink = BTreeMap::from([(name, sink)]);
-            match Sinks::start(&sink, variable).await {
-                Ok(_) => sinks.extend(sink),
+            match sinks::start(&sink, variable).await {
+                Ok(_) => alerts.extend(sink),
                 Err(fault) => tracing::warn!("a sink of alerts that was applied is left out: {fault}"),
             }
         }
     }
-    let channels = ReplyChannels::start(&reply_channels, variable).await?;
-    channels.warn();
-    let sinks = Sinks::start(&sinks, variable).await?;
+    let channels = reply_channels::start(&replies, variable).await?;
+    reply_channels::warn(&replies);
+    let sinks = sinks::start(&alerts, variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     if let Some((checked, folder)) = counts {
         applied(engine, &checked).await.map_err(|source| RunError::Apply { folder, source })?;
@@ -231,15 +231,16 @@ mod tests {
         let new = of(&format!("[reply_channels]\nshop = \"http://127.0.0.1:9\"\ngone = {signed}"));
         let at_start = async |engine: &Engine, checked: Option<&Checked>| {
             let config = checked.map(|checked| (checked.clone(), PathBuf::from("conf")));
-            parts(engine, config, Vec::new(), RemoteSettings::default()).await
+            let started = parts(engine, config, Vec::new(), RemoteSettings::default()).await;
+            let names = |channels: Channels| channels.into_keys().collect::<Vec<_>>();
+            started.map(|Parts { channels, sinks, .. }| (names(channels), names(sinks)))
         };
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::open(directory.path(), Options::default()).unwrap();
         assert!(at_start(&engine, Some(&old)).await.unwrap_err().to_string().contains("env:OLD"), "it counts");
         by_api(&engine, &new).await;
         for config in [Some(&old), None] {
-            let Parts { channels, sinks, .. } = at_start(&engine, config).await.unwrap();
-            assert_eq!((channels.names(), sinks.names()), (vec!["shop".into()], vec![]));
+            assert_eq!(at_start(&engine, config).await.unwrap(), (vec!["shop".into()], vec![]));
         }
         assert!(at_start(&engine, Some(&new)).await.unwrap_err().to_string().contains("env:GONE"), "it counts");
         engine.close().await.unwrap();

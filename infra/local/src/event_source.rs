@@ -31,31 +31,12 @@ pub struct Drain {
     pub batches_max: usize,
     /// The grace of handlers in flight after a stop, in milliseconds. Messages of a cancelled handler are redelivered.
     pub grace_ms: u64,
+    /// Whether it goes on after a stop until no message is visible or in flight. The grace bounds that.
+    pub until_empty: bool,
 }
 
 /// Feeds the handler from the source until `stop`, then waits for the batches in flight.
 pub async fn run<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop)
-where
-    M: Send + 'static,
-    S: Source<M> + 'static,
-    Handle: Fn(Vec<Delivery<M>>) -> Handling,
-    Handling: Future<Output = Failures> + Send + 'static,
-{
-    feed(drain, source, handle, stop, false).await;
-}
-
-/// The same, but after `stop` it goes on until no message is visible or in flight. The grace bounds that.
-pub async fn run_until_empty<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop)
-where
-    M: Send + 'static,
-    S: Source<M> + 'static,
-    Handle: Fn(Vec<Delivery<M>>) -> Handling,
-    Handling: Future<Output = Failures> + Send + 'static,
-{
-    feed(drain, source, handle, stop, true).await;
-}
-
-async fn feed<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop, until_empty: bool)
 where
     M: Send + 'static,
     S: Source<M> + 'static,
@@ -99,7 +80,7 @@ where
         begin(&mut under_way, batch, permit);
     }
     let rest = async {
-        if until_empty {
+        if drain.until_empty {
             loop {
                 let permit = free(&permits).await;
                 match source.receive(BATCH_MAX).now_or_never() {
@@ -163,7 +144,7 @@ mod tests {
     use super::*;
     use crate::stop;
 
-    const DRAIN: Drain = Drain { queue: "test", batches_max: 2, grace_ms: 60_000 };
+    const DRAIN: Drain = Drain { queue: "test", batches_max: 2, grace_ms: 60_000, until_empty: false };
 
     /// A queue of prepared batches; a channel reports the deleted receipts.
     struct Fake {
@@ -296,7 +277,7 @@ mod tests {
         let (stopper, stop) = stop::pair();
         stopper.stop();
         let handle = |_| async { Failures::default() };
-        run_until_empty(Drain { batches_max: 1, ..DRAIN }, source, handle, stop).await;
+        run(Drain { batches_max: 1, until_empty: true, ..DRAIN }, source, handle, stop).await;
         for number in 1..=3 {
             assert_eq!(deleted.recv().await.unwrap(), [number]);
         }

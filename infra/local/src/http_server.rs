@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
+use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Full};
@@ -30,6 +30,7 @@ use tokio::task::{JoinHandle, JoinSet, yield_now};
 
 use crate::host_time::{pause, within};
 use crate::open_files;
+use crate::problem::problem;
 use crate::stop::{self, Stop, Stopper};
 use bodies::BodyBytes;
 use connections::{Admitted, Connection, Connections, Limits};
@@ -371,16 +372,6 @@ async fn discard(body: &mut Incoming) {
 
 fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
-/// An RFC 9457 problem for a request that never reaches the handler.
-fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
-    let (title, status_code) = (status.canonical_reason().unwrap_or("Error"), status.as_u16());
-    let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{status_code},"detail":"{detail}"}}"#);
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
 }
 

@@ -8,22 +8,18 @@ use std::sync::Arc;
 use config::apply::ApplyError;
 use domain::definition::{Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
-use embedded::{Channel, Engine, OpenError, Options, Recovered};
+use embedded::{Engine, OpenError, Options, Recovered};
 use standins::Service;
 use tokio::select;
 
 use crate::alerts::Screen;
 use crate::configured::{Parts, parts, still_applies};
 use crate::folder::{self, FolderError};
-use crate::reply_channels::{BadChannel, ReplyChannel, ReplyChannels};
-use crate::serve::{
-    self, BindError, Callers, JwtSettings, Listen, ProxySettings, RemoteSettings, Remotes, RemotesError, Running,
-    Setup, StartError, bind,
-};
+use crate::reply_channels::{self, BadChannel, ReplyChannel};
+use crate::serve::{self, BindError, Listen, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
-use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
+use crate::sinks::{BadSinks, TOLD_MS_MAX};
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
-use crate::tokens::TokensError;
 
 /// The exit status after a third signal: 128 plus the number of SIGINT.
 const IMPATIENT: i32 = 130;
@@ -45,12 +41,6 @@ pub struct Serving {
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
     pub remotes: RemoteSettings,
-    /// The file of tokens of callers.
-    pub tokens: Option<PathBuf>,
-    /// The issuer of tokens of callers.
-    pub jwt: Option<JwtSettings>,
-    /// The proxies that name callers.
-    pub proxy: Option<ProxySettings>,
     /// Whether other machines may call without a token.
     pub no_auth: bool,
     /// The configuration folder that is applied at the start. `None`: what was applied before, or what ships.
@@ -68,9 +58,6 @@ pub enum RunError {
     /// Two reply channels have the same name.
     #[error(transparent)]
     Channel(#[from] BadChannel),
-    /// The file of tokens cannot be used.
-    #[error(transparent)]
-    Tokens(#[from] TokensError),
     /// Other machines could do everything.
     #[error(
         "--host {0} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token add \
@@ -118,10 +105,9 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { listen, data, accept_loss, audit_days, json_logs, tokens, no_auth, config, setup, .. } = serving;
+    let Serving { listen, data, accept_loss, audit_days, json_logs, no_auth, config, setup, .. } = serving;
     let mut signals = Signals::catch()?;
-    let callers = callers(tokens.as_deref(), serving.jwt, serving.proxy)?;
-    if callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
+    if setup.callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
         return Err(RunError::OpenToAll(listen.host));
     }
     let config = match config {
@@ -129,7 +115,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         None => None,
     };
     // A mistake on the command line is told before anything is made.
-    ReplyChannels::start(&serving.reply_channels, serving.remotes.variable).await?;
+    reply_channels::start(&serving.reply_channels, serving.remotes.variable).await?;
     Remotes::start(&serving.remotes, KEYS_SERVE).await?;
     let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
@@ -156,9 +142,10 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
             return Err(error);
         }
     };
-    let has_sinks = !sinks.names().is_empty();
-    engine.set_channels(senders(&channels).chain(sinks_of(&sinks)).collect());
-    let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), callers, ..setup };
+    let has_sinks = !sinks.is_empty();
+    let [reply_channels, of_sinks] = [&channels, &sinks].map(|channels| channels.keys().cloned().collect());
+    let setup = Setup { reply_channels, sinks: of_sinks, ..setup };
+    engine.set_channels(channels.into_iter().chain(sinks).collect());
     let paused = setup.paused;
     let running = serve::start(listening, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
@@ -179,25 +166,6 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     }
     signals.next().await;
     Ok(stop(running, &engine, signals).await?)
-}
-
-/// The callers that one of these knows.
-fn callers(
-    tokens: Option<&Path>,
-    jwt: Option<JwtSettings>,
-    proxy: Option<ProxySettings>,
-) -> Result<Callers, TokensError> {
-    let mut callers = Callers::default();
-    if let Some(file) = tokens {
-        callers = callers.with_tokens(file)?;
-    }
-    if let Some(settings) = jwt {
-        callers = callers.with_issuer(settings);
-    }
-    if let Some(settings) = proxy {
-        callers = callers.with_proxy(settings);
-    }
-    Ok(callers)
 }
 
 /// Runs everything on a free port with stand-ins until `play` ends. The data is in `data`, or in a temporary directory.
@@ -263,30 +231,6 @@ async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
         tracing::info!(accepted, under_way, commands, dead_letters, "recovered unfinished work");
     }
     Ok(engine)
-}
-
-/// The reply channels, as the engine's port.
-fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
-    channels.names().into_iter().map(|name| {
-        let (channels, channel) = (channels.clone(), name.clone());
-        let send: Channel = Arc::new(move |event| {
-            let (channels, channel) = (channels.clone(), channel.clone());
-            Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
-        });
-        (name, send)
-    })
-}
-
-/// The sinks of alerts, as the engine's port.
-fn sinks_of(sinks: &Sinks) -> impl Iterator<Item = (Arc<str>, Channel)> {
-    sinks.names().into_iter().map(|name| {
-        let (sinks, sink) = (sinks.clone(), name.clone());
-        let send: Channel = Arc::new(move |event| {
-            let (sinks, sink) = (sinks.clone(), sink.clone());
-            Box::pin(async move { Ok(sinks.send(&sink, &event).await?) })
-        });
-        (name, send)
-    })
 }
 
 /// Prints one line on stdout, for people and scripts. A closed stdout does not stop the program.

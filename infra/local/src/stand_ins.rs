@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ORIGIN};
+use http::header::ORIGIN;
 use http::{HeaderValue, Request, Response, StatusCode};
-use serde_json::json;
 use standins::{Answer, CALL_BYTES_MAX, Effects, Service, Services};
 use tokio::net::TcpListener;
 
 use crate::http_server::{HangUp, Server};
+use crate::problem::problem;
 use crate::serve::hosts::Hosts;
 
 /// Keys that each service of `stepwarden serve` keeps: more than can be in flight at once, and about 5 MB in all.
@@ -104,12 +104,7 @@ fn refusal(hosts: &Hosts, request: &Request<Bytes>) -> Option<Response<Bytes>> {
     } else {
         return None;
     };
-    let title = status.canonical_reason().unwrap_or("Error");
-    let document = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    Some(response)
+    Some(problem(status, detail))
 }
 
 fn ms_since(started: Instant) -> u64 {

@@ -8,40 +8,47 @@ import subprocess
 from typing import Any
 
 from harness import tools
-from harness.deployment import STACK
+from harness.deployment import STACK, client
 from harness.emulator import REGION, ROOT_KEYS, client_environment
 from harness.report import expect, expect_equal
 from world import World
 
+from checks import alarms
 from checks.supervision import switch_schedule
 
-# The template gives their items an end; the emulator does not read that.
-TABLES_WITH_END = ("Tasks", "Leases", "Memos", "DeadLetters", "Numbers", "StandIns")
-# Some fifty calls of the `aws` tool, each a process of its own.
+# Calls of the `aws` tool, each a process of its own.
 DOCTOR_S_MAX = 300
 
 
 def it_finds_what_was_changed_by_hand_and_otherwise_nothing_wrong(world: World) -> None:
     """Through the API and the `aws` tool; warnings are about what other checks left behind."""
-    for name in TABLES_WITH_END:
-        end_items_of(world, name)
     world.supervise()
-    # The schedule rests while the checks call supervisors themselves.
-    queue, schedule = f"queue {STACK}-agents", f"schedule {world.deployment.function('supervisor')}"
+    # The emulator evaluates no alarm, and compares queues, but not schedules.
+    alarm = f"{STACK}-throttles"
+    for one in alarms.deployed(world).values():
+        ring(world, one["AlarmName"], "OK")
+    ring(world, alarm, "ALARM")
     with world.visibility("agents", 30):
         status, report = look(world, "--stack", STACK)
     wrong = found(report, "wrong")
-    expect_equal("what is wrong after two changes", (status, set(wrong)), (1, {queue, schedule}))
-    expect("30 s" in wrong[queue] and "DISABLED" in wrong[schedule], f"it says why: {wrong}")
+    queue, rings = "resource AgentsQueue", f"alarm {alarm}"
+    expect_equal("what is wrong after two changes", (status, set(wrong)), (1, {queue, rings}))
+    expect("/VisibilityTimeout is 30" in wrong[queue] and "throttled" in wrong[rings], f"it says why: {wrong}")
+    ring(world, alarm, "OK")
     switch_schedule(world, "ENABLED")
     status, report = look(world, "--stack", STACK)
     expect_equal("what is wrong with the deployment", found(report, "wrong"), {})
     expect_equal("status", status, 0)
     expect_equal("what could not be looked at", found(report, "skipped"), {})
     kinds = {check.split(" ")[0] for check in found(report, "ok")}
-    looked_at = {"reachable", "clock", "supervisor", "queue", "function", "table", "schedule", "roles", "concurrency"}
-    expect(kinds >= looked_at, f"{kinds}")
+    expect(kinds >= {"reachable", "clock", "supervisor", "stack", "drift", "alarms"}, f"{kinds}")
     expect("stand-ins" in found(report, "warning"), f"nothing real happens here: {found(report, 'warning')}")
+
+
+def ring(world: World, alarm: str, state: str) -> None:
+    """Has an alarm ring, or be quiet again."""
+    watch = client(world.deployment.emulator, "cloudwatch")
+    watch.set_alarm_state(AlarmName=alarm, StateValue=state, StateReason="a test")
 
 
 def an_operator_sees_the_api_and_a_stranger_is_told_why_not(world: World) -> None:
@@ -89,12 +96,3 @@ def stepwarden(world: World, words: list[str], environment: dict[str, str]) -> s
 def found(report: dict[str, Any], state: str) -> dict[str, str]:
     """The checks that came to a state, and what was found."""
     return {line["Check"]: line["Found"] for line in report["Checks"] if line["State"] == state}
-
-
-def end_items_of(world: World, name: str) -> None:
-    """Does what the emulator leaves out of the template."""
-    table = world.deployment.table(name)
-    status = world.dynamo.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
-    if status == "DISABLED":
-        specification = {"Enabled": True, "AttributeName": "TTL"}
-        world.dynamo.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)

@@ -8,7 +8,6 @@ import uuid
 from harness.report import expect, expect_equal, until
 from world import World
 
-from checks.doctor import end_items_of
 from checks.erased import holders
 
 # The workflows, by the days for which they keep orders, with the days for which DynamoDB is to keep them: a queue may keep
@@ -100,3 +99,12 @@ def counted(world: World) -> tuple[int, int]:
     numbers = world.operator.get("/numbers").body
     states = {one["State"]: one["Count"] for one in numbers["Counts"]}
     return numbers["Orders"]["Accepted"], states["Processed"]
+
+
+def end_items_of(world: World, name: str) -> None:
+    """Does what the emulator leaves out of the template."""
+    table = world.deployment.table(name)
+    status = world.dynamo.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
+    if status == "DISABLED":
+        specification = {"Enabled": True, "AttributeName": "TTL"}
+        world.dynamo.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)

@@ -37,7 +37,7 @@ const BATCHES_MAX: usize = 4;
 /// The grace of handlers after a stop, in milliseconds.
 const GRACE_MS: u64 = 3_000;
 
-const DRAIN: Drain = Drain { queue: "queue", batches_max: BATCHES_MAX, grace_ms: GRACE_MS };
+const DRAIN: Drain = Drain { queue: "queue", batches_max: BATCHES_MAX, grace_ms: GRACE_MS, until_empty: false };
 
 /// How a life ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,7 +305,7 @@ impl Running {
             async move { scheduler::handle(&ports, &at, batch).await }
         };
         let source = engine.scheduler();
-        self.scheduler.spawn(|stop| event_source::run_until_empty(DRAIN, source, handle, stop));
+        self.scheduler.spawn(|stop| event_source::run(Drain { until_empty: true, ..DRAIN }, source, handle, stop));
         let at = instance(world, "dead-letters");
         feed(&mut self.loops, engine.dead_letters(), ports, move |ports, batch| {
             let at = at.clone();

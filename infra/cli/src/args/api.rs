@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::time::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::duration;
 use crate::remote::Target;
@@ -51,7 +51,7 @@ pub struct ApiArgs {
 }
 
 /// How a caller authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthMode {
     /// No authentication

@@ -168,7 +168,8 @@ pub struct DeadLettersArgs {
 /// `stepwarden doctor`
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// Also check the deployed stack of this name, through the `aws` command line tool
+    /// Also check the deployed stack of this name, through the `aws` command line tool: its state, its alarms and what was
+    /// changed by hand
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
     /// Check this data directory of `serve`; the API is checked too if an option or a variable names it

@@ -214,17 +214,10 @@ of this one: erase it too.
 Example:
   stepwarden erase ID --by ada --reason 'request 4711'";
 
-pub(super) const APPROVE_HELP: &str = "\
+pub(super) const DECIDE_HELP: &str = "\
 Examples:
   stepwarden list --approval                 the orders that wait for a decision
   stepwarden approve ID --by ann --reason 'within budget'
-  stepwarden approve ID --step approve-hotel --by ann --reason 'within budget' --wait
-                                             one of several steps; then wait until the order is settled";
-
-pub(super) const REJECT_HELP: &str = "\
-Examples:
-  stepwarden list --approval                 the orders that wait for a decision
-  stepwarden reject ID --by ann --reason 'too expensive'
   stepwarden reject ID --step approve-hotel --by ann --reason 'too expensive' --wait
                                              one of several steps; then wait until the order is settled";
 

@@ -16,20 +16,12 @@ use super::duration;
 pub(super) const SERVE_HELP: &str = "\
 Alerts:
   An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, the remedy.
-  Slack, e-mail or a webhook are told of each cause once, and when it is over: [alerts.NAME] in stepwarden.toml.
-  `stepwarden alerts` lists the causes.
-  To act: stepwarden resubmit ID --reason WHY, or cancel, or settle ID STEP --outcome done|undone. Or use the console.
+  `stepwarden alerts` lists the causes. Slack, e-mail or a webhook are told of each: [alerts.NAME] in stepwarden.toml.
 
 Reply channels:
-  An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages
-  OrderReceived, OrderWaiting, OrderLate, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are posted to
-  the URL of the channel.
-  Each is a CloudEvent (application/cloudevents+json). A 2xx within 2 s acknowledges it; otherwise it is sent again.
-  Duplicates are possible: the highest data.Version is the latest.
-
-Supervisors:
-  Each supervisor sweeps the shards whose lease it holds. On one machine, more than one brings no speed. Use it to try
-  how supervisors share the work.";
+  An order may name a registered channel: {\"ReplyChannel\": \"shop\"}. Its status messages OrderReceived, OrderWaiting,
+  OrderLate, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are CloudEvents. Each is posted to the URL of
+  the channel until a 2xx comes within 2 s. Duplicates are possible: the highest data.Version is the latest.";
 
 /// `stepwarden serve`
 #[derive(Debug, Clone, Args)]

@@ -15,18 +15,7 @@ pub(super) async fn run(context: &Context, args: &AcceptRejectionsArgs) -> Resul
     let path = format!("/services/{}/accept-rejections", encoded(&args.service));
     // Twice is once, so a repeat after a lost answer is safe.
     let answer = context.remote.call(&Call::post(path, body(&command))).await;
-    let answer = answer.map_err(|error| match error.may_be_done() {
-        true => CommandError::Unsure {
-            what: format!("the rejections of {} were accepted", args.service),
-            look: "stepwarden services".to_owned(),
-            source: error,
-        },
-        false => CommandError::Remote(error),
-    })?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let service: Service<'static> = answer.read()?;
-    context.print(&service_text(&[service], context))?;
-    Ok(Exit::Fine)
+    let what = || format!("the rejections of {} were accepted", args.service);
+    let answer = answer.map_err(|error| CommandError::of_change(error, what(), "stepwarden services"))?;
+    context.show(&answer, |service: Service<'static>| service_text(&[service], context))
 }

@@ -23,21 +23,11 @@ pub(super) async fn run(context: &Context, args: &AgainArgs) -> Result<Exit, Com
 async fn one(context: &Context, id: &str, command: &Command<'_>, args: &AgainArgs) -> Result<Exit, CommandError> {
     let call = Call::post(format!("{}/again", order_path(id)), body(command));
     let answer = context.remote.call(&call).await.and_then(|answer| Ok((answer.read::<Accepted>()?, answer)));
-    let (accepted, answer) = answer.map_err(|error| match error.may_be_done() {
-        true => CommandError::Unsure {
-            what: format!("{id} was posted again"),
-            look: format!("stepwarden get {id} --document"),
-            source: error,
-        },
-        false => CommandError::Remote(error),
-    })?;
+    let (what, look) = (format!("{id} was posted again"), format!("stepwarden get {id} --document"));
+    let (accepted, answer) = answer.map_err(|error| CommandError::of_change(error, what, look))?;
     if let Some(at_most) = args.wait.wait {
         context.note(&format!("{id} was posted again as {}", accepted.order_id));
         return get::wait(context, &accepted.order_id.to_string(), at_most).await;
     }
-    let said = match context.is_json() {
-        true => context.line(&answer.line()),
-        false => context.line(&format!("{}  again of {id}", accepted.order_id)),
-    };
-    said.map(|()| Exit::Fine)
+    context.show(&answer, |Accepted { order_id, .. }| format!("{order_id}  again of {id}\n"))
 }

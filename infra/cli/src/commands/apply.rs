@@ -52,14 +52,8 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
     (configure.dry_run, configure.version) = (false, Some(planned.version));
     // A repeat after a lost answer finds that version gone, and changes nothing.
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await;
-    let answer = answer.map_err(|error| match error.may_be_done() {
-        true => CommandError::Unsure {
-            what: "the folder was applied".to_owned(),
-            look: "stepwarden workflows".to_owned(),
-            source: error,
-        },
-        false => CommandError::Remote(error),
-    })?;
+    let answer =
+        answer.map_err(|error| CommandError::of_change(error, "the folder was applied", "stepwarden workflows"))?;
     match context.is_json() {
         true => context.line(&answer.line())?,
         false => context.note("applied"),

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use local::backup::{self, BackupError, Failed, Manifest, OpenError, Progress, Restored, Stage};
-use serde::Serialize;
+use serde_json::json;
 use tokio::signal::unix::SignalKind;
 
 use super::context::body;
@@ -17,28 +17,12 @@ use crate::show::table::plain;
 
 const MB: u64 = 1_000_000;
 
-/// A restore as JSON.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Shown<'a> {
-    data: String,
-    schema: i64,
-    transaction: u64,
-    orders_under_way: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backup: Option<&'a Manifest>,
-}
-
 pub(super) async fn back_up(args: &BackupArgs, output: Format, is_terminal: bool) -> Result<Exit, CommandError> {
     let BackupArgs { destination, data } = args.clone();
     let mut shown = dialogue::Progress::new(is_terminal);
     let done = backup::back_up(data, destination, |progress| show(&mut shown, is_terminal, progress)).await;
     drop(shown);
-    let manifest = match done {
-        Ok(manifest) => manifest,
-        Err(failed) => return Ok(told(&failed)),
-    };
-    print(&match output {
+    told(done, |manifest| match output {
         Format::Json => format!("{}\n", body(&manifest)),
         Format::Table => {
             let Manifest { transaction, schema, bytes, .. } = &manifest;
@@ -56,16 +40,15 @@ pub(super) async fn restore(args: &RestoreArgs, output: Format, is_terminal: boo
     let mut shown = dialogue::Progress::new(is_terminal);
     let done = backup::restore(source, data, |progress| show(&mut shown, is_terminal, progress)).await;
     drop(shown);
-    let restored = match done {
-        Ok(restored) => restored,
-        Err(failed) => return Ok(told(&failed)),
-    };
-    print(&match output {
+    told(done, |restored| match output {
         Format::Json => {
             let Restored { manifest, schema, transaction, under_way } = &restored;
-            let (data, backup) = (args.data.display().to_string(), manifest.as_ref());
-            let (schema, transaction, orders_under_way) = (*schema, *transaction, *under_way);
-            format!("{}\n", body(&Shown { data, schema, transaction, orders_under_way, backup }))
+            let mut json = json!({"Data": args.data.display().to_string(), "Schema": schema, "Transaction": transaction,
+                                  "OrdersUnderWay": under_way});
+            if let Some(manifest) = manifest {
+                json["Backup"] = json!(manifest);
+            }
+            format!("{json}\n")
         }
         Format::Table => words(args, &restored),
     })
@@ -105,15 +88,22 @@ fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
     }
 }
 
-/// Tells why there is no result.
-fn told(failed: &Failed) -> Exit {
-    eprintln!("stepwarden: {}", plain(&one_line(failed)));
-    match failed {
-        Failed::Signal(kind) if *kind == SignalKind::terminate() => Exit::Terminated,
+/// Tells the result, or why there is none.
+fn told<T>(done: Result<T, Failed>, words: impl FnOnce(T) -> String) -> Result<Exit, CommandError> {
+    let failed = match done {
+        Ok(done) => {
+            io::stdout().write_all(words(done).as_bytes())?;
+            return Ok(Exit::Fine);
+        }
+        Err(failed) => failed,
+    };
+    eprintln!("stepwarden: {}", plain(&one_line(&failed)));
+    Ok(match failed {
+        Failed::Signal(kind) if kind == SignalKind::terminate() => Exit::Terminated,
         Failed::Signal(_) => Exit::Interrupted,
         Failed::System(_) => Exit::Away,
-        Failed::Backup(error) => exit(error),
-    }
+        Failed::Backup(error) => exit(&error),
+    })
 }
 
 const fn exit(error: &BackupError) -> Exit {
@@ -142,9 +132,4 @@ const fn exit(error: &BackupError) -> Exit {
 
 fn shown_path(path: &Path) -> String {
     plain(&path.display().to_string())
-}
-
-fn print(text: &str) -> Result<Exit, CommandError> {
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(Exit::Fine)
 }

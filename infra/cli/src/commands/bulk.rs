@@ -13,6 +13,7 @@ use wire::{Command, Job, JobList, JobState, Plan, Selector};
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::bear;
+use super::list::item;
 use super::query::encoded;
 use crate::args::{BulkCommand, JobActArgs, PlanArgs};
 use crate::exit::Exit;
@@ -94,14 +95,8 @@ async fn plan(context: &Context, action: &str, args: &PlanArgs) -> Result<(Job<'
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body).unrepeated();
     let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
-    planned.map_err(|error| match error.may_be_done() {
-        true => CommandError::Unsure {
-            what: "the job was planned (nothing of it is started)".to_owned(),
-            look: "stepwarden bulk list".to_owned(),
-            source: error,
-        },
-        false => CommandError::Remote(error),
-    })
+    let what = "the job was planned (nothing of it is started)";
+    planned.map_err(|error| CommandError::of_change(error, what, "stepwarden bulk list"))
 }
 
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
@@ -208,11 +203,8 @@ async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
         }
         return Ok(Exit::Fine);
     }
-    let read = jobs.jobs.iter().map(|raw| serde_json::from_str::<Job<'static>>(raw.get()));
-    let jobs = read.collect::<Result<Vec<_>, _>>();
-    let jobs = jobs.map_err(|error| RemoteError::Unreadable { url: "/bulk".to_owned(), why: error.to_string() })?;
-    let table = shown::table(&jobs, context.now());
-    context.print(&if table.is_empty() { "No jobs.\n".to_owned() } else { table.text(context.paint) })?;
+    let jobs: Vec<Job<'static>> = jobs.jobs.iter().map(|raw| item("/bulk", raw)).collect::<Result<_, _>>()?;
+    context.print(&shown::table(&jobs, context.now()).or(context.paint, "No jobs."))?;
     Ok(Exit::Fine)
 }
 

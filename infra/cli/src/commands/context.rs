@@ -4,16 +4,18 @@ use std::io::{self, Write};
 
 use domain::time::Timestamp;
 use http::HeaderValue;
-use local::terminal::{escaped, plain};
+use local::terminal::escaped;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use wire::Command;
 
 use super::dialogue::{self, Progress};
 use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
+use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Endpoint, Environment, Remote, clock};
+use crate::remote::{Answer, Call, Endpoint, Environment, Remote, clock};
 use crate::show::order::Ids;
 
 /// Which streams are terminals.
@@ -93,9 +95,31 @@ impl Context {
         self.line(&value.get().replace(['\n', '\r'], " "))
     }
 
-    /// Prints a note on stderr, of one line: a name or a word of the server may be in it.
+    /// Shows an answer: the API's JSON to programs, words to people.
+    pub(super) fn show<T: DeserializeOwned>(
+        &self,
+        answer: &Answer,
+        words: impl FnOnce(T) -> String,
+    ) -> Result<Exit, CommandError> {
+        match self.is_json() {
+            true => self.line(&answer.line())?,
+            false => self.print(&words(answer.read()?))?,
+        }
+        Ok(Exit::Fine)
+    }
+
+    /// The same of what is at a path.
+    pub(super) async fn show_path<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        words: impl FnOnce(T) -> String,
+    ) -> Result<Exit, CommandError> {
+        self.show(&self.remote.call(&Call::get(path)).await?, words)
+    }
+
+    /// Says something on stderr.
     pub(super) fn note(&self, text: &str) {
-        eprintln!("stepwarden: {}", plain(text));
+        dialogue::note(text);
     }
 
     /// Shows the progress on stderr.
@@ -136,6 +160,15 @@ impl Context {
     }
 }
 
+/// What nobody else guesses or uses: 128 random bits.
+pub(super) fn random() -> Result<String, CommandError> {
+    #[expect(clippy::disallowed_methods, reason = "a key or a secret of this process; no part of the protocol")]
+    match [getrandom::u64(), getrandom::u64()] {
+        [Ok(high), Ok(low)] => Ok(format!("{high:016x}{low:016x}")),
+        _ => Err(CommandError::Usage("this machine gives no random numbers".to_owned())),
+    }
+}
+
 /// A body as the API takes it.
 pub(super) fn body(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).expect("texts and numbers make JSON")
@@ -152,6 +185,11 @@ mod tests {
 
     use super::*;
     use crate::args::Cli;
+
+    #[test]
+    fn what_is_random_is_never_the_same() {
+        assert_ne!(random().unwrap(), random().unwrap());
+    }
 
     #[test]
     fn ids_are_shown_by_their_ends_on_a_terminal_alone() {

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
 use crate::exit::Exit;
@@ -67,25 +68,21 @@ pub(super) fn run(
 
 fn list(contexts: &Contexts, api: &ApiArgs, environment: &Environment, paint: Paint) -> Result<Exit, CommandError> {
     let mut table = Table::new(&["", "NAME", "API", "AUTH", "REGION", "PROFILE"]);
-    let mut text = String::new();
+    let mut json = String::new();
     for (name, server) in &contexts.contexts {
         let current = contexts.current.as_ref() == Some(name);
         let auth = server.auth.as_ref().map(ToString::to_string);
         let (region, profile) = (server.region.as_deref(), server.profile.as_deref());
         let listed = Listed { name, api: server.api.url(""), auth, region, profile, current };
         if api.output == Format::Json {
-            text.push_str(&format!("{}\n", super::context::body(&listed)));
+            json.push_str(&format!("{}\n", super::context::body(&listed)));
         }
         let Listed { api, auth, .. } = listed;
         let cell = |text: Option<&str>| text.unwrap_or_default().into();
         let mark = current.then_some("*");
         table.row([cell(mark), name.into(), api.into(), cell(auth.as_deref()), cell(region), cell(profile)]);
     }
-    match api.output {
-        Format::Json => {}
-        Format::Table if table.is_empty() => text = "No context.\n".to_owned(),
-        Format::Table => text = table.text(paint),
-    }
+    let text = if api.output == Format::Json { json } else { table.or(paint, "No context.") };
     std::io::stdout().write_all(text.as_bytes())?;
     overridden(contexts, api, environment);
     Ok(Exit::Fine)
@@ -98,8 +95,4 @@ fn overridden(contexts: &Contexts, api: &ApiArgs, environment: &Environment) {
     } else if let Some(name) = environment.context.as_ref().filter(|name| Some(*name) != contexts.current.as_ref()) {
         note(&format!("commands go to the context {name} as long as STEPWARDEN_CONTEXT names it"));
     }
-}
-
-fn note(text: &str) {
-    eprintln!("stepwarden: {text}");
 }

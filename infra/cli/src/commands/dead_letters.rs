@@ -5,15 +5,12 @@ use wire::{DeadLetter, DeadLetterList};
 
 use super::context::Context;
 use super::error::CommandError;
+use super::list::{PAGE_MAX, item};
 use super::query;
 use crate::args::DeadLettersArgs;
 use crate::exit::Exit;
-use crate::remote::RemoteError;
 use crate::show::table::{Cell, Table};
 use crate::show::time::from_now;
-
-/// The most records on a page of the API.
-const PAGE_MAX: usize = 100;
 
 pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exit, CommandError> {
     let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };
@@ -27,7 +24,7 @@ pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exi
             if context.is_json() {
                 context.raw(&raw)?;
             }
-            dead_letters.push(read(&raw)?);
+            dead_letters.push(item("/dead-letters", &raw)?);
         }
         cursor = page.next_cursor;
         if cursor.is_none() || dead_letters.len() >= most {
@@ -58,10 +55,5 @@ fn shown(context: &Context, dead_letters: &[DeadLetter<'_>]) -> String {
             Cell::from(&*dead_letter.message_id),
         ]);
     }
-    if table.is_empty() { "No dead letters.\n".to_owned() } else { table.text(context.paint) }
-}
-
-fn read(raw: &RawValue) -> Result<DeadLetter<'static>, RemoteError> {
-    serde_json::from_str(raw.get())
-        .map_err(|error| RemoteError::Unreadable { url: "/dead-letters".to_owned(), why: error.to_string() })
+    table.or(context.paint, "No dead letters.")
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use local::terminal::plain;
 use rustix::termios::tcgetwinsize;
 
 /// The default width of a terminal.
@@ -26,6 +27,11 @@ pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl 
             _ => writeln!(screen, "Please answer y or n.")?,
         }
     }
+}
+
+/// Says something on stderr, in one line: a name or a word of the server may be in it.
+pub(super) fn note(text: &str) {
+    eprintln!("stepwarden: {}", plain(text));
 }
 
 /// Shows progress on one line. Dropping it clears the line.

@@ -4,10 +4,10 @@ use std::io;
 
 use domain::json::JsonError;
 
+use super::dialogue::note;
 use crate::args::LOOKED_THROUGH_MAX;
 use crate::exit::Exit;
 use crate::remote::{ContextsError, RemoteError};
-use crate::show::table::plain;
 
 /// The error: a message for people, an exit status for scripts.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,14 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
+    /// Of a call that changes something. Where its answer was lost, `what` may be done, and `look` shows it.
+    pub(super) fn of_change(source: RemoteError, what: impl Into<String>, look: impl Into<String>) -> Self {
+        match source.may_be_done() {
+            true => Self::Unsure { what: what.into(), look: look.into(), source },
+            false => Self::Remote(source),
+        }
+    }
+
     /// The exit status.
     pub(super) fn exit(&self) -> Exit {
         match self {
@@ -97,12 +105,7 @@ impl CommandError {
         if self.exit() == Exit::OutputGone {
             return;
         }
-        for line in self.lines() {
-            eprintln!("stepwarden: {}", plain(&line));
-        }
-        if let Some(advice) = self.advice() {
-            eprintln!("stepwarden: {}", plain(&advice));
-        }
+        self.lines().iter().chain(&self.advice()).for_each(|line| note(line));
     }
 
     /// The message: a line, or those of each fault.

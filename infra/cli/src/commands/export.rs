@@ -8,7 +8,7 @@ use wire::Task;
 use super::context::Context;
 use super::error::CommandError;
 use super::follow::order_path;
-use super::list::{PAGE_MAX, page, read};
+use super::list::{PAGE_MAX, item, page};
 use super::query;
 use crate::args::ExportArgs;
 use crate::exit::Exit;
@@ -40,7 +40,7 @@ async fn export(context: &Context, args: &ExportArgs, count: &mut u64) -> Result
     let mut cursor = None;
     loop {
         let page = page(context, &filter, PAGE_MAX, cursor).await?;
-        let ids = page.orders.iter().map(|raw| Ok(read::<Task<'_>>(raw)?.order_id.to_string()));
+        let ids = page.orders.iter().map(|raw| Ok(item::<Task<'_>>("/orders", raw)?.order_id.to_string()));
         let ids = ids.collect::<Result<Vec<_>, RemoteError>>()?;
         let orders = ids.iter().map(|id| whole(context, id, args.documents));
         let mut orders = stream::iter(orders).buffered(AT_ONCE);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::task::ProcessState;
+use serde::de::IgnoredAny;
 use wire::{ServiceList, Task};
 
 use super::context::Context;
@@ -83,13 +84,8 @@ async fn show(context: &Context, sight: &Sight) -> Result<(), CommandError> {
 
 async fn document(context: &Context, id: &str) -> Result<Exit, CommandError> {
     let answer = context.remote.call(&Call::get(format!("{}/document", order_path(id)))).await?;
-    if context.is_json() {
-        context.line(&answer.line())?;
-    } else {
-        // The order of members is the sender's, and so are its digits; only the lines are ours.
-        context.print(&pretty(&answer.line()))?;
-    }
-    Ok(Exit::Fine)
+    // The order of members is the sender's, and so are its digits; only the lines are ours.
+    context.show(&answer, |_: IgnoredAny| pretty(&answer.line()))
 }
 
 /// JSON with a line for each member, its values as they were written.

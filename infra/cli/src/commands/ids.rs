@@ -103,7 +103,7 @@ async fn newest(context: &Context, filter: &[(&'static str, String)]) -> Result<
     for _ in 0..LOOKED_THROUGH_MAX / PAGE_MAX {
         let page: OrderList<Box<RawValue>> = list::page(context, filter, PAGE_MAX, cursor).await?;
         for raw in page.orders {
-            orders.push(list::read::<Named>(&raw)?);
+            orders.push(list::item::<Named>("/orders", &raw)?);
         }
         cursor = page.next_cursor;
         if cursor.is_none() {

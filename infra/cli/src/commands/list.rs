@@ -26,11 +26,11 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         for raw in page.orders.iter().take(most - shown) {
             shown += 1;
             if args.quiet {
-                context.line(&read::<Task<'_>>(raw)?.order_id.to_string())?;
+                context.line(&item::<Task<'_>>("/orders", raw)?.order_id.to_string())?;
             } else if context.is_json() {
                 context.raw(raw)?;
             } else {
-                tasks.push(read(raw)?);
+                tasks.push(item("/orders", raw)?);
             }
         }
         cursor = page.next_cursor;
@@ -44,7 +44,7 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
     };
     if !context.is_json() && !args.quiet {
         let table = order::table(&tasks, &args.columns, context.ids(), context.now());
-        context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
+        context.print(&table.or(context.paint, "No orders."))?;
     }
     if shown == 0 {
         if let Some(workflow) = &args.filter.workflow {
@@ -77,8 +77,8 @@ pub(super) async fn page(
     context.remote.get(&query::path("/orders", &parameters)).await
 }
 
-/// One order of a page.
-pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> Result<T, RemoteError> {
+/// One item of a page of a list.
+pub(super) fn item<T: DeserializeOwned>(path: &str, raw: &RawValue) -> Result<T, RemoteError> {
     serde_json::from_str(raw.get())
-        .map_err(|error| RemoteError::Unreadable { url: "/orders".to_owned(), why: error.to_string() })
+        .map_err(|error| RemoteError::Unreadable { url: path.to_owned(), why: error.to_string() })
 }

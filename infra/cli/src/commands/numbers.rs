@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use domain::time::Timestamp;
+use serde::de::IgnoredAny;
 use wire::{AttemptNumbers, Count, Numbers, OrderNumbers, Took};
 
 use super::context::Context;
@@ -37,11 +38,7 @@ pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, C
     let answer = context.remote.call(&Call::get(query::path("/numbers", &asked))).await?;
     let mut numbers: Numbers<'static> = answer.read()?;
     narrow(&mut numbers, args)?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    context.print(&text(context.paint, args, &numbers))?;
-    Ok(Exit::Fine)
+    context.show(&answer, |_: IgnoredAny| text(context.paint, args, &numbers))
 }
 
 /// The date of a day of UTC, or of the zone whose offset stands behind it.

@@ -8,18 +8,12 @@ use super::error::CommandError;
 use super::system::service_table;
 use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
-use crate::remote::Call;
 use crate::show::table::{Cell, Table, plain};
 use crate::show::time::{from_now, percentile};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get("/overview")).await?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let overview: Overview<'static> = answer.read()?;
-    context.print(&text(context.paint, &overview, context.now()))?;
-    Ok(Exit::Fine)
+    let words = |overview: Overview<'static>| text(context.paint, &overview, context.now());
+    context.show_path("/overview", words).await
 }
 
 fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {

@@ -10,7 +10,7 @@ use domain::limits::{DOCUMENT_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX};
 use http::{HeaderName, HeaderValue};
 use wire::Accepted;
 
-use super::context::Context;
+use super::context::{Context, random};
 use super::error::CommandError;
 use super::get;
 use crate::args::{PriorityArg, SubmitArgs};
@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
     let document = document(&name, &text, args)?;
     let key = match &args.key {
         Some(key) => key.clone(),
-        None => made_up_key()?,
+        None => format!("stepwarden-{}", random()?),
     };
     let (accepted, answer) = post(context, &document, &key, args.wait.wait.is_some() && args.key.is_some()).await?;
     let note = || context.note(&format!("accepted as {}, with the key {key}", accepted.order_id));
@@ -114,15 +114,6 @@ fn document(file: &str, text: &[u8], args: &SubmitArgs) -> Result<Json, CommandE
     Json::document(format!("{{{}{comma}{rest}", added.join(",")).as_bytes()).map_err(wrong)
 }
 
-fn made_up_key() -> Result<String, CommandError> {
-    #[expect(clippy::disallowed_methods, reason = "a key that nobody else uses; no part of the protocol")]
-    let random = [getrandom::u64(), getrandom::u64()];
-    let [Ok(high), Ok(low)] = random else {
-        return Err(CommandError::Usage("no key can be made up on this machine; give --key".to_owned()));
-    };
-    Ok(format!("stepwarden-{high:016x}{low:016x}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,10 +159,5 @@ mod tests {
             assert!(said.starts_with("o.json is no order") && said.contains(words), "{said}");
             assert_eq!(error.exit(), Exit::Usage);
         }
-    }
-
-    #[test]
-    fn no_two_keys_are_alike() {
-        assert_ne!(made_up_key().unwrap(), made_up_key().unwrap());
     }
 }

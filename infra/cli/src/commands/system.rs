@@ -2,25 +2,19 @@
 
 use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
-use wire::{Alert, AlertList, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
+use wire::{Alert, AlertList, Lease, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
 use super::context::Context;
 use super::error::CommandError;
 use crate::exit::Exit;
 use crate::paint::Tint;
-use crate::remote::Call;
 use crate::show::table::{Cell, Table, plain};
 use crate::show::time::{clock, from_now};
 
 /// `stepwarden services`: the health of each remote service.
 pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get("/services")).await?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let services: ServiceList<'static> = answer.read()?;
-    context.print(&service_text(&services.services, context))?;
-    Ok(Exit::Fine)
+    let words = |ServiceList { services }: ServiceList<'static>| service_text(&services, context);
+    context.show_path("/services", words).await
 }
 
 /// Says so if it is known that there is no such service.
@@ -55,15 +49,14 @@ pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> Strin
 
 /// `stepwarden alerts`: a line for each cause, and the remedy of each that is on.
 pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get("/alerts")).await?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let AlertList { alerts } = answer.read()?;
+    context.show_path("/alerts", |AlertList { alerts }: AlertList<'static>| alert_text(&alerts, context)).await
+}
+
+fn alert_text(alerts: &[Alert<'_>], context: &Context) -> String {
     let now = context.now();
     let mut table = Table::new(&["CAUSE", "SINCE", "ENDED", "ORDERS", "ONE OF THEM"]);
     let mut remedies = String::new();
-    for alert in &alerts {
+    for alert in alerts {
         let orders = match (alert.count, alert.at_least) {
             (0, _) => String::new(),
             (count, true) => format!("at least {count}"),
@@ -84,9 +77,7 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
             remedies.push_str(&format!("\n{cause}: not told to {sinks}. It is tried again; the log says why.\n"));
         }
     }
-    let text = if table.is_empty() { "No alert.\n".to_owned() } else { table.text(context.paint) + &remedies };
-    context.print(&text)?;
-    Ok(Exit::Fine)
+    table.or(context.paint, "No alert.") + &remedies
 }
 
 /// What happens and what to do; of a cause that is gone, only since when.
@@ -101,14 +92,13 @@ fn alert_words(alert: &Alert<'_>) -> String {
 
 /// `stepwarden leases`: the shards that each supervisor holds, and its last report.
 pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get("/leases")).await?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let LeaseList { leases } = answer.read()?;
+    context.show_path("/leases", |LeaseList { leases }: LeaseList<'static>| lease_text(&leases, context)).await
+}
+
+fn lease_text(leases: &[Lease<'_>], context: &Context) -> String {
     let now = context.now();
     let mut table = Table::new(&["LEASE", "HELD", "OWNER", "EPOCH", "LAST HEARD OF", "EXPIRES", "HEALTH"]);
-    for lease in &leases {
+    for lease in leases {
         let (held, tint) = if lease.held { ("held", Tint::Green) } else { ("free", Tint::Dim) };
         table.row([
             Cell::from(&*lease.name),
@@ -120,9 +110,7 @@ pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
             lease.health.as_deref().unwrap_or_default().into(),
         ]);
     }
-    let text = if table.is_empty() { "No lease was taken yet.\n".to_owned() } else { table.text(context.paint) };
-    context.print(&text)?;
-    Ok(Exit::Fine)
+    table.or(context.paint, "No lease was taken yet.")
 }
 
 /// The services, and the next probe of failing ones.

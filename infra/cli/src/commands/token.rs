@@ -5,6 +5,7 @@ use std::io::Write as _;
 use local::tokens::{Tokens, TokensError};
 use serde::Serialize;
 
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{Format, TokenCommand};
 use crate::exit::Exit;
@@ -46,7 +47,7 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
 
 fn list(tokens: &Tokens, output: Format, paint: Paint) -> Result<(), CommandError> {
     let mut table = Table::new(&["ID", "NAME", "ROLES", "CHANNELS", "CREATED"]);
-    let mut text = String::new();
+    let mut json = String::new();
     for token in &tokens.all {
         let listed = Listed {
             id: token.id(),
@@ -56,22 +57,14 @@ fn list(tokens: &Tokens, output: Format, paint: Paint) -> Result<(), CommandErro
             created: token.created.to_string(),
         };
         if output == Format::Json {
-            text.push_str(&format!("{}\n", super::context::body(&listed)));
+            json.push_str(&format!("{}\n", super::context::body(&listed)));
         }
         let Listed { id, name, roles, channels, created } = listed;
         let channels = channels.map_or_else(|| "all".to_owned(), |channels| channels.join(", "));
         table.row([id.into(), name.into(), roles.join(", ").into(), channels.into(), created.into()]);
     }
-    match output {
-        Format::Json => {}
-        Format::Table if table.is_empty() => text = "No token.\n".to_owned(),
-        Format::Table => text = table.text(paint),
-    }
+    let text = if output == Format::Json { json } else { table.or(paint, "No token.") };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
-fn note(text: &str) {
-    eprintln!("stepwarden: {text}");
 }
 
 impl From<TokensError> for CommandError {

@@ -79,7 +79,7 @@ impl Board<'_> {
                     self.heard_of = clock::instant();
                     // Oldest first.
                     for raw in page.orders.iter().rev() {
-                        let task: Task<'_> = list::read(raw)?;
+                        let task: Task<'_> = list::item("/orders", raw)?;
                         if self.is_news(&task) {
                             self.show(&task, || raw.get().replace(['\n', '\r'], " "))?;
                         }

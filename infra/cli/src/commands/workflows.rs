@@ -53,23 +53,17 @@ fn note_unknown(context: &Context, workflows: &[Workflow<'_>], wanted: &Workflow
 }
 
 fn list(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let WorkflowList { workflows } = answer.read()?;
-    let mut table = table();
-    workflows.iter().for_each(|workflow| add(&mut table, workflow, &workflows));
-    context.print(&table.text(context.paint)).map(|()| Exit::Fine)
+    context.show(answer, |WorkflowList { workflows }: WorkflowList<'static>| {
+        let mut table = table();
+        workflows.iter().for_each(|workflow| add(&mut table, workflow, &workflows));
+        table.text(context.paint)
+    })
 }
 
 /// The file of a version, as it was applied.
 async fn file(context: &Context, version: &str) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get(format!("/workflows/{version}"))).await?;
-    match context.is_json() {
-        true => context.line(&answer.line())?,
-        false => context.print(&lines(&answer.read::<Definition<'_>>()?.text))?,
-    }
-    Ok(Exit::Fine)
+    let path = format!("/workflows/{version}");
+    context.show_path(&path, |definition: Definition<'static>| lines(&definition.text)).await
 }
 
 async fn choose(context: &Context, args: &ChooseArgs) -> Result<Exit, CommandError> {
@@ -108,10 +102,7 @@ async fn retire(context: &Context, args: &RetireArgs) -> Result<Exit, CommandErr
 /// The answer to a change. Twice is once, so a repeat after a lost answer is safe.
 async fn told(context: &Context, call: Call, what: impl FnOnce() -> String) -> Result<Answer, CommandError> {
     let answer = context.remote.call(&call).await;
-    answer.map_err(|error| match error.may_be_done() {
-        true => CommandError::Unsure { what: what(), look: "stepwarden workflows".to_owned(), source: error },
-        false => CommandError::Remote(error),
-    })
+    answer.map_err(|error| CommandError::of_change(error, what(), "stepwarden workflows"))
 }
 
 fn version(workflow: &WorkflowName) -> Result<u32, CommandError> {

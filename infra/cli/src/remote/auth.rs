@@ -5,8 +5,9 @@ use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
 use tokio::sync::Mutex;
 
+use super::aws_tool::AwsError;
 use super::clock;
-use super::credentials::{self, CredentialsError, Keys};
+use super::credentials::{self, Keys};
 use super::environment::Environment;
 use super::sign::{SignError, sign};
 use super::target::Target;
@@ -52,9 +53,12 @@ pub enum AuthError {
     /// `--auth iam` and no region.
     #[error("--auth iam needs a region, and the URL has none; give --region or set AWS_REGION")]
     NoRegion,
+    /// Only one of the two variables is set.
+    #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
+    HalfKeys,
     /// There are no AWS credentials.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
+    #[error("no AWS credentials: neither the environment nor `aws configure export-credentials` has any: {0}")]
+    Credentials(#[from] AwsError),
     /// The request cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),

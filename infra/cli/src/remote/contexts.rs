@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use domain::located::Fault;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Environment;
 use super::target::Target;
@@ -16,11 +16,12 @@ use crate::args::AuthMode;
 
 /// The file, under the user's folder of settings.
 const FILE: &str = "stepwarden/contexts.toml";
+const HEADER: &str = "# Written by `stepwarden context`.\n";
 /// The longest name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
 /// The contexts, and which one is current.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contexts {
     /// The name of the current one.
@@ -31,7 +32,7 @@ pub(crate) struct Contexts {
 }
 
 /// An API, and how it is called.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
     /// Its URL.
@@ -134,7 +135,8 @@ impl Contexts {
     /// [`ContextsError`] if it cannot be written.
     pub(crate) fn write(&self, environment: &Environment) -> Result<(), ContextsError> {
         let path = place(environment).ok_or(ContextsError::NoHome)?;
-        replace(&path, &self.text()).map_err(|source| ContextsError::Unwritten { path, source })
+        let written = toml::to_string(self).map_err(io::Error::other).and_then(|text| replace(&path, &text));
+        written.map_err(|source| ContextsError::Unwritten { path, source })
     }
 
     /// The context of this name.
@@ -173,37 +175,6 @@ impl Contexts {
     fn unknown(&self, name: &str) -> ContextsError {
         ContextsError::Unknown { name: name.to_owned(), known: self.contexts.keys().cloned().collect() }
     }
-
-    fn text(&self) -> String {
-        let mut text = "# Written by `stepwarden context`.\n".to_owned();
-        let mut line = |name: &str, value: &str| text.push_str(&format!("{name} = {}\n", quoted(value)));
-        if let Some(current) = &self.current {
-            line("current", current);
-        }
-        for (name, Server { api, auth, region, profile, ca }) in &self.contexts {
-            text.push_str(&format!("\n[contexts.{}]\n", quoted(name)));
-            let mut line = |name: &str, value: &str| text.push_str(&format!("{name} = {}\n", quoted(value)));
-            line("api", &api.url(""));
-            if let Some(auth) = auth {
-                line("auth", &auth.to_string());
-            }
-            if let Some(region) = region {
-                line("region", region);
-            }
-            if let Some(profile) = profile {
-                line("profile", profile);
-            }
-            if let Some(ca) = ca {
-                line("ca", &ca.display().to_string());
-            }
-        }
-        text
-    }
-}
-
-/// A TOML string. A JSON string is one, but for this character.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 fn place(environment: &Environment) -> Option<PathBuf> {
@@ -217,7 +188,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     // As the XDG specification has it: whoever can write there can lead commands to a server of theirs.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(format!("{HEADER}{text}").as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

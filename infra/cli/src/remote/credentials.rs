@@ -2,11 +2,11 @@
 //! sign-on and roles.
 
 use std::fmt;
-use std::process::Stdio;
 
 use serde::Deserialize;
-use tokio::process::Command;
 
+use super::auth::AuthError;
+use super::aws_tool::Aws;
 use super::environment::Environment;
 use domain::time::Timestamp;
 
@@ -34,29 +34,6 @@ pub(super) struct Keys {
 #[serde(transparent)]
 pub(super) struct Expiry(String);
 
-/// There are no credentials.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
-    /// Only one of the two variables is set.
-    #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
-    Half,
-    /// The tool is not installed.
-    #[error(
-        "no AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and there is no `aws` command line \
-         tool to ask for those of a profile"
-    )]
-    NoTool,
-    /// The tool has none.
-    #[error("no AWS credentials: `aws configure export-credentials` says: {0}")]
-    Tool(String),
-    /// Its output cannot be parsed.
-    #[error("unexpected output of `aws configure export-credentials`: {0}")]
-    Unreadable(#[from] serde_json::Error),
-    /// It cannot be started.
-    #[error("cannot run the `aws` command line tool: {0}")]
-    Run(#[source] std::io::Error),
-}
-
 /// Secrets are for signatures, not for logs.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,46 +56,23 @@ impl Keys {
 /// The keys in the environment, unless a profile is given; otherwise the keys from the `aws` tool.
 ///
 /// # Errors
-/// [`CredentialsError`]; its message names the searched places.
-pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, CredentialsError> {
-    if profile.is_none() {
-        let keys = (&environment.access_key_id, &environment.secret_access_key);
-        match keys {
-            (Some(access_key_id), Some(secret_access_key)) => {
-                return Ok(Keys {
-                    access_key_id: access_key_id.clone(),
-                    secret_access_key: secret_access_key.clone(),
-                    session_token: environment.session_token.clone(),
-                    expires_at: None,
-                });
-            }
-            (None, None) => {}
-            (Some(_), None) | (None, Some(_)) => return Err(CredentialsError::Half),
+/// [`AuthError`]; its message names the searched places.
+pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, AuthError> {
+    let Environment { access_key_id, secret_access_key, session_token, .. } = environment;
+    match (access_key_id, secret_access_key) {
+        _ if profile.is_some() => {}
+        (None, None) => {}
+        (Some(_), None) | (None, Some(_)) => return Err(AuthError::HalfKeys),
+        (Some(access_key_id), Some(secret_access_key)) => {
+            return Ok(Keys {
+                access_key_id: access_key_id.clone(),
+                secret_access_key: secret_access_key.clone(),
+                session_token: session_token.clone(),
+                expires_at: None,
+            });
         }
     }
-    from_tool(profile).await
-}
-
-async fn from_tool(profile: Option<&str>) -> Result<Keys, CredentialsError> {
-    let mut command = Command::new("aws");
-    command.args(["configure", "export-credentials", "--format", "process"]).stdin(Stdio::null()).kill_on_drop(true);
-    if let Some(profile) = profile {
-        // An explicit profile takes precedence over keys in the environment.
-        command.args(["--profile", profile]).env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
-        command.env_remove("AWS_SESSION_TOKEN");
-    }
-    let output = command.output().await.map_err(|error| {
-        if error.kind() == std::io::ErrorKind::NotFound {
-            CredentialsError::NoTool
-        } else {
-            CredentialsError::Run(error)
-        }
-    })?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(CredentialsError::Tool(said.split_whitespace().collect::<Vec<_>>().join(" ")));
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    Ok(Aws::new(None, profile).call(&["configure", "export-credentials", "--format", "process"]).await?)
 }
 
 #[cfg(test)]
@@ -145,7 +99,7 @@ mod tests {
     async fn half_of_the_keys_is_a_mistake_that_is_told() {
         for (id, secret) in [(Some("AKIA1"), None), (None, Some("s"))] {
             let error = find(&environment(id, secret), None).await.unwrap_err();
-            assert!(matches!(error, CredentialsError::Half), "{error}");
+            assert!(matches!(error, AuthError::HalfKeys), "{error}");
         }
     }
 

@@ -13,8 +13,6 @@ pub struct Environment {
     pub session_token: Option<String>,
     /// `AWS_REGION`, else `AWS_DEFAULT_REGION`
     pub region: Option<String>,
-    /// `AWS_ENDPOINT_URL_SQS`, else `AWS_ENDPOINT_URL`
-    pub sqs_endpoint: Option<String>,
     /// `STEPWARDEN_TOKEN`, for `--auth bearer`
     pub token: Option<String>,
     /// `STEPWARDEN_CONTEXT`
@@ -36,7 +34,6 @@ impl Environment {
             secret_access_key: read("AWS_SECRET_ACCESS_KEY"),
             session_token: read("AWS_SESSION_TOKEN"),
             region: read("AWS_REGION").or_else(|| read("AWS_DEFAULT_REGION")),
-            sqs_endpoint: read("AWS_ENDPOINT_URL_SQS").or_else(|| read("AWS_ENDPOINT_URL")),
             token: read("STEPWARDEN_TOKEN"),
             context: read("STEPWARDEN_CONTEXT"),
             settings: settings(read("XDG_CONFIG_HOME"), read("HOME")),

@@ -79,9 +79,11 @@ impl RemoteError {
             Self::Problem { problem, .. } => problem.exit(),
             Self::Request { .. } | Self::Ca { .. } => Exit::Usage,
             Self::Auth(error) => match error {
-                AuthError::NoToken | AuthError::BadToken | AuthError::Credentials(_) | AuthError::Sign(_) => {
-                    Exit::NotAllowed
-                }
+                AuthError::NoToken
+                | AuthError::BadToken
+                | AuthError::HalfKeys
+                | AuthError::Credentials(_)
+                | AuthError::Sign(_) => Exit::NotAllowed,
                 AuthError::NoRegion | AuthError::InTheClear { .. } => Exit::Usage,
             },
         }
@@ -107,7 +109,7 @@ impl RemoteError {
             }
             Self::Problem { problem, auth, .. } => problem.advice(*auth),
             Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden API?".to_owned()),
-            Self::Auth(AuthError::Credentials(_)) => Some(
+            Self::Auth(AuthError::HalfKeys | AuthError::Credentials(_)) => Some(
                 "log in (`aws sso login`, `aws configure`), or give --profile, or --auth none for an API that asks for no \
                  signature"
                     .to_owned(),

@@ -3,6 +3,7 @@
 //! It knows HTTP and nothing of orders. Never here: a retry of a call that could have a second effect.
 
 mod auth;
+mod aws_tool;
 pub(crate) mod clock;
 pub(crate) mod contexts;
 mod credentials;
@@ -20,8 +21,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use local::client::{Client, NoAnswer};
 use serde::de::DeserializeOwned;
 
-use crate::args::AuthMode;
 use auth::Auth;
+pub(crate) use aws_tool::{Aws, AwsError};
 pub use contexts::ContextsError;
 pub use endpoint::Endpoint;
 pub use environment::Environment;
@@ -143,12 +144,6 @@ impl Remote {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// The authentication mode, for advice.
-    #[must_use]
-    pub const fn auth_mode(&self) -> AuthMode {
-        self.auth.mode()
     }
 
     /// Makes a call. Retries it if that is safe and the server is busy or the answer was lost.

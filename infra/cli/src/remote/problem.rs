@@ -22,10 +22,6 @@ pub struct Problem {
     pub detail: String,
     /// Each fault or reason by itself, if there may be several; `detail` joins them.
     pub faults: Vec<String>,
-    /// The wrong member, header or parameter.
-    pub field: Option<String>,
-    /// The wait before a retry, in seconds.
-    pub retry_after_s: Option<u64>,
     /// The method.
     pub method: Method,
     /// The path.
@@ -49,14 +45,11 @@ impl Problem {
         let said = [document.detail.into_owned(), document.title.into_owned(), message]
             .into_iter()
             .find(|text| !text.is_empty());
-        let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         Self {
             status: answer.status().as_u16(),
             kind,
             detail: said.unwrap_or_else(|| other_words(answer)),
             faults: document.faults.into_iter().map(Cow::into_owned).collect(),
-            field: document.field.map(Cow::into_owned),
-            retry_after_s: header("retry-after").and_then(|value| value.trim().parse().ok()),
             method,
             path: path.to_owned(),
         }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The beginning of the URL of a socket.
 const SOCKET: &str = "unix:";
 
 /// An `http` or `https` URL, with a base path for every call; or a socket in the file system.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Target {
     scheme: Scheme,
     authority: Authority,
@@ -48,6 +48,12 @@ impl TryFrom<String> for Target {
 
     fn try_from(text: String) -> Result<Self, NotATarget> {
         Self::parse(&text)
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        target.url("")
     }
 }
 

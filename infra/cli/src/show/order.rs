@@ -133,21 +133,17 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     if task.priority == Priority::High {
         line("Priority", "high".to_owned());
     }
-    if let Some(at) = task.submitted_at {
-        line("Submitted", format!("{} ({})", clock(at), from_now(at, now)));
-    }
-    if let Some(at) = task.updated_at {
-        line("Changed", format!("{} ({})", clock(at), from_now(at, now)));
-    }
-    if let Some(at) = task.complete_by {
-        let late = task.late_since.map(|since| format!("; found late {}", from_now(since, now))).unwrap_or_default();
-        line("Deadline", format!("{} ({}){late}", clock(at), from_now(at, now)));
-    }
-    if let Some(at) = task.expires_at {
-        line("Deleted", format!("{} ({})", clock(at), from_now(at, now)));
-    }
-    if let Some(at) = task.erased_at {
-        line("Erased", format!("{} ({})", clock(at), from_now(at, now)));
+    let late = task.late_since.map(|since| format!("; found late {}", from_now(since, now))).unwrap_or_default();
+    for (name, at, more) in [
+        ("Submitted", task.submitted_at, ""),
+        ("Changed", task.updated_at, ""),
+        ("Deadline", task.complete_by, &*late),
+        ("Deleted", task.expires_at, ""),
+        ("Erased", task.erased_at, ""),
+    ] {
+        if let Some(at) = at {
+            line(name, format!("{} ({}){more}", clock(at), from_now(at, now)));
+        }
     }
     line("Version", task.version.to_string());
     if let Some(reason) = &task.reason {

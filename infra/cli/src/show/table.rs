@@ -43,6 +43,11 @@ impl Table {
         self.rows.push(cells.into());
     }
 
+    /// All lines, or what is said if there is no row.
+    pub(crate) fn or(&self, paint: Paint, none: &str) -> String {
+        if self.is_empty() { format!("{none}\n") } else { self.text(paint) }
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -89,27 +89,6 @@ fn without_the_aws_tool_a_stack_cannot_be_looked_at_and_that_is_said() {
     run(command, "").with_status(1).shows(&["no `aws` command line tool", "install it", "ok       api: reachable"]);
 }
 
-#[test]
-fn a_stack_is_looked_at_through_the_aws_tool() {
-    let served = Served::start();
-    let folder = tempfile::tempdir().unwrap();
-    let tool = folder.path().join("aws");
-    // A stack without anything in it, as the tool tells it.
-    let script = "#!/bin/sh\ncase \"$1 $2\" in\n\
-        'cloudformation describe-stacks') echo '{\"Stacks\": [{\"StackStatus\": \"UPDATE_ROLLBACK_COMPLETE\"}]}';;\n\
-        'cloudformation list-stack-resources') echo '{\"StackResourceSummaries\": []}';;\n\
-        'lambda list-event-source-mappings') ;;\n\
-        *) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n";
-    std::fs::write(&tool, script).unwrap();
-    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = served.command(&["doctor", "--stack", "shop", "-o", "json"]);
-    command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
-    let report = run(command, "").with_status(1).json();
-    assert_eq!(finding(&report, "stack shop"), ("warning".to_owned(), "it is UPDATE_ROLLBACK_COMPLETE".to_owned()));
-    assert!(finding(&report, "resources").1.contains("OrdersTable"), "{report}");
-    assert_eq!(finding(&report, "schedule").0, "wrong");
-}
-
 #[tokio::test]
 async fn a_database_is_checked_while_it_is_used_and_after_and_one_that_was_damaged_is_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -135,78 +114,88 @@ fn who_may_see_nothing_but_the_health_is_told_so_and_not_that_all_is_well() {
     denied.shows(&["authorisation", "not well", "7 could not be looked at"]);
 }
 
-/// What the doctor says of a stack with these resources, where the `aws` tool has these further answers and may see
-/// nothing else.
-fn told_of_stack(resources: &[(&str, &str, &str)], answers: &[(&str, Value)]) -> Value {
-    let resources: Vec<Value> = resources
-        .iter()
-        .map(|(kind, name, id)| json!({"ResourceType": kind, "LogicalResourceId": name, "PhysicalResourceId": id}))
-        .collect();
-    let stack = [
-        ("cloudformation describe-stacks --stack-name shop", json!({"Stacks": [{"StackStatus": "CREATE_COMPLETE"}]})),
-        ("cloudformation list-stack-resources --stack-name shop", json!({ "StackResourceSummaries": resources })),
-    ];
+/// What the doctor says of a stack, where the `aws` tool has these answers and may see nothing else, and its status.
+fn told_of_stack(status: i32, answers: &[(&str, Value)]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("aws");
     let mut script = "#!/bin/sh\ncase \"$*\" in\n".to_owned();
-    for (words, answer) in answers.iter().chain(&stack) {
-        script.push_str(&format!("'{words}'*) printf '%s' '{answer}';;\n"));
+    for (words, answer) in answers {
+        script.push_str(&format!("'{words} '*) printf '%s' '{answer}';;\n"));
     }
     script.push_str("*) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n");
     std::fs::write(&tool, script).unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let served = Served::start();
+    served.settled("{}");
     let mut command = served.command(&["doctor", "--stack", "shop", "-o", "json"]);
     command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
-    run(command, "").with_status(1).json()
+    run(command, "").with_status(status).json()
+}
+
+/// What the tool tells of a stack, with its nested one.
+fn stack(status: &str) -> Vec<(&'static str, Value)> {
+    let resource = |kind: &str, name: &str, id: &str| {
+        json!({"ResourceType": kind, "LogicalResourceId": name, "PhysicalResourceId": id,
+               "ResourceStatus": status})
+    };
+    let own =
+        [resource("AWS::SQS::Queue", "AgentsQueue", "q"), resource("AWS::CloudFormation::Stack", "Alarms", "arn:a")];
+    let nested = [resource("AWS::CloudWatch::Alarm", "Throttles", "shop-throttles")];
+    vec![
+        ("cloudformation describe-stacks --stack-name shop", json!({"Stacks": [{"StackStatus": status}]})),
+        ("cloudformation list-stack-resources --stack-name shop", json!({"StackResourceSummaries": own})),
+        ("cloudformation list-stack-resources --stack-name arn:a", json!({"StackResourceSummaries": nested})),
+    ]
+}
+
+/// What it tells of the drift and the alarm.
+fn drift_and_alarm(drifts: &Value, alarm: &str) -> [(&'static str, Value); 4] {
+    let alarm = json!({"AlarmName": "shop-throttles", "AlarmDescription": "Too many. To do: ask for more.", "StateValue": alarm});
+    [
+        ("cloudformation detect-stack-drift --stack-name shop", json!({"StackDriftDetectionId": "d"})),
+        (
+            "cloudformation describe-stack-drift-detection-status --stack-drift-detection-id d",
+            json!({"DetectionStatus": "DETECTION_COMPLETE"}),
+        ),
+        ("cloudformation describe-stack-resource-drifts --stack-name shop", json!({"StackResourceDrifts": drifts})),
+        ("cloudwatch describe-alarms --alarm-names shop-throttles", json!({"MetricAlarms": [alarm]})),
+    ]
 }
 
 #[test]
-fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
-    let report =
-        told_of_stack(&[("AWS::Lambda::Function", "F", "s-api"), ("AWS::SQS::Queue", "Q", "https://q/1/s-q")], &[]);
-    for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build"] {
-        assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
+fn a_stack_that_nobody_changed_and_whose_alarms_are_quiet_is_well() {
+    let report = told_of_stack(0, &[stack("UPDATE_COMPLETE"), drift_and_alarm(&json!([]), "OK").to_vec()].concat());
+    for check in ["stack shop", "drift", "alarms"] {
+        assert_eq!(finding(&report, check).0, "ok", "{check} in {report}");
     }
 }
 
 #[test]
-fn a_table_of_an_earlier_stack_is_looked_at_under_the_name_in_the_outputs() {
-    let outputs = json!([{"OutputKey": "JobsTableName", "OutputValue": "s-jobs"}]);
-    let stack = json!({"Stacks": [{"StackStatus": "CREATE_COMPLETE", "Outputs": outputs}]});
-    let report = told_of_stack(
-        &[],
-        &[
-            ("cloudformation describe-stacks --stack-name shop", stack),
-            (
-                "dynamodb describe-table --table-name s-jobs",
-                json!({"Table": {"TableName": "s-jobs", "TableStatus": "ACTIVE"}}),
-            ),
-        ],
-    );
-    assert_eq!(finding(&report, "table s-jobs"), ("ok".to_owned(), "active".to_owned()));
-    assert!(!finding(&report, "resources").1.contains("JobsTable"), "{report}");
+fn a_change_by_hand_an_alarm_and_a_failed_deployment_are_told() {
+    let difference = json!({"PropertyPath": "/VisibilityTimeout", "ExpectedValue": "180", "ActualValue": "30"});
+    let drifts = json!([{"LogicalResourceId": "AgentsQueue", "StackResourceDriftStatus": "MODIFIED",
+        "PropertyDifferences": [difference]}]);
+    let report = told_of_stack(1, &[stack("UPDATE_FAILED"), drift_and_alarm(&drifts, "ALARM").to_vec()].concat());
+    assert_eq!(finding(&report, "stack shop"), ("warning".to_owned(), "it is UPDATE_FAILED".to_owned()));
+    for (check, words) in [
+        ("resources", "failed: AgentsQueue, Alarms"),
+        ("resource AgentsQueue", "/VisibilityTimeout is 30 and not 180"),
+        ("alarm shop-throttles", "Too many"),
+    ] {
+        let (state, found) = finding(&report, check);
+        assert!(state == "wrong" && found.contains(words), "{check} in {report}");
+    }
 }
 
 #[test]
-fn a_queue_that_may_not_be_seen_is_not_blamed_on_the_one_whose_dead_letters_it_takes() {
-    let policy = json!({"deadLetterTargetArn": "arn:s-dead"}).to_string();
-    let report = told_of_stack(
-        &[("AWS::SQS::Queue", "D", "https://q/1/s-dead"), ("AWS::SQS::Queue", "Q", "https://q/1/s-q")],
-        &[
-            ("lambda list-event-source-mappings", json!({})),
-            (
-                "sqs get-queue-attributes --queue-url https://q/1/s-q ",
-                json!({"Attributes": {"QueueArn": "arn:s-q", "RedrivePolicy": policy}}),
-            ),
-        ],
+fn drift_and_alarms_that_may_not_be_seen_are_skipped_and_one_is_told_how_to_ask() {
+    let report = told_of_stack(0, &stack("UPDATE_COMPLETE")[..2]);
+    let (state, found) = finding(&report, "drift");
+    assert!(
+        state == "skipped" && found.contains("`aws cloudformation detect-stack-drift --stack-name shop`"),
+        "{found}"
     );
-    for check in ["queue D", "queues"] {
-        assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
-    }
-    let checks: Vec<&str> =
-        report["Checks"].as_array().unwrap().iter().filter_map(|line| line["Check"].as_str()).collect();
-    assert!(!checks.contains(&"queue s-q") && !checks.contains(&"queue Q"), "{checks:?}");
+    assert_eq!(finding(&report, "alarms").0, "skipped", "{report}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn the_tool_is_asked_for_the_credentials_of_a_profile() {
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("aws");
     let script = format!(
-        "#!/bin/sh\n[ \"$*\" = 'configure export-credentials --format process --profile night' ] || exit 9\n\
+        "#!/bin/sh\n[ \"$*\" = 'configure export-credentials --format process --output json --profile night' ] || exit 9\n\
          echo '{{\"Version\": 1, \"AccessKeyId\": \"ASIAEXAMPLE\", \"SecretAccessKey\": \"{SECRET}\", \"SessionToken\": \"t\"}}'\n"
     );
     std::fs::write(&tool, script).unwrap();

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use domain::task::ProcessState;
 use standins::{Effects, Service};
-use wire::Step;
+use wire::{Step, Task};
 
-use super::follow::{FollowError, Followed, Sight};
+use super::Followed;
 use super::sample::{SAMPLES, Sample};
-use super::verdict::{Told, told};
 use crate::paint::Paint;
+use crate::scenario::{OrderError, effects_of};
 use crate::step::words;
 
 /// An order of the demo with its final data.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) sample: Sample,
-    pub(super) followed: Result<Followed, FollowError>,
+    pub(super) followed: Result<Followed, OrderError>,
     pub(super) faults: Vec<String>,
 }
 
@@ -31,21 +31,20 @@ pub(super) fn opening(api_url: &str) -> String {
 }
 
 /// The line of a change.
-pub(super) fn change(paint: Paint, sight: &Sight) -> String {
-    let Sight { place, at, shown } = sight;
-    let mut line = head(paint, *at, *place);
-    line.push_str(&paint.state(&shown.process_state));
-    for step in &shown.steps {
+pub(super) fn change(paint: Paint, at: Duration, place: u32, task: &Task<'_>) -> String {
+    let mut line = head(paint, at, place);
+    line.push_str(&paint.state(&task.process_state));
+    for step in &task.steps {
         let _ = write!(line, "  {} {:<10}", paint.dim(&step.agent), words(step));
     }
     line.trim_end().to_owned()
 }
 
 /// The line of an order's end.
-pub(super) fn end(paint: Paint, at: Duration, place: usize, followed: &Result<Followed, FollowError>) -> String {
+pub(super) fn end(paint: Paint, at: Duration, place: u32, followed: &Result<Followed, OrderError>) -> String {
     let mut line = head(paint, at, place);
     match followed {
-        Ok(Followed { last, took, .. }) => {
+        Ok(Followed { last, took }) => {
             let end = format!("{} after {} ms", last.process_state, took.as_millis());
             let _ = write!(line, "{}", paint.bold(end));
             match &last.reason {
@@ -64,8 +63,8 @@ fn times(steps: &[Step<'_>]) -> String {
     times.collect::<Vec<_>>().join(", ")
 }
 
-fn head(paint: Paint, at: Duration, place: usize) -> String {
-    let title = SAMPLES.get(place).map_or("", |sample| sample.title);
+fn head(paint: Paint, at: Duration, place: u32) -> String {
+    let title = SAMPLES.get(place as usize).map_or("", |sample| sample.title);
     format!("{}  #{:<2} {title:<24}  ", paint.dim(format_args!("{:>6.3}s", at.as_secs_f64())), place + 1)
 }
 
@@ -81,10 +80,11 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
         let _ = write!(text, "{:<3} {:<23}  {:<12} ", place + 1, sample.title, sample.ends().name());
         match followed {
             Ok(followed) => {
-                let steps = || followed.last.steps.iter().map(|step| (step, told(followed, step, effects)));
+                let last = &followed.last;
+                let steps = || last.steps.iter().map(|step| (step, effects_of(last, step, effects)));
                 let attempts = joined(steps().map(|(step, _)| step.attempt.to_string()));
-                let calls = joined(steps().map(|(_, told)| (told.forward.calls + told.undo.calls).to_string()));
-                let done = joined(steps().map(effects_of));
+                let calls = joined(steps().map(|(_, (forward, undo))| (forward.calls + undo.calls).to_string()));
+                let done = joined(steps().map(|(step, (forward, undo))| done(step, forward.effects, undo.effects)));
                 let state = paint.state(&followed.last.process_state);
                 let took = format!("{:.2} s", followed.took.as_secs_f64());
                 let _ = write!(text, "{state} {attempts:<8} {calls:<10} {done:<12} {took:>7}");
@@ -138,11 +138,11 @@ pub(super) fn summary(paint: Paint, ended: &[Ended], effects: &Effects, took: Du
     text
 }
 
-fn effects_of((step, Told { forward, undo }): (&Step<'_>, Told)) -> String {
-    match (Service::named(&step.agent), undo.effects) {
+fn done(step: &Step<'_>, forward: u64, undo: u64) -> String {
+    match (Service::named(&step.agent), undo) {
         (None, _) => "?".to_owned(),
-        (Some(_), 0) => forward.effects.to_string(),
-        (Some(_), undone) => format!("{}-{undone}", forward.effects),
+        (Some(_), 0) => forward.to_string(),
+        (Some(_), undone) => format!("{forward}-{undone}"),
     }
 }
 

@@ -3,8 +3,7 @@
 use domain::task::ProcessState;
 use standins::Service;
 
-/// The order of the README.
-const ORDER: &str = include_str!("../../../examples/order.json");
+use crate::scenario::ORDER;
 
 /// One sample order.
 #[derive(Debug, Clone, Copy)]
@@ -56,15 +55,6 @@ pub(super) const SAMPLES: [Sample; 10] = [
     },
 ];
 
-/// The expected effects of a step at its service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Expected {
-    /// Carried out.
-    pub(super) forward: u64,
-    /// Compensated.
-    pub(super) undo: u64,
-}
-
 impl Sample {
     /// The document to post.
     pub(super) fn document(&self) -> String {
@@ -83,12 +73,12 @@ impl Sample {
         }
     }
 
-    /// The expected effects at a service: each once, and each undone once if a later step is rejected.
-    pub(super) fn expects(&self, service: Service) -> Expected {
+    /// How often a service is to carry its step out, and to undo it: once, if a later step is rejected.
+    pub(super) fn expects(&self, service: Service) -> (u64, u64) {
         match self.declined_by {
-            None => Expected { forward: 1, undo: 0 },
-            Some(declining) if service < declining => Expected { forward: 1, undo: 1 },
-            Some(_) => Expected { forward: 0, undo: 0 },
+            None => (1, 0),
+            Some(declining) if service < declining => (1, 1),
+            Some(_) => (0, 0),
         }
     }
 }
@@ -119,7 +109,6 @@ mod tests {
         let refused_last = SAMPLES.iter().find(|sample| sample.declined_by == Some(Service::Shipping)).unwrap();
         assert_eq!(refused_last.ends(), ProcessState::Compensated);
         let expected = Service::ALL.map(|service| refused_last.expects(service));
-        let (done_and_undone, nothing) = (Expected { forward: 1, undo: 1 }, Expected { forward: 0, undo: 0 });
-        assert_eq!(expected, [done_and_undone, done_and_undone, nothing]);
+        assert_eq!(expected, [(1, 1), (1, 1), (0, 0)]);
     }
 }

@@ -1,66 +1,50 @@
 //! The check of an order: its state and its effects at the services.
 
-use domain::message::idempotency_key;
-use domain::task::Direction;
-use standins::{Effects, KeyEffects, Service};
-use wire::Step;
+use standins::{Effects, Service};
+use wire::Task;
 
-use super::follow::Followed;
-use super::sample::{Expected, Sample};
+use super::sample::Sample;
+use crate::scenario::effects_of;
 
 /// The faults of an order.
-pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) -> Vec<String> {
+pub(super) fn faults(sample: &Sample, order: &Task<'_>, effects: &Effects) -> Vec<String> {
     let mut faults = Vec::new();
-    let (ends, ended) = (sample.ends(), &followed.last.process_state);
+    let (ends, ended) = (sample.ends(), &order.process_state);
     if *ended != ends {
-        let why = followed.last.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", reason.message));
+        let why = order.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", reason.message));
         faults.push(format!("ended {ended} instead of {ends}{why}"));
     }
-    for step in &followed.last.steps {
+    for step in &order.steps {
         let Some(service) = Service::named(&step.agent) else {
             faults.push(format!("{} is an unknown service", step.agent));
             continue;
         };
-        let Expected { forward, undo } = sample.expects(service);
-        let Told { forward: told_forward, undo: told_undo } = told(followed, step, effects);
-        if (told_forward.effects, told_undo.effects) != (forward, undo) {
+        let (forward, undo) = sample.expects(service);
+        let (did, undid) = effects_of(order, step, effects);
+        if (did.effects, undid.effects) != (forward, undo) {
             faults.push(format!(
                 "{service} did it {} times and undid it {} times instead of {forward} and {undo}",
-                told_forward.effects, told_undo.effects
+                did.effects, undid.effects
             ));
         }
     }
     faults
 }
 
-/// The stand-ins' record of one step of an order.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Told {
-    pub(super) forward: KeyEffects,
-    pub(super) undo: KeyEffects,
-}
-
-/// Looks a step up by its idempotency keys.
-pub(super) fn told(followed: &Followed, step: &Step<'_>, effects: &Effects) -> Told {
-    let Some(at_service) = Service::named(&step.agent).and_then(|service| effects.get(&service)) else {
-        return Told::default();
-    };
-    let of = |direction| at_service.of(&idempotency_key(followed.order_id, &step.name, direction));
-    Told { forward: of(Direction::Forward), undo: of(Direction::Undo) }
-}
-
 #[cfg(test)]
 mod tests {
     use domain::id::OrderId;
+    use domain::message::idempotency_key;
+    use domain::task::Direction;
+    use standins::{KeyEffects, ServiceEffects};
 
     use super::*;
     use crate::demo::sample::SAMPLES;
-    use standins::ServiceEffects;
 
     const AGENTS: [(&str, &str); 3] =
         [("reserve-inventory", "inventory"), ("charge-payment", "payment"), ("ship-order", "shipping")];
 
-    fn followed(state: &str) -> Followed {
+    fn ended(state: &str) -> Task<'static> {
         let steps: Vec<_> = AGENTS
             .iter()
             .map(|(name, agent)| {
@@ -71,15 +55,15 @@ mod tests {
             .collect();
         let order_id = OrderId::from_idempotency_key("demo", "verdict");
         let last = serde_json::json!({ "OrderID": order_id, "Version": 5, "ProcessState": state, "Steps": steps });
-        Followed { order_id, last: serde_json::from_value(last).unwrap(), took: std::time::Duration::ZERO }
+        serde_json::from_value(last).unwrap()
     }
 
-    fn effects(followed: &Followed, counts: [(u64, u64); 3]) -> Effects {
+    fn effects(order: &Task<'_>, counts: [(u64, u64); 3]) -> Effects {
         let mut all = Effects::new();
         for (((name, _), service), (forward, undo)) in AGENTS.iter().zip(Service::ALL).zip(counts) {
             let mut at_service = ServiceEffects::default();
             for (direction, effects) in [(Direction::Forward, forward), (Direction::Undo, undo)] {
-                let key = idempotency_key(followed.order_id, name, direction).to_string();
+                let key = idempotency_key(order.order_id, name, direction).to_string();
                 at_service.keys.insert(key, KeyEffects { effects, calls: effects });
             }
             all.insert(service, at_service);
@@ -89,16 +73,16 @@ mod tests {
 
     #[test]
     fn an_order_that_ended_as_it_should_has_no_faults() {
-        let order = followed("Processed");
+        let order = ended("Processed");
         assert_eq!(faults(&SAMPLES[0], &order, &effects(&order, [(1, 0); 3])), [""; 0]);
         let declined = SAMPLES.iter().find(|sample| sample.title == "declined payment").unwrap();
-        let order = followed("Compensated");
+        let order = ended("Compensated");
         assert_eq!(faults(declined, &order, &effects(&order, [(1, 1), (0, 0), (0, 0)])), [""; 0]);
     }
 
     #[test]
     fn a_wrong_end_a_double_charge_and_a_lost_parcel_are_each_told() {
-        let order = followed("Error");
+        let order = ended("Error");
         let told = faults(&SAMPLES[0], &order, &effects(&order, [(1, 0), (2, 0), (0, 0)]));
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].contains("ended Error instead of Processed"));
@@ -109,7 +93,7 @@ mod tests {
     #[test]
     fn what_was_not_taken_back_is_told() {
         let declined = SAMPLES.iter().find(|sample| sample.title == "declined payment").unwrap();
-        let order = followed("Compensated");
+        let order = ended("Compensated");
         let told = faults(declined, &order, &effects(&order, [(1, 0), (0, 0), (0, 0)]));
         assert_eq!(told, ["inventory did it 1 times and undid it 0 times instead of 1 and 1"]);
     }

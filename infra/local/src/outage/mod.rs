@@ -1,43 +1,40 @@
-//! `stepwarden outage`: takes payment down under load and measures the cost.
-//!
-//! Like the demo, it is a client of the running API. It also controls the stand-ins. It knows nothing of the functions
-//! between them.
+//! `stepwarden outage`: takes payment down under load and measures the cost. Beside the API it controls the stand-ins.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
-mod check;
 mod live;
 mod naive;
 mod plan;
-mod post;
 mod report;
 mod verdict;
 
+use std::cell::Cell;
 use std::io::{self, Write};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use domain::id::OrderId;
-use domain::time::Timestamp;
+use embedded::system_time;
+use futures_util::{StreamExt, stream};
 use standins::Service;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wire::ServiceList;
 
 pub use plan::{Plan, TooMany};
 
-use crate::client::Client;
-use crate::ending::Ending;
 use crate::paint::Paint;
+use crate::scenario::{ORDER, Orders};
 use crate::stand_ins::StandIns;
-use check::Became;
 use live::each_second;
-use post::{Poster, Posts};
 use report::Second;
 use verdict::Measured;
 
-/// The poll period for the end of all orders, in milliseconds.
-const LOOK_EVERY_MS: u64 = 50;
+/// The poll period for the end of all orders, and of one of them that is unsettled.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Orders checked concurrently.
+const LOOKS_AT_ONCE: usize = 16;
 
 /// The phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +54,8 @@ impl Phase {
     }
 }
 
-/// Runs an outage with the API at `api_url`, whose agents call `services`, and then with a naive client. Prints to
-/// `out`. Returns whether every limit was met.
+/// Runs an outage with the API at `api_url`, whose agents call the stand-ins, and then with a naive client. Prints to `out`.
+/// Returns whether every limit was met.
 ///
 /// # Errors
 /// If the output cannot be written, or the naive client's stand-in finds no port.
@@ -68,155 +65,106 @@ pub async fn run(
     plan: &Plan,
     paint: Paint,
     out: &mut impl Write,
-) -> io::Result<Ending> {
+) -> io::Result<bool> {
     writeln!(out, "{}", report::opening(plan, api_url))?;
-    let run = format!("outage-{}", wall_clock().epoch_ms());
-    let counts = Arc::new(Posts::default());
-    let client = Client::new();
-    let poster = Poster { client: client.clone(), url: api_url.into(), run: run.into(), counts: counts.clone() };
-    let outage = Outage { plan, stand_ins, poster, phase: Mutex::new(Phase::Normal) };
+    let orders = Orders::of(api_url, "outage");
+    let outage = Outage { plan, stand_ins, orders, accepted: Arc::default(), phase: Cell::new(Phase::Normal) };
     let (began, mut seen) = (Instant::now(), 0);
     let line = async || {
         let calls = stand_ins.services().totals(Service::Payment).calls;
         let second = Second {
             at: began.elapsed(),
-            phase: outage.phase(),
-            posted: counts.accepted.load(Relaxed),
+            phase: outage.phase.get(),
+            posted: outage.accepted.load(Relaxed),
             processed: outage.shipped(),
             payment_calls: calls - std::mem::replace(&mut seen, calls),
-            payment_is: health_of_payment(&client, api_url).await,
+            payment_is: outage.health_of_payment().await.unwrap_or_else(|| "?".to_owned()),
         };
         report::second(paint, &second)
     };
-    let ours = each_second(out, outage.go_through(), line).await?;
+    let mut measured = each_second(out, outage.go_through(), line).await?;
     writeln!(out)?;
-    let calls_naive = naive::calls(plan, paint, out).await?;
-    let measured = ours.compared_with(calls_naive);
+    measured.calls_naive = naive::calls(plan, paint, out).await?;
     writeln!(out, "\n{}", report::table(paint, &measured).trim_end())?;
     out.flush()?;
-    Ok(Ending::of(measured.is_good()))
+    Ok(measured.is_good())
 }
 
 struct Outage<'a> {
     plan: &'a Plan,
     stand_ins: &'a StandIns,
-    poster: Poster,
-    phase: Mutex<Phase>,
-}
-
-/// The measurements of Stepwarden itself.
-#[derive(Debug)]
-struct Ours {
-    normal_per_s: f64,
-    calls: u64,
-    accepted: u64,
-    refused: u64,
-    became: Became,
-    recovered_at: Timestamp,
-    busiest_second: u64,
+    orders: Orders,
+    /// Orders that were accepted so far.
+    accepted: Arc<AtomicU64>,
+    phase: Cell<Phase>,
 }
 
 impl Outage<'_> {
-    async fn go_through(&self) -> Ours {
-        let (mut orders, normal_per_s) = self.normal().await;
-        orders.extend(self.outage().await);
-        let calls = self.stand_ins.services().totals(Service::Payment).calls_while_down;
-        let (became, recovered_at) = self.recovery(&orders).await;
-        Ours {
-            normal_per_s,
-            calls,
-            accepted: orders.len() as u64,
-            refused: self.poster.counts.refused.load(Relaxed),
-            became,
-            recovered_at,
-            busiest_second: self.stand_ins.services().take_peak(Service::Payment),
-        }
-    }
-
-    /// Posts the orders before the outage. Returns them, and their calls to payment per second.
-    async fn normal(&self) -> (Vec<OrderId>, f64) {
-        let (began, before) = (Instant::now(), self.stand_ins.services().totals(Service::Payment).calls);
-        let orders = self.poster.post(self.plan.orders_before(), self.plan.every, "normal").await;
+    async fn go_through(&self) -> Measured {
+        let services = self.stand_ins.services();
+        let (began, before) = (Instant::now(), services.totals(Service::Payment).calls);
+        let mut orders = self.post(self.plan.orders_before(), "normal").await;
         tokio::time::sleep_until(began + self.plan.normal).await;
-        let calls = self.stand_ins.services().totals(Service::Payment).calls - before;
-        (orders, calls as f64 / began.elapsed().as_secs_f64())
-    }
+        let calls = services.totals(Service::Payment).calls - before;
+        let normal_per_s = calls as f64 / began.elapsed().as_secs_f64();
 
-    /// Posts the orders of the outage. Payment is up again at the end.
-    async fn outage(&self) -> Vec<OrderId> {
-        self.enter(Phase::Outage);
-        self.stand_ins.services().set_down(Service::Payment, true);
+        self.phase.set(Phase::Outage);
+        services.set_down(Service::Payment, true);
         let began = Instant::now();
-        let orders = self.poster.post(self.plan.orders, self.plan.every, "outage").await;
+        orders.extend(self.post(self.plan.orders, "outage").await);
         tokio::time::sleep_until(began + self.plan.down).await;
         // Earlier calls do not count for the seconds after the recovery.
-        let _ = self.stand_ins.services().take_peak(Service::Payment);
-        self.stand_ins.services().set_down(Service::Payment, false);
-        orders
-    }
+        let _ = services.take_peak(Service::Payment);
+        services.set_down(Service::Payment, false);
 
-    /// The outcomes of all orders, and the time of the recovery.
-    async fn recovery(&self, orders: &[OrderId]) -> (Became, Timestamp) {
-        self.enter(Phase::Recovery);
-        let recovered_at = wall_clock();
+        self.phase.set(Phase::Recovery);
+        let (recovered_at, calls) = (system_time(), services.totals(Service::Payment).calls_while_down);
         let patience_ends = Instant::now() + self.plan.patience();
         // The effects of the last step show the end without a thousand API calls.
         while self.shipped() < orders.len() as u64 && Instant::now() < patience_ends {
-            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        let Poster { client, url, .. } = &self.poster;
-        let became = check::check(client, url, orders, patience_ends, || self.stand_ins.effects()).await;
-        (became, recovered_at)
+        let ends = orders.iter().map(|id| self.orders.follow(*id, LOOK_EVERY, patience_ends, |_| ()));
+        let ends: Vec<_> = stream::iter(ends).buffer_unordered(LOOKS_AT_ONCE).collect().await;
+        let ended: Vec<_> = ends.into_iter().flatten().collect();
+        let accepted = orders.len() as u64;
+        let measured = Measured {
+            normal_per_s,
+            calls,
+            accepted,
+            refused: u64::from(self.plan.orders_before()) + u64::from(self.plan.orders) - accepted,
+            busiest_second: services.take_peak(Service::Payment),
+            ..Measured::default()
+        };
+        measured.counted(&ended, &self.stand_ins.effects(), recovered_at)
     }
 
-    fn enter(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
-    }
-
-    fn phase(&self) -> Phase {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Posts orders, one each `every` from now on, and returns those that were accepted. An order does not wait for the
+    /// answers to earlier orders.
+    async fn post(&self, orders: u32, phase: &str) -> Vec<OrderId> {
+        let began = Instant::now();
+        let mut posting = JoinSet::new();
+        for number in 0..orders {
+            tokio::time::sleep_until(began + self.plan.every * number).await;
+            let (orders, accepted, key) = (self.orders.clone(), self.accepted.clone(), format!("{phase}-{number}"));
+            posting.spawn(async move {
+                let posted = orders.post(&key, ORDER.to_owned()).await.ok();
+                accepted.fetch_add(u64::from(posted.is_some()), Relaxed);
+                posted
+            });
+        }
+        posting.join_all().await.into_iter().flatten().collect()
     }
 
     /// Orders whose last step is carried out.
     fn shipped(&self) -> u64 {
         self.stand_ins.services().totals(Service::Shipping).effects
     }
-}
 
-impl Ours {
-    fn compared_with(self, calls_naive: u64) -> Measured {
-        let Self { normal_per_s, calls, accepted, refused, became, recovered_at, busiest_second } = self;
-        let Became { processed, failure_counts, attempts_more, last_done_at, effects_wrong } = became;
-        let last_done_ms = last_done_at.map(|at| recovered_at.ms_until(at));
-        Measured {
-            normal_per_s,
-            calls,
-            calls_naive,
-            failure_counts,
-            attempts_more,
-            accepted,
-            refused,
-            processed,
-            effects_wrong,
-            last_done_ms,
-            busiest_second,
-        }
+    /// The state of payment in `GET /services`.
+    async fn health_of_payment(&self) -> Option<String> {
+        let ServiceList { services } = self.orders.get::<ServiceList<'static>>("/services").await.ok()??;
+        let payment = services.into_iter().find(|service| service.service == Service::Payment.name())?;
+        Some(payment.state.to_string())
     }
-}
-
-/// The state of payment in `GET /services`.
-async fn health_of_payment(client: &Client, api_url: &str) -> String {
-    let Ok(answer) = client.get(&format!("{api_url}/services")).await else {
-        return "?".to_owned();
-    };
-    let Ok(ServiceList { services }) = serde_json::from_slice(&answer.body) else {
-        return "?".to_owned();
-    };
-    let payment = services.into_iter().find(|service| service.service == Service::Payment.name());
-    payment.map_or_else(|| "?".to_owned(), |service| service.state.to_string())
-}
-
-fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

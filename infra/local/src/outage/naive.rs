@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use super::live::each_second;
 use super::plan::Plan;
-use super::post::ORDER;
 use super::report;
 use crate::client::Client;
 use crate::paint::Paint;
+use crate::scenario::ORDER;
 use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
 
 /// Connections at the same time. More connections make no more calls on a machine with few cores.

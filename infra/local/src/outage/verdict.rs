@@ -1,7 +1,14 @@
 //! The cost of the outage, and its limits.
 
+use domain::task::ProcessState;
+use domain::time::Timestamp;
+use standins::Effects;
+use wire::Task;
+
+use crate::scenario::effects_of;
+
 /// The measured values.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Measured {
     /// Calls to payment per second before the outage.
     pub(super) normal_per_s: f64,
@@ -42,6 +49,27 @@ pub(super) struct Row {
 }
 
 impl Measured {
+    /// With what became of the orders, by the API and the stand-ins.
+    pub(super) fn counted(mut self, orders: &[Task<'_>], effects: &Effects, recovered_at: Timestamp) -> Self {
+        let mut effects_of_orders = 0;
+        let mut last_done_at = None;
+        for order in orders {
+            self.processed += u64::from(order.process_state == ProcessState::Processed);
+            for step in &order.steps {
+                self.failure_counts += u64::from(step.failure_count);
+                self.attempts_more += u64::from(step.attempt.saturating_sub(1));
+                last_done_at = last_done_at.max(step.finished_at);
+                let times = effects_of(order, step, effects).0.effects;
+                effects_of_orders += times;
+                self.effects_wrong += u64::from(times != 1);
+            }
+        }
+        let effects_in_all: u64 = effects.values().map(|service| service.effects).sum();
+        self.effects_wrong += effects_in_all.saturating_sub(effects_of_orders);
+        self.last_done_ms = last_done_at.map(|at| recovered_at.ms_until(at));
+        self
+    }
+
     /// Calls during the outage, in percent of the naive client's; 100 if that made none.
     fn share_percent(&self) -> f64 {
         if self.calls_naive == 0 { 100.0 } else { self.calls as f64 * 100.0 / self.calls_naive as f64 }
@@ -108,6 +136,12 @@ pub(super) fn thousands(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::id::OrderId;
+    use domain::message::idempotency_key;
+    use domain::task::Direction;
+    use serde_json::json;
+    use standins::{KeyEffects, Service, ServiceEffects};
+
     use super::*;
 
     const GOOD: Measured = Measured {
@@ -161,5 +195,53 @@ mod tests {
         assert_eq!(value("from recovery to the last order done"), Some("23.5 s"));
         assert_eq!(value("busiest second after recovery"), Some("200, 2.00 to 1"));
         assert_eq!([0, 999, 1_000, 100_000].map(thousands), ["0", "999", "1,000", "100,000"]);
+    }
+
+    const STEPS: [(&str, &str); 2] = [("reserve-inventory", "inventory"), ("charge-payment", "payment")];
+
+    fn order(name: &str, state: &str, failures: u64) -> Task<'static> {
+        let step = |(name, agent): (&str, &str)| {
+            json!({"Name": name, "Agent": agent, "ProcessState": "Processed", "Direction": "Forward",
+                   "FailureCount": failures, "Attempt": 1 + failures, "FinishedAt": "2026-11-20T17:26:43.007Z"})
+        };
+        let order_id = OrderId::from_idempotency_key("outage", name);
+        let steps = STEPS.map(step);
+        serde_json::from_value(json!({"OrderID": order_id, "Version": 9, "ProcessState": state, "Steps": steps}))
+            .unwrap()
+    }
+
+    fn effects(orders: &[Task<'_>], times: u64) -> Effects {
+        let mut effects = Effects::new();
+        for order in orders {
+            for (name, agent) in STEPS {
+                let at: &mut ServiceEffects = effects.entry(Service::named(agent).unwrap()).or_default();
+                let key = idempotency_key(order.order_id, name, Direction::Forward).to_string();
+                at.keys.insert(key, KeyEffects { effects: times, calls: times });
+                at.effects += times;
+            }
+        }
+        effects
+    }
+
+    fn counted(orders: &[Task<'_>], effects: &Effects) -> Measured {
+        Measured::default().counted(orders, effects, Timestamp::from_epoch_ms(1_795_195_603_000))
+    }
+
+    #[test]
+    fn orders_that_went_well_leave_nothing_to_say() {
+        let orders = [order("a", "Processed", 0), order("b", "Processed", 0)];
+        let expected = Measured { processed: 2, last_done_ms: Some(7), ..Measured::default() };
+        assert_eq!(counted(&orders, &effects(&orders, 1)), expected);
+    }
+
+    #[test]
+    fn failures_losses_and_wrong_effects_are_counted() {
+        let orders = [order("a", "Processed", 2), order("b", "Error", 0), order("c", "Processed", 0)];
+        let twice = counted(&orders[..2], &effects(&orders[..2], 2));
+        assert_eq!((twice.processed, twice.failure_counts, twice.attempts_more), (1, 4, 4));
+        assert_eq!(twice.effects_wrong, 4, "twice each");
+        let unknown = counted(&orders[..2], &effects(&orders, 1));
+        assert_eq!((unknown.processed, unknown.effects_wrong), (1, 2), "effects of an order that nobody knows");
+        assert_eq!(counted(&orders[..1], &effects(&[], 1)).effects_wrong, 2, "no effects");
     }
 }

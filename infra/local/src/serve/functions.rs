@@ -74,9 +74,9 @@ impl Functions {
             async move { scheduler::handle(&engine, &instance, batch).await }
         };
         let drain = drain("scheduler", SCHEDULER_BATCHES_MAX);
-        let drain = Drain { grace_ms: REPLIES_GRACE_MS, ..drain };
+        let drain = Drain { grace_ms: REPLIES_GRACE_MS, until_empty: true, ..drain };
         let source = self.engine.scheduler();
-        self.scheduler.spawn(|stop| event_source::run_until_empty(drain, source, handle, stop));
+        self.scheduler.spawn(|stop| event_source::run(drain, source, handle, stop));
     }
 
     /// The agents, each behind its queue. The queue of another agent appears with its first request.
@@ -192,5 +192,5 @@ async fn alert(engine: &Engine, instance: &Instance) {
 }
 
 const fn drain(queue: &'static str, batches_max: usize) -> Drain {
-    Drain { queue, batches_max, grace_ms: HANDLER_GRACE_MS }
+    Drain { queue, batches_max, grace_ms: HANDLER_GRACE_MS, until_empty: false }
 }

@@ -7,10 +7,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
-use serde_json::json;
+
+use crate::problem::typed;
 
 /// The names of this machine.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -124,19 +125,9 @@ impl Hosts {
 }
 
 fn misdirected() -> Response<Bytes> {
-    let document = json!({
-        "type": "/problems/misdirected-request",
-        "title": "Misdirected request",
-        "status": StatusCode::MISDIRECTED_REQUEST.as_u16(),
-        "detail": "this API does not go by the name in Host; call it localhost or 127.0.0.1, or start it with \
-                   `stepwarden serve --allow-host NAME`",
-    });
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let detail = "this API does not go by the name in Host; call it localhost or 127.0.0.1, or start it with \
+                  `stepwarden serve --allow-host NAME`";
+    typed(StatusCode::MISDIRECTED_REQUEST, "/problems/misdirected-request", "Misdirected request", detail)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::callers::{Callers, refusal};
 use super::hosts::Hosts;
 use super::posts::Posts;
 use super::reads::Reads;
-use super::waits::Waits;
+use super::waits::{self, Waits};
 use crate::direct::Direct;
 use crate::http_server::{Listening, NoMore, Server};
 
@@ -30,7 +30,7 @@ struct Shared {
     callers: Callers,
     posts: Posts,
     reads: Arc<Reads>,
-    waits: Arc<Waits>,
+    waits: Waits,
     agents: Arc<Fleet<Catalogue>>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn serve_api(
     reads: Arc<Reads>,
     agents: Arc<Fleet<Catalogue>>,
 ) -> std::io::Result<Server> {
-    let (api, waits) = (InProcess { ports, config }, Waits::of_this_machine());
+    let (api, waits) = (InProcess { ports, config }, waits::of_this_machine());
     let shared = Arc::new(Shared { api, hosts, callers, posts, reads, waits, agents });
     Server::start(listening, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
@@ -93,7 +93,7 @@ async fn answer(shared: Arc<Shared>, mut request: Request<Bytes>) -> Response<By
     {
         return api::too_many_orders();
     }
-    let _waiting = waits.bound(&mut request);
+    let _waiting = waits::bound(waits, &mut request);
     let of_read = shared.clone();
     let answering = move |request| async move {
         let InProcess { ports, config } = &of_read.api;

@@ -11,10 +11,10 @@ mod posts;
 mod reads;
 mod remotes;
 mod room;
+mod shares;
 mod waits;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,9 +109,8 @@ pub enum StartError {
 pub struct Running {
     engine: Engine,
     api: Server,
-    has_port: bool,
-    has_tls: bool,
-    socket: Option<PathBuf>,
+    url: String,
+    socket_url: Option<String>,
     agents: Arc<Fleet<Catalogue>>,
     catalogue: Catalogue,
     follow_ups: FollowUps,
@@ -172,12 +171,14 @@ pub fn start(
     // A socket is only reached from this machine.
     let port = listening.address()?;
     let address = port.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
-    let (has_port, has_tls) = (port.is_some(), listening.tls.is_some());
-    let socket = listening.socket.as_ref().map(|socket| socket.path().to_owned());
+    let socket_url = listening.socket.as_ref().map(|socket| format!("unix:{}", socket.path().display()));
     // Elsewhere any name is accepted until one is given.
     let is_checked = address.ip().to_canonical().is_loopback() || !allowed_hosts.is_empty();
     allowed_hosts.extend(public_url.as_ref().filter(|_| is_checked).map(|url| url.host().to_owned()));
     let hosts = Hosts::of(address, &allowed_hosts);
+    let has_tls = listening.tls.is_some();
+    let url = socket_url.clone().filter(|_| port.is_none());
+    let url = url.unwrap_or_else(|| format!("{}://{address}", if has_tls { "https" } else { "http" }));
     let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address, has_tls));
     let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
@@ -211,9 +212,8 @@ pub fn start(
     Ok(Running {
         engine,
         api,
-        has_port,
-        has_tls,
-        socket,
+        url,
+        socket_url,
         agents,
         catalogue,
         follow_ups,
@@ -233,17 +233,14 @@ impl Running {
 
     /// The base URL of the API, without a slash at its end; that of its socket if it has no port.
     #[must_use]
-    pub fn url(&self) -> String {
-        match self.socket_url() {
-            Some(url) if !self.has_port => url,
-            Some(_) | None => format!("{}://{}", if self.has_tls { "https" } else { "http" }, self.address()),
-        }
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// The URL of the API's socket, as commands take it.
     #[must_use]
-    pub fn socket_url(&self) -> Option<String> {
-        self.socket.as_ref().map(|path| format!("unix:{}", path.display()))
+    pub fn socket_url(&self) -> Option<&str> {
+        self.socket_url.as_deref()
     }
 
     /// The stand-ins, if a service has no URL.

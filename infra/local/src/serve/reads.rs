@@ -4,18 +4,19 @@
 //! refused; orders go on meanwhile. Searches and the other reads have turns of their own, so that a search does not hold
 //! up the overview.
 
-use std::collections::HashMap;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+
+use super::shares::Shares;
+use crate::problem::{problem, typed};
 
 /// The most threads for them; with few cores, one for two of them.
 const THREADS_MAX: usize = 4;
@@ -38,16 +39,10 @@ pub(super) struct Reads {
 /// The turns of one kind of reads.
 #[derive(Debug)]
 struct Turns {
-    at_once: Arc<Semaphore>,
+    at_once: Semaphore,
     /// Those that have a turn or wait for one.
-    present: Arc<Semaphore>,
-    /// The same, of each known caller.
-    of_caller: Mutex<HashMap<Arc<str>, usize>>,
-    of_caller_max: usize,
+    present: Arc<Shares<Arc<str>>>,
 }
-
-/// A place of a caller, until it is dropped.
-struct Share<'a>(&'a Turns, Option<Arc<str>>);
 
 /// What a request costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,13 +84,12 @@ impl Reads {
             Cost::View => &self.views,
             Cost::Search => &self.searches,
         };
-        let Ok(_present) = turns.present.try_acquire() else { return too_many() };
-        let Some(_share) = turns.share(caller) else { return too_many() };
+        let Some(_present) = turns.present.take(caller) else { return too_many() };
         let (Ok(_turn), Some(runtime)) = (turns.at_once.acquire().await, &self.runtime) else { return too_many() };
         let mut answering = Attended(runtime.spawn(answer(request)));
         (&mut answering.0).await.unwrap_or_else(|error| {
             tracing::error!("a read failed: {error}");
-            problem(StatusCode::INTERNAL_SERVER_ERROR, "about:blank", "the request was not handled to its end")
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end")
         })
     }
 }
@@ -112,24 +106,7 @@ impl Drop for Reads {
 impl Turns {
     fn new(at_once: usize, waiting_max: usize) -> Self {
         let places = at_once + waiting_max;
-        let (at_once, present) = (Arc::new(Semaphore::new(at_once)), Arc::new(Semaphore::new(places)));
-        Self { at_once, present, of_caller: Mutex::default(), of_caller_max: (places / 2).max(1) }
-    }
-
-    fn share(&self, caller: Option<Arc<str>>) -> Option<Share<'_>> {
-        if let Some(name) = &caller {
-            let mut of_caller = self.of_caller();
-            let count = of_caller.get(name).copied().unwrap_or(0);
-            if count >= self.of_caller_max {
-                return None;
-            }
-            of_caller.insert(name.clone(), count + 1);
-        }
-        Some(Share(self, caller))
-    }
-
-    fn of_caller(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.of_caller.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { at_once: Semaphore::new(at_once), present: Shares::new(places, (places / 2).max(1)) }
     }
 }
 
@@ -151,19 +128,6 @@ impl Cost {
     }
 }
 
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        let Self(turns, Some(name)) = self else { return };
-        let mut of_caller = turns.of_caller();
-        if let Some(count) = of_caller.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
-                of_caller.remove(name);
-            }
-        }
-    }
-}
-
 impl<T> Drop for Attended<T> {
     fn drop(&mut self) {
         self.0.abort();
@@ -172,18 +136,8 @@ impl<T> Drop for Attended<T> {
 
 fn too_many() -> Response<Bytes> {
     let detail = "too many reads wait for their turn; orders go on";
-    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable", detail);
+    let mut response = typed(StatusCode::SERVICE_UNAVAILABLE, "/problems/unavailable", "Service Unavailable", detail);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
-}
-
-fn problem(status: StatusCode, kind: &str, detail: &str) -> Response<Bytes> {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let document = json!({"type": kind, "title": title, "status": status.as_u16(), "detail": detail});
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -237,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn too_many_searches_are_refused_and_other_reads_go_on() {
         let reads = Reads::start().unwrap();
-        let present = reads.searches.present.available_permits();
+        let present = reads.searches.present.all_max;
         let mut waiting: Vec<_> =
             (0..present).map(|_| Box::pin(reads.answer(None, get("/orders?value=x"), |_| pending()))).collect();
         for search in &mut waiting {
@@ -258,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn one_caller_leaves_half_of_the_places_to_others() {
         let reads = Reads::start().unwrap();
-        let half = reads.searches.present.available_permits() / 2;
+        let half = reads.searches.present.all_max / 2;
         let ask = |name: &str| reads.answer(Some(name.into()), get("/orders?value=x"), |_| pending());
         let mut waiting: Vec<_> = (0..half).map(|_| Box::pin(ask("shop"))).collect();
         for search in &mut waiting {
@@ -268,7 +222,7 @@ mod tests {
         let mut other = Box::pin(ask("ada"));
         assert!(futures_util::poll!(&mut other).is_pending(), "it waits for its turn");
         drop((waiting, other));
-        assert!(reads.searches.of_caller().is_empty());
+        assert!(reads.searches.present.is_free());
     }
 
     #[tokio::test]

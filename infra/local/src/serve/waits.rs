@@ -3,13 +3,13 @@
 //! A wait holds a connection for up to 20 s. Beyond the bound, a wait ends at once, as one whose time is over: its caller
 //! gets the order as it is, and may ask again.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 
+use super::shares::{Share, Shares};
 use crate::http_server::{Peer, connections_max};
 
 /// The header that asks for a wait.
@@ -17,95 +17,46 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// A wait whose time is over.
 const OVER: HeaderValue = HeaderValue::from_static("wait=0");
 
-/// The waits of one server.
-#[derive(Debug)]
-pub(super) struct Waits {
-    all_max: usize,
-    of_network_max: usize,
-    waiting: Mutex<Counts>,
+/// The waits of one server, by network.
+pub(super) type Waits = Arc<Shares<IpAddr>>;
+
+/// Half of the connections may wait, and three quarters of these may be of one network.
+pub(super) fn of_this_machine() -> Waits {
+    of(connections_max() / 2)
 }
 
-/// The waits at the moment.
-#[derive(Debug, Default)]
-struct Counts {
-    all: usize,
-    of_network: HashMap<IpAddr, usize>,
+fn of(all_max: usize) -> Waits {
+    Shares::new(all_max, all_max / 4 * 3)
 }
 
-/// A wait that counts, until it is dropped.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    waits: Arc<Waits>,
-    network: IpAddr,
-}
-
-impl Waits {
-    /// Half of the connections may wait, and three quarters of these may be of one network.
-    pub(super) fn of_this_machine() -> Arc<Self> {
-        Self::new(connections_max() / 2)
+/// Counts the wait that a request asks for. Ends it at once if there are too many, or if the request came before the answer
+/// to the one before it: a client would hold its connection for as many waits as it sends.
+pub(super) fn bound(waits: &Waits, request: &mut Request<Bytes>) -> Option<Share<IpAddr>> {
+    if !request.headers().contains_key(PREFER) {
+        return None;
     }
-
-    fn new(all_max: usize) -> Arc<Self> {
-        Arc::new(Self { all_max, of_network_max: all_max / 4 * 3, waiting: Mutex::default() })
+    let peer = request.extensions().get::<Peer>().copied();
+    let waiting = peer.filter(|peer| !peer.is_ahead).and_then(|peer| waits.take(Some(peer.network)));
+    if waiting.is_none() {
+        request.headers_mut().insert(PREFER, OVER);
     }
-
-    /// Counts the wait that a request asks for. Ends it at once if there are too many, or if the request came before the
-    /// answer to the one before it: a client would hold its connection for as many waits as it sends.
-    pub(super) fn bound(self: &Arc<Self>, request: &mut Request<Bytes>) -> Option<Waiting> {
-        if !request.headers().contains_key(PREFER) {
-            return None;
-        }
-        let peer = request.extensions().get::<Peer>().copied();
-        let waiting = peer.filter(|peer| !peer.is_ahead).and_then(|peer| self.one_more(peer.network));
-        if waiting.is_none() {
-            request.headers_mut().insert(PREFER, OVER);
-        }
-        waiting
-    }
-
-    fn one_more(self: &Arc<Self>, network: IpAddr) -> Option<Waiting> {
-        let mut waiting = self.waiting();
-        let of_network = waiting.of_network.get(&network).copied().unwrap_or(0);
-        if waiting.all >= self.all_max || of_network >= self.of_network_max {
-            return None;
-        }
-        waiting.of_network.insert(network, of_network + 1);
-        waiting.all += 1;
-        Some(Waiting { waits: self.clone(), network })
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Counts> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let mut waiting = self.waits.waiting();
-        waiting.all -= 1;
-        if let Some(count) = waiting.of_network.get_mut(&self.network) {
-            *count -= 1;
-            if *count == 0 {
-                waiting.of_network.remove(&self.network);
-            }
-        }
-    }
+    waiting
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(waits: &Arc<Waits>, address: &str, is_ahead: bool) -> (Option<Waiting>, String) {
+    fn asked(waits: &Waits, address: &str, is_ahead: bool) -> (Option<Share<IpAddr>>, String) {
         let mut request = Request::get("/orders/x").header("prefer", "wait=20").body(Bytes::new()).unwrap();
         request.extensions_mut().insert(Peer { network: address.parse().unwrap(), address: None, is_ahead });
-        let waiting = waits.bound(&mut request);
+        let waiting = bound(waits, &mut request);
         (waiting, request.headers()[PREFER].to_str().unwrap().to_owned())
     }
 
     #[test]
     fn beyond_the_bound_a_wait_is_over_at_once() {
-        let waits = Waits::new(4);
+        let waits = of(4);
         let mut waiting: Vec<_> = (0..3).map(|_| asked(&waits, "192.0.2.1", false)).collect();
         assert!(waiting.iter().all(|(waiting, prefer)| waiting.is_some() && prefer == "wait=20"));
         assert_eq!(asked(&waits, "192.0.2.1", false).1, "wait=0", "the network has its share");
@@ -114,19 +65,18 @@ mod tests {
         waiting.pop();
         assert_eq!(asked(&waits, "192.0.2.1", false).1, "wait=20");
         drop((waiting, other));
-        let left = waits.waiting();
-        assert!(left.all == 0 && left.of_network.is_empty(), "also of those that were refused");
+        assert!(waits.is_free(), "also of those that were refused");
     }
 
     #[test]
     fn a_request_that_came_before_its_turn_does_not_wait() {
-        let waits = Waits::new(4);
+        let waits = of(4);
         assert_eq!(asked(&waits, "192.0.2.1", true).1, "wait=0");
     }
 
     #[test]
     fn a_request_without_a_wait_stays_as_it_is() {
         let mut request = Request::get("/orders/x").body(Bytes::new()).unwrap();
-        assert!(Waits::new(0).bound(&mut request).is_none() && request.headers().is_empty());
+        assert!(bound(&of(0), &mut request).is_none() && request.headers().is_empty());
     }
 }

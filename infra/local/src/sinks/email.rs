@@ -20,10 +20,10 @@ use lettre::transport::smtp::extension::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::NotTold;
 use super::words::Words;
 use crate::host_time::within;
 use crate::terminal::plain;
+use crate::webhook::NotTaken;
 
 /// How long a server may take for its farewell, in milliseconds.
 const QUIT_MS_MAX: u64 = 1_000;
@@ -83,12 +83,12 @@ impl Mailer {
     }
 
     /// Sends one message. Its ID is that of the event, so that a repeat is recognised.
-    pub(super) async fn send(&self, event: &CloudEvent, words: &Words) -> Result<(), NotTold> {
+    pub(super) async fn send(&self, event: &CloudEvent, words: &Words) -> Result<(), NotTaken> {
         let message = Message::builder().from(self.from.clone()).to(self.to.clone()).subject(&words.title);
         let id: String =
             event.id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '.' }).collect();
         let message = message.message_id(Some(format!("<{id}@stepwarden>"))).header(ContentType::TEXT_PLAIN);
-        let message = message.body(words.lines.join("\n")).map_err(|error| NotTold::Mail(error.to_string()))?;
+        let message = message.body(words.lines.join("\n")).map_err(|error| NotTaken::Mail(error.to_string()))?;
         let mut connection = self.connect().await?;
         let sent = connection.send(message.envelope(), &message.formatted()).await;
         sent.map_err(|error| self.not_told(&error))?;
@@ -98,12 +98,12 @@ impl Mailer {
     }
 
     /// A connection that is encrypted and knows who sends, as far as the settings ask for it.
-    async fn connect(&self) -> Result<AsyncSmtpConnection, NotTold> {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, NotTaken> {
         let (address, name) = ((&*self.host, self.port), ClientId::default());
         let failed = |error: Error| self.not_told(&error);
         let mut connection = match &self.tls {
             Some((Encryption::StartTls, parameters)) => {
-                let stream = TcpStream::connect(address).await.map_err(|error| NotTold::Mail(error.to_string()))?;
+                let stream = TcpStream::connect(address).await.map_err(|error| NotTaken::Mail(error.to_string()))?;
                 let stream = Box::new(ByteByByte(stream));
                 let mut connection =
                     AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(failed)?;
@@ -122,10 +122,10 @@ impl Mailer {
     }
 
     /// The server's words in one line of a log, without the login: a server may repeat it.
-    fn not_told(&self, error: &Error) -> NotTold {
+    fn not_told(&self, error: &Error) -> NotTaken {
         let secrets = self.login.iter().flat_map(|login| &login.secrets);
         let words = secrets.fold(error.to_string(), |words, secret| words.replace(&**secret, "***"));
-        NotTold::Mail(plain(&words))
+        NotTaken::Mail(plain(&words))
     }
 }
 

@@ -5,8 +5,8 @@ use http::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH, SET_COOKIE,
     TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use serde_json::json;
+use http::{HeaderMap, Request, Response, StatusCode};
+use local::problem::problem;
 
 use super::guard::private;
 use crate::remote::{Call, Remote, RemoteError};
@@ -42,7 +42,7 @@ const WAIT_S: u64 = 20;
 pub(super) async fn forward(remote: &Remote, path: String, request: Request<Bytes>) -> Response<Bytes> {
     let (head, body) = request.into_parts();
     if body.len() > api::BODY_BYTES_MAX {
-        return problem(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+        return private(problem(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
     }
     let headers = passed_on(&head.headers);
     let wait_s = if headers.contains_key("prefer") { WAIT_S } else { 0 };
@@ -68,20 +68,13 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
 
 fn unanswered(error: &RemoteError) -> Response<Bytes> {
     let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-    problem(StatusCode::BAD_GATEWAY, &format!("{error}{advice}"))
-}
-
-fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let document = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    private(response)
+    private(problem(StatusCode::BAD_GATEWAY, &format!("{error}{advice}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]

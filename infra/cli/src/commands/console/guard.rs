@@ -9,8 +9,6 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
-use crate::commands::error::CommandError;
-
 /// The checks of a request.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -26,18 +24,6 @@ pub(super) enum Verdict {
     Admitted(String),
     /// Refused.
     Answered(Response<Bytes>),
-}
-
-/// An unguessable token: 128 random bits.
-pub(super) fn token() -> Result<String, CommandError> {
-    #[expect(clippy::disallowed_methods, reason = "a secret of this process; no part of the protocol")]
-    let random = [getrandom::u64(), getrandom::u64()];
-    let [Ok(high), Ok(low)] = random else {
-        return Err(CommandError::Usage(
-            "this machine gives no random numbers, so nothing could be kept safe".to_owned(),
-        ));
-    };
-    Ok(format!("{high:016x}{low:016x}"))
 }
 
 impl Guard {
@@ -217,10 +203,5 @@ mod tests {
         };
         assert!(!String::from_utf8_lossy(response.body()).contains(TOKEN));
         assert_eq!(response.headers()["cache-control"], "no-store");
-    }
-
-    #[test]
-    fn no_two_tokens_are_alike() {
-        assert_ne!(token().unwrap(), token().unwrap());
     }
 }

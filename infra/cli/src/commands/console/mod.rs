@@ -17,7 +17,7 @@ use local::http_server::Server;
 use local::serve::bind;
 use local::signals::Signals;
 
-use super::context::Context;
+use super::context::{Context, random};
 use super::error::CommandError;
 use crate::args::ConsoleArgs;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, Co
     let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port).await.map_err(|error| not_started(&error))?;
     let mut signals = Signals::catch().map_err(|error| not_started(&error))?;
     let port = listener.local_addr().map_err(|error| not_started(&error))?.port();
-    let guard = Arc::new(Guard::new(port, guard::token()?));
+    let guard = Arc::new(Guard::new(port, random()?));
     let url = guard.url();
     let where_to = context.remote.target().url("");
     context

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::ports::{Breaker, OutageReason};
 use domain::time::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use wire::{
     Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList,
@@ -34,7 +35,7 @@ const OPEN_MAX: usize = 10_000;
 const PAGE: usize = 100;
 /// Alerts that are named.
 const NAMED_MAX: usize = 3;
-/// What is asked for besides its health.
+/// Calls besides that for its health.
 const ASKED: usize = 6;
 /// The check of the workflows of open orders.
 const VERSIONS: &str = "workflow versions";
@@ -57,7 +58,7 @@ pub(super) struct Seen {
 
 /// All checks. Where the API cannot be reached there is only that one.
 pub(super) async fn look(context: &Context) -> Seen {
-    let asked = here::system_now();
+    let asked_at = here::system_now();
     let began = here::instant();
     let answer = context.remote.call(&Call::get("/health")).await;
     let answer = match answer.and_then(|answer| Ok((answer.read::<Health<'static>>()?, answer))) {
@@ -71,15 +72,14 @@ pub(super) async fn look(context: &Context) -> Seen {
     let mut findings = vec![
         reached(&health, &context.remote.target().url(""), took_ms),
         version(&health),
-        clock::judge(date, asked, here::system_now()),
+        clock::judge(date, asked_at, here::system_now()),
     ];
     let remote = &context.remote;
     if !health.paused {
         findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
     }
     findings.extend(stand_ins(&health));
-    let denials = Cell::new(0);
-    let told = |check, answer| told(&denials, check, answer);
+    let asked = Asked { remote, denials: Cell::new(0) };
     let known = remote.get::<WorkflowList<'static>>("/workflows").await;
     let open = match &known {
         Ok(known) => {
@@ -88,29 +88,24 @@ pub(super) async fn look(context: &Context) -> Seen {
         }
         Err(_) => None,
     };
-    findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
-    findings.extend(open.map(|open| told(VERSIONS, open)));
+    findings.push(asked.told("workflows", known.map(|read| workflows(&read.workflows))));
+    findings.extend(open.map(|open| asked.told(VERSIONS, open)));
     match remote.get::<ServiceList<'static>>("/services").await {
         Ok(read) => findings.extend(services(&read.services, now)),
-        Err(error) => findings.push(told("services", Err(error))),
+        Err(error) => findings.push(asked.told("services", Err(error))),
     }
-    let leases = remote.get::<LeaseList<'static>>("/leases").await;
-    let supervisor = |read: LeaseList<'_>| match health.paused {
+    let supervisor = |read: LeaseList<'static>| match health.paused {
         true => Finding::ok("supervisor", "none runs: the server is paused".to_owned()),
         false => supervised(&read.leases, now),
     };
-    findings.push(told("supervisor", leases.map(supervisor)));
-    let alert_list = remote.get::<AlertList<'static>>("/alerts").await;
-    findings.push(told("alerts", alert_list.map(|read| alerts(&read.alerts))));
+    findings.push(asked.of("supervisor", "/leases", supervisor).await);
+    findings.push(asked.of("alerts", "/alerts", |read: AlertList<'static>| alerts(&read.alerts)).await);
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
-    findings
-        .push(told("orders in Error", remote.get::<OrderList<Box<RawValue>>>(&path).await.map(|page| in_error(&page))));
+    findings.push(asked.of("orders in Error", &path, |page: OrderList<Box<RawValue>>| in_error(&page)).await);
     let path = format!("/dead-letters?limit={COUNTED_MAX}");
-    findings.push(told(
-        "dead letters",
-        remote.get::<DeadLetterList<Box<RawValue>>>(&path).await.map(|page| dead_letters(&page, now)),
-    ));
-    let is_denied = denials.get() == ASKED;
+    let judge = |page: DeadLetterList<Box<RawValue>>| dead_letters(&page, now);
+    findings.push(asked.of("dead letters", &path, judge).await);
+    let is_denied = asked.denials.get() == ASKED;
     if is_denied {
         let found = "its health is all that whose credentials these are may see";
         findings.push(Finding::wrong("authorisation", found, "give --auth, --profile or a token of an operator"));
@@ -130,18 +125,28 @@ fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// Turns an answer into a finding. A call that the caller may not make is skipped, and counted.
-fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
-    match answer {
-        Ok(finding) => finding,
-        Err(error) if error.exit() == Exit::NotAllowed => {
-            denials.set(denials.get() + 1);
-            Finding::skipped(check, format!("whose credentials these are may not see it: {error}"))
-        }
-        Err(error) => {
-            let to_do = error.advice().unwrap_or_else(|| "try again".to_owned());
-            Finding::wrong(check, error.to_string(), to_do)
-        }
+/// What the API is asked for besides its health.
+struct Asked<'a> {
+    remote: &'a Remote,
+    /// Calls that the caller may not make.
+    denials: Cell<usize>,
+}
+
+impl Asked<'_> {
+    /// Judges what is at a path.
+    async fn of<T: DeserializeOwned>(&self, check: &str, path: &str, judge: impl FnOnce(T) -> Finding) -> Finding {
+        self.told(check, self.remote.get(path).await.map(judge))
+    }
+
+    /// Turns an answer into a finding. A call that the caller may not make is skipped, and counted.
+    fn told(&self, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
+        answer.unwrap_or_else(|error| {
+            if error.exit() == Exit::NotAllowed {
+                self.denials.set(self.denials.get() + 1);
+                return Finding::skipped(check, format!("whose credentials these are may not see it: {error}"));
+            }
+            Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned()))
+        })
     }
 }
 

@@ -4,10 +4,11 @@ use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use embedded::{Checked, OpenError};
 use rustix::fs::statvfs;
 
-use super::DataCheck;
 use super::finding::Finding;
+use crate::one_line;
 
 const LOCK: &str = "stepwarden.lock";
 /// Below this the next orders may find no room.
@@ -15,15 +16,56 @@ const FREE_MB_WARNING: u64 = 1_024;
 const FREE_MB_WRONG: u64 = 64;
 
 /// All checks of a directory.
-pub(super) fn look(directory: &Path, check_database: DataCheck) -> Vec<Finding> {
+pub(super) fn look(directory: &Path) -> Vec<Finding> {
     if !directory.is_dir() {
         let found = format!("{} is no directory", directory.display());
         return vec![Finding::wrong("directory", found, "give the directory that `stepwarden serve --data` has")];
     }
     let mut findings =
         vec![Finding::ok("directory", directory.display().to_string()), room(directory), owner(directory)];
-    findings.extend(check_database(directory));
+    findings.extend(engine(directory));
     findings
+}
+
+/// The engine's check of its database, as findings of the doctor.
+fn engine(directory: &Path) -> [Finding; 2] {
+    let checked = embedded::check(directory);
+    let log_bytes = checked.as_ref().map_or(0, |checked| checked.log_bytes);
+    [database(checked), log(log_bytes)]
+}
+
+fn log(bytes: u64) -> Finding {
+    let found = format!("{} MB", bytes / (1024 * 1024));
+    let to_do = "end the program that reads the database, such as `sqlite3` or a backup: it keeps the log from being \
+                 emptied. Where `stepwarden serve` does not run, its next start empties the log";
+    if bytes > embedded::LOG_BYTES_MAX {
+        Finding::warning("write-ahead log", found, to_do)
+    } else {
+        Finding::ok("write-ahead log", found)
+    }
+}
+
+fn database(checked: Result<Checked, OpenError>) -> Finding {
+    const CHECK: &str = "database";
+    const RESTORE: &str =
+        "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
+    match checked {
+        Ok(Checked { loss: Some(loss), .. }) => Finding::wrong(
+            CHECK,
+            loss.to_string(),
+            "keep a copy of the directory; then restore a backup, or go on without them: `stepwarden serve --accept-loss`",
+        ),
+        Ok(checked) if !checked.faults.is_empty() => Finding::wrong(CHECK, checked.faults.join("; "), RESTORE),
+        Ok(checked) if checked.is_older => Finding::ok(
+            CHECK,
+            format!("sound; schema version {} is brought up to date at the next start", checked.schema),
+        ),
+        Ok(checked) => Finding::ok(CHECK, format!("sound, schema version {}", checked.schema)),
+        Err(error @ OpenError::Newer { .. }) => {
+            Finding::wrong(CHECK, one_line(&error), "use the program that wrote it, or a newer one")
+        }
+        Err(error) => Finding::wrong(CHECK, one_line(&error), RESTORE),
+    }
 }
 
 fn room(directory: &Path) -> Finding {
@@ -87,14 +129,14 @@ mod tests {
     use crate::commands::doctor::finding::State;
 
     fn found(directory: &Path, check: &str) -> Finding {
-        let all = look(directory, |_| Vec::new());
+        let all = look(directory);
         all.into_iter().find(|finding| finding.check == check).unwrap()
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_all_there_is_to_say() {
         let directory = tempfile::tempdir().unwrap();
-        let findings = look(&directory.path().join("gone"), |_| panic!("there is no database"));
+        let findings = look(&directory.path().join("gone"));
         assert_eq!((findings.len(), findings[0].state), (1, State::Wrong));
     }
 

@@ -8,7 +8,7 @@ use crate::show::table::plain;
 
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum State {
+pub(super) enum State {
     /// As it should be.
     #[serde(rename = "ok")]
     Ok,
@@ -26,16 +26,16 @@ pub enum State {
 /// One line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Finding {
+pub(super) struct Finding {
     /// What was looked at.
-    pub check: String,
+    pub(super) check: String,
     /// How it is.
-    pub state: State,
+    pub(super) state: State,
     /// What was found, in words.
-    pub found: String,
+    pub(super) found: String,
     /// What to do, where there is something to do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to_do: Option<String>,
+    pub(super) to_do: Option<String>,
 }
 
 /// Everything that was found, by what was looked at.
@@ -58,26 +58,22 @@ struct Line {
 
 impl Finding {
     /// As it should be.
-    #[must_use]
-    pub fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(super) fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
         Self { check: check.into(), state: State::Ok, found: found.into(), to_do: None }
     }
 
     /// It could not be looked at.
-    #[must_use]
-    pub fn skipped(check: impl Into<String>, why: impl Into<String>) -> Self {
+    pub(super) fn skipped(check: impl Into<String>, why: impl Into<String>) -> Self {
         Self { check: check.into(), state: State::Skipped, found: why.into(), to_do: None }
     }
 
     /// Somebody should know, and do this.
-    #[must_use]
-    pub fn warning(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
+    pub(super) fn warning(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
         Self { check: check.into(), state: State::Warning, found: found.into(), to_do: Some(to_do.into()) }
     }
 
     /// It does not work, and this is to be done.
-    #[must_use]
-    pub fn wrong(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
+    pub(super) fn wrong(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
         Self { check: check.into(), state: State::Wrong, found: found.into(), to_do: Some(to_do.into()) }
     }
 }

@@ -8,7 +8,7 @@ mod data;
 mod finding;
 mod stack;
 
-use std::path::Path;
+use std::io::{self, Write as _};
 
 use super::context::{Context, Terminal};
 use super::dialogue::Progress;
@@ -20,24 +20,18 @@ use crate::remote::{Endpoint, Environment};
 use api::Seen;
 use finding::Report;
 
-pub use finding::{Finding as DataFinding, State as DataState};
-
-/// Looks into the database of a data directory. The engine is not named here.
-pub type DataCheck = fn(&Path) -> Vec<DataFinding>;
-
 /// Carries out the checks that are asked for. The status is that of the worst finding.
 pub(super) async fn run(
     api: &ApiArgs,
     environment: Environment,
     terminal: Terminal,
     args: &DoctorArgs,
-    check_data: DataCheck,
 ) -> Result<Exit, CommandError> {
     let colours = terminal.stdout && !environment.no_colour;
     let mut report = Report::default();
     let mut progress = Progress::new(terminal.stderr);
     if let Some(directory) = &args.data {
-        report.section("data", data::look(directory, check_data));
+        report.section("data", data::look(directory));
     }
     let is_named = api.api.is_some() || api.context.is_some() || environment.context.is_some();
     if args.data.is_none() || is_named {
@@ -60,10 +54,7 @@ pub(super) async fn run(
             }
             let Endpoint { target, region, profile, .. } = Endpoint::resolve(api, &environment)?;
             let region = region.as_deref().or(target.region());
-            report.section(
-                "stack",
-                stack::look(stack, region, profile.as_deref(), environment.sqs_endpoint.as_deref()).await,
-            );
+            report.section("stack", stack::look(stack, region, profile.as_deref()).await);
         }
     }
     drop(progress);
@@ -71,7 +62,6 @@ pub(super) async fn run(
         Format::Json => report.json(),
         Format::Table => report.text(Paint { colours }),
     };
-    use std::io::Write as _;
-    std::io::stdout().write_all(text.as_bytes())?;
+    io::stdout().write_all(text.as_bytes())?;
     Ok(report.exit())
 }

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::verify::{Expected, KEYS_MAX, Key, key_of, verified};
+use super::verify::{JwtSettings, KEYS_MAX, Key, key_of, verified};
 use crate::client::Client;
 
 /// Keys that are older are fetched again before a token is judged, so that one that its issuer withdrew ends.
@@ -34,17 +34,6 @@ pub(super) const WAITING_MAX: usize = 64;
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// Where an issuer says where its keys are.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
-
-/// The issuer of `serve --jwt-issuer`, and what its tokens must say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JwtSettings {
-    /// The URL of the issuer, as its tokens have it.
-    pub issuer: String,
-    /// The name of this API at the issuer.
-    pub audience: String,
-    /// The claim with the roles: its name, or a JSON pointer.
-    pub roles_claim: String,
-}
 
 /// The text is not the URL of an issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +62,7 @@ fn is_safe(url: &str) -> bool {
 /// An issuer, with the keys that it had last.
 #[derive(Debug)]
 pub(super) struct Issuer {
-    expected: Expected,
+    expected: JwtSettings,
     kept: Mutex<Kept>,
     /// Requests that wait for a fetch. Strangers can have a request wait, and its connection is not closed for others.
     waiting: Arc<Semaphore>,
@@ -112,9 +101,7 @@ impl Kept {
 }
 
 impl Issuer {
-    pub(super) fn new(settings: JwtSettings) -> Self {
-        let JwtSettings { issuer, audience, roles_claim } = settings;
-        let expected = Expected { issuer, audience, roles_claim };
+    pub(super) fn new(expected: JwtSettings) -> Self {
         Self {
             expected,
             kept: Mutex::default(),

@@ -17,11 +17,12 @@ use http::header::AUTHORIZATION;
 use crate::http_server::Peer;
 use crate::tokens::{PREFIX, TokensError};
 use issuer::Issuer;
-pub use issuer::{JwtSettings, NotAnIssuer, issuer_url};
+pub use issuer::{NotAnIssuer, issuer_url};
 use proxy::Stranger;
 pub(super) use proxy::refusal;
 pub use proxy::{NotAProxy, ProxySettings, TrustedPeer};
 use tokens::TokenFile;
+pub use verify::JwtSettings;
 
 /// The caller of an API that asks for nothing.
 const ANYBODY: &str = "local";
@@ -35,24 +36,17 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Those with a token of this file, too.
+    /// Those with a token of this file, or of this issuer, and those whom a proxy in front names.
     ///
     /// # Errors
     /// [`TokensError`].
-    pub fn with_tokens(self, path: &Path) -> Result<Self, TokensError> {
-        Ok(Self { tokens: Some(Arc::new(TokenFile::read(path)?)), ..self })
-    }
-
-    /// Those with a token of this issuer, too.
-    #[must_use]
-    pub fn with_issuer(self, settings: JwtSettings) -> Self {
-        Self { issuer: Some(Arc::new(Issuer::new(settings))), ..self }
-    }
-
-    /// Those whom a proxy in front names, too.
-    #[must_use]
-    pub fn with_proxy(self, settings: ProxySettings) -> Self {
-        Self { proxy: Some(Arc::new(settings)), ..self }
+    pub fn knowing(
+        tokens: Option<&Path>,
+        jwt: Option<JwtSettings>,
+        proxy: Option<ProxySettings>,
+    ) -> Result<Self, TokensError> {
+        let tokens = tokens.map(TokenFile::read).transpose()?.map(Arc::new);
+        Ok(Self { tokens, issuer: jwt.map(Issuer::new).map(Arc::new), proxy: proxy.map(Arc::new) })
     }
 
     /// Whether anybody may do everything.

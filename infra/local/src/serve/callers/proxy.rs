@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 use api::{Caller, Role};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use serde_json::json;
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::verify::is_name;
 use crate::http_server::Peer;
+use crate::problem::problem;
 
 /// Who is believed, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,17 +85,8 @@ fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 
 /// The answer to a [`Stranger`].
 pub(crate) fn refusal(_: Stranger) -> Response<Bytes> {
-    let document = json!({
-        "type": "about:blank",
-        "title": "Bad Request",
-        "status": StatusCode::BAD_REQUEST.as_u16(),
-        "detail": "only a proxy of `stepwarden serve --trusted-proxy` may name the caller in a header; it is not this \
-                   address",
-    });
-    let mut response = Response::new(Bytes::from(document.to_string()));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    problem(
+        StatusCode::BAD_REQUEST,
+        "only a proxy of `stepwarden serve --trusted-proxy` may name the caller in a header; it is not this address",
+    )
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use self::keys::Played;
-use super::verify::{Expected, Key, LEEWAY_S, Refusal, key_of, verified};
+use super::verify::{JwtSettings, Key, LEEWAY_S, Refusal, key_of, verified};
 use super::*;
 use crate::http_server::Server;
 use crate::tokens::Tokens;
@@ -98,8 +98,8 @@ fn claims(name: &str, value: Value) -> Value {
     claims
 }
 
-fn expected(issuer: &str) -> Expected {
-    Expected { issuer: issuer.into(), audience: "orders".into(), roles_claim: "roles".into() }
+fn expected(issuer: &str) -> JwtSettings {
+    JwtSettings { issuer: issuer.into(), audience: "orders".into(), roles_claim: "roles".into() }
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -123,7 +123,7 @@ async fn a_caller_is_known_by_the_token_and_by_nothing_else() {
     let mut tokens = Tokens::default();
     let token = tokens.add("shop", &[Role::Application], &[]).unwrap();
     tokens.write(&path).unwrap();
-    let callers = Callers::default().with_tokens(&path).unwrap();
+    let callers = Callers::knowing(Some(&path), None, None).unwrap();
     let bearer = format!("Bearer {token}");
     for right in [&bearer, &format!("bearer {token} ")] {
         assert_eq!(name_of(&callers, &headers(&[("authorization", right)])).await, "shop");
@@ -148,7 +148,7 @@ async fn tokens_of_a_file_and_of_an_issuer_are_good_side_by_side() {
     let token = tokens.add("shop", &[Role::Application], &[]).unwrap();
     tokens.write(&path).unwrap();
     let settings = JwtSettings { issuer: played.url(), audience: "orders".into(), roles_claim: "roles".into() };
-    let callers = Callers::default().with_tokens(&path).unwrap().with_issuer(settings);
+    let callers = Callers::knowing(Some(&path), Some(settings), None).unwrap();
     assert!(!callers.are_all_trusted());
     assert_eq!(name_of(&callers, &bearer_of(&token)).await, "shop");
     assert_eq!(name_of(&callers, &bearer_of(&played.token(&known))).await, "ada");

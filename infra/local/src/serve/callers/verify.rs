@@ -26,13 +26,15 @@ const CHANNELS_CLAIM: &str = "reply_channels";
 /// The longest name of a caller, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// What a token must say.
+/// The issuer of `serve --jwt-issuer`, and what its tokens must say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expected {
-    pub(super) issuer: String,
-    pub(super) audience: String,
-    /// The name of the claim with the roles, or a JSON pointer to it.
-    pub(super) roles_claim: String,
+pub struct JwtSettings {
+    /// The URL of the issuer, as its tokens have it.
+    pub issuer: String,
+    /// The name of this API at the issuer.
+    pub audience: String,
+    /// The claim with the roles: its name, or a JSON pointer.
+    pub roles_claim: String,
 }
 
 /// A key that verifies tokens.
@@ -86,7 +88,7 @@ pub(super) fn key_of<'a>(header: &Header, keys: &'a [Key]) -> Option<&'a Key> {
 }
 
 /// The caller of a token that this key signed.
-pub(super) fn verified(token: &str, key: &Key, expected: &Expected) -> Result<Caller, Refusal> {
+pub(super) fn verified(token: &str, key: &Key, expected: &JwtSettings) -> Result<Caller, Refusal> {
     LazyLock::force(&INSTALLED);
     let mut validation = Validation::new(key.algorithm);
     validation.set_issuer(&[&expected.issuer]);

@@ -14,7 +14,7 @@ async fn by_proxy(peers: &str, from: Option<&str>, pairs: &[(&'static str, &str)
     };
     let address = from.map(|address| address.parse().unwrap());
     let peer = Peer { network: "192.0.2.9".parse().unwrap(), address, is_ahead: false };
-    Callers::default().with_proxy(settings).of(&headers(pairs), Some(&peer)).await
+    Callers::knowing(None, None, Some(settings)).unwrap().of(&headers(pairs), Some(&peer)).await
 }
 
 #[tokio::test]

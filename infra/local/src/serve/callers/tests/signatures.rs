@@ -147,7 +147,7 @@ fn keys_that_do_not_verify_here_are_left_out_and_a_token_without_an_id_has_the_o
 fn roles_and_reply_channels_are_read_from_the_claims() {
     let signer = Signer::ed("a");
     let of = |roles_claim: &str, name: &str, value: Value| {
-        let expected = Expected { roles_claim: roles_claim.into(), ..expected(ISSUER) };
+        let expected = JwtSettings { roles_claim: roles_claim.into(), ..expected(ISSUER) };
         verified(&signer.token(&claims(name, value)), &signer.key(), &expected)
     };
     let both = [Role::Viewer, Role::Approver];

@@ -6,60 +6,58 @@ use std::process::Stdio;
 
 use serde::de::DeserializeOwned;
 use tokio::process::Command;
-use tokio::sync::Semaphore;
-
-/// Calls at the same time: each is a process of its own, and a Python at that.
-const AT_ONCE_MAX: usize = 4;
 
 /// How the tool is called.
 #[derive(Debug)]
-pub(super) struct Aws {
+pub(crate) struct Aws {
     region: Option<String>,
     profile: Option<String>,
-    /// Where SQS is, if not at AWS. Version 1 of the tool reads this variable for every service but this one.
-    sqs_endpoint: Option<String>,
-    permits: Semaphore,
 }
 
 /// The tool did not answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AwsError {
+pub enum AwsError {
+    /// It is not installed.
     #[error("there is no `aws` command line tool here")]
     Missing,
+    /// It cannot be started.
     #[error("the `aws` command line tool cannot be run: {0}")]
     Run(#[source] io::Error),
-    /// What was asked for is not there.
-    #[error("not there: {0}")]
-    Gone(String),
     /// The caller may not ask that.
     #[error("not allowed: {0}")]
     Denied(String),
+    /// It says this.
     #[error("{0}")]
     Failed(String),
+    /// Its answer is another one.
     #[error("`aws {call}` answers something else than expected: {source}")]
     Unreadable {
+        /// The first words of the call.
         call: String,
+        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl Aws {
-    pub(super) fn new(region: Option<&str>, profile: Option<&str>, sqs_endpoint: Option<&str>) -> Self {
-        let [region, profile, sqs_endpoint] = [region, profile, sqs_endpoint].map(|given| given.map(str::to_owned));
-        Self { region, profile, sqs_endpoint, permits: Semaphore::new(AT_ONCE_MAX) }
+    pub(crate) fn new(region: Option<&str>, profile: Option<&str>) -> Self {
+        Self { region: region.map(str::to_owned), profile: profile.map(str::to_owned) }
     }
 
-    /// `aws {words}`, its answer read as `T`. No answer at all is read as an empty object.
-    pub(super) async fn call<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T, AwsError> {
-        let _permit = self.permits.acquire().await;
+    /// `aws {words}`, its answer read as `T`.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T, AwsError> {
         let mut command = Command::new("aws");
         command.args(words).args(["--output", "json"]);
-        let sqs_endpoint = self.sqs_endpoint.as_ref().filter(|_| words.first() == Some(&"sqs"));
-        let given = [("--region", self.region.as_ref()), ("--profile", self.profile.as_ref())];
-        for (option, value) in given.into_iter().chain([("--endpoint-url", sqs_endpoint)]) {
+        for (option, value) in [("--region", &self.region), ("--profile", &self.profile)] {
             if let Some(value) = value {
                 command.args([option, value]);
+            }
+        }
+        if self.profile.is_some() {
+            // An explicit profile takes precedence over keys in the environment.
+            for key in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] {
+                command.env_remove(key);
             }
         }
         // Nobody is there to page through it.
@@ -70,21 +68,17 @@ impl Aws {
         if !output.status.success() {
             return Err(refusal(&String::from_utf8_lossy(&output.stderr)));
         }
-        let text = if output.stdout.trim_ascii().is_empty() { b"{}".as_slice() } else { &output.stdout };
-        serde_json::from_slice(text)
+        serde_json::from_slice(&output.stdout)
             .map_err(|source| AwsError::Unreadable { call: words[..words.len().min(2)].join(" "), source })
     }
 }
 
 fn refusal(said: &str) -> AwsError {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
-    if has(&["AccessDenied", "UnauthorizedOperation", "not authorized to perform"]) {
-        AwsError::Denied(said)
-    } else if has(&["NotFound", "NonExistentQueue", "NoSuchEntity", "does not exist"]) {
-        AwsError::Gone(said)
-    } else {
-        AwsError::Failed(said)
+    match ["AccessDenied", "UnauthorizedOperation", "not authorized to perform"].iter().any(|word| said.contains(word))
+    {
+        true => AwsError::Denied(said),
+        false => AwsError::Failed(said),
     }
 }
 
@@ -94,10 +88,8 @@ mod tests {
 
     #[test]
     fn what_is_not_allowed_is_told_from_what_fails() {
-        let denied = "\nAn error occurred (AccessDenied) when calling the GetRole operation: no\n";
+        let denied = "\nAn error occurred (AccessDenied) when calling the DescribeStacks operation: no\n";
         assert!(matches!(refusal(denied), AwsError::Denied(_)));
-        let gone = refusal("An error occurred (ResourceNotFoundException) when calling X: gone");
-        assert!(matches!(&gone, AwsError::Gone(said) if said.contains("gone")), "{gone}");
         assert!(matches!(refusal("Could not connect to the endpoint URL"), AwsError::Failed(_)));
     }
 }
