@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use agents::{HttpClients, Signer, Variable, machine_secrets};
 use config::auth::Placed;
-use config::deployment::{Channel, is_web_address};
-use config::sinks::web_address;
+use config::deployment::Channel;
+use config::keys::{is_web_address, web_address};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
 use embedded::system_time;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use agents::{HttpClients, Reference, Resolver, Signer, Variable, machine_secrets};
 use config::auth::Placed;
-use config::sinks::{Address, Sink, Sinks as Settings, web_address};
+use config::keys::web_address;
+use config::sinks::{Address, Sink, Sinks as Settings};
 use domain::message::CloudEvent;
 use embedded::system_time;
 use http::{HeaderMap, StatusCode};
