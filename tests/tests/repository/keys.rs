@@ -12,7 +12,10 @@ fn the_tables_of_keys_are_as_new_as_the_keys() {
     for path in DOCUMENTS {
         let text = text_of(path);
         assert!(text.contains("<!-- keys of "), "{path} has a table of keys");
-        assert!(text == with_tables(&text), "{path} is older than the keys. Write it anew: cargo run -p tests --bin keys");
+        assert!(
+            text == with_tables(&text),
+            "{path} is older than the keys. Write it anew: cargo run -p tests --bin keys"
+        );
     }
 }
 
@@ -36,7 +39,8 @@ fn json(toml: &str) -> Value {
 #[test]
 fn an_editor_finds_no_fault_in_the_examples() {
     let (schemas, [deployment, workflow]) = schemas();
-    let examples: Vec<_> = files(&["toml"]).into_iter().filter(|(path, _)| path.starts_with("infra/examples/")).collect();
+    let examples: Vec<_> =
+        files(&["toml"]).into_iter().filter(|(path, _)| path.starts_with("infra/examples/")).collect();
     assert!(examples.len() > 8, "{}", examples.len());
     for (path, text) in examples {
         let of = if path.ends_with("/stepwarden.toml") { deployment } else { workflow };

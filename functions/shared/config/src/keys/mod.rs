@@ -16,12 +16,12 @@ use domain::workflow::SETTLES_WITHIN;
 
 use crate::status::Meaning;
 use crate::webhook::WebhookScheme;
+#[cfg(test)]
+pub(crate) use formats::HEADER_BYTES_MAX;
 use formats::{
     ADDRESS, CHANNEL_URL, EVENT, HEADER_VALUE, MAIL_SERVER, MAILBOX, OPERATION, POINTER, REFERENCE, SCOPE, STEP_NAME,
     URL, USER, agent_name, header_name, plain_name, status,
 };
-#[cfg(test)]
-pub(crate) use formats::HEADER_BYTES_MAX;
 pub(crate) use formats::{is_loopback, mail_server};
 pub use formats::{is_web_address, web_address};
 pub use show::{commented, keys_of, markdown, schema};
@@ -173,7 +173,7 @@ const SIGNATURE: Kind = Kind::Table(&[Key::new("standard_webhooks", REFERENCE)
 
 const AUTH: &[Key] = &[
     Key::new("basic", Kind::Table(BASIC)).about("A user and a password"),
-    Key::new("bearer", REFERENCE).about("A fixed token").like("file:/run/secrets/payment"),
+    Key::new("bearer", REFERENCE).about("A fixed token").or("none").like("file:/run/secrets/payment"),
     Key::new("oauth2", Kind::Table(OAUTH2)).about("A token of OAuth 2, by client credentials"),
     Key::new("sigv4", Kind::Table(SIGV4)).about("AWS Signature Version 4"),
 ];

@@ -83,13 +83,19 @@ fn literal(key: &'static Key, kind: &'static Kind) -> String {
     }
 }
 
+/// What a key means, which values it has, and what counts without it.
+fn sentence(key: &Key, values: &str) -> String {
+    let default = match (key.is_required, key.default) {
+        (true, _) => ". Required",
+        (false, "") => "",
+        (false, _) => ". Default: ",
+    };
+    format!("{}: {}{default}{}", key.about, values.replace('`', ""), key.default)
+}
+
 impl Row {
     fn values(&self) -> String {
         self.kinds.iter().map(|kind| values(kind)).collect::<Vec<_>>().join(", or ")
-    }
-
-    fn default(&self) -> &'static str {
-        if self.key.is_required { "required" } else { self.key.default }
     }
 }
 
@@ -108,9 +114,7 @@ pub fn commented(keys: &'static [Key], has: impl Fn(&str) -> bool) -> String {
     for row in found.iter().filter(|row| !row.path.contains("[]") && !has(&row.path)) {
         let Some(kind) = row.kinds.first() else { continue };
         let setting = format!("{} = {}", row.path, literal(row.key, kind));
-        let values = row.values().replace('`', "");
-        let default = if row.default().is_empty() { String::new() } else { format!("; default: {}", row.default()) };
-        let _ = writeln!(text, "# {setting:<46}  # {} ({values}{default})", row.key.about);
+        let _ = writeln!(text, "# {setting:<40}  # {}", sentence(row.key, &row.values()));
     }
     text
 }
@@ -122,7 +126,8 @@ pub fn markdown(keys: &'static [Key], has: impl Fn(&str) -> bool) -> String {
     rows("", keys, &mut found);
     let mut text = "| key | value | default | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for row in found.iter().filter(|row| !has(&row.path)) {
-        let _ = writeln!(text, "| `{}` | {} | {} | {} |", row.path, row.values(), row.default(), row.key.about);
+        let default = if row.key.is_required { "required" } else { row.key.default };
+        let _ = writeln!(text, "| `{}` | {} | {default} | {} |", row.path, row.values(), row.key.about);
     }
     text
 }
@@ -139,8 +144,7 @@ pub fn schema(title: &str, keys: &'static [Key]) -> Value {
 fn of_table(keys: &'static [Key]) -> Map<String, Value> {
     let property = |key: &'static Key| {
         let mut schema = of_kind(&key.kind);
-        let default = if key.default.is_empty() { String::new() } else { format!(" Default: {}.", key.default) };
-        schema.insert("description".to_owned(), format!("{}: {}.{default}", key.about, values(&key.kind)).into());
+        schema.insert("description".to_owned(), sentence(key, &values(&key.kind)).into());
         // The default of a text is said in words.
         let is_text = matches!(key.kind.kinds(), [Kind::Text(_), ..]);
         if let Some(default) = value(&key.kind, key.default).filter(|_| !is_text) {

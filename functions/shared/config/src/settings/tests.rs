@@ -292,7 +292,7 @@ fn an_agent_with_a_memo_names_those_that_may_be_asked_instead() {
     }
     fault("fallback = [\"shipping\"]", "needs the memo of this agent: add memo = true");
     let many = format!("memo = true\nfallback = [{}]", "\"shipping\",".repeat(9));
-    assert!(faults(&many).iter().any(|fault| fault.ends_with("must be an array of 0 to 8 elements")));
+    assert!(faults(&many).iter().any(|fault| fault.contains("must be an array of 0 to 8 elements")));
 }
 
 #[test]

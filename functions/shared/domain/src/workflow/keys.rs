@@ -15,15 +15,15 @@ use crate::template::PathTemplate;
 
 /// All keys of the file.
 pub const WORKFLOW: &[Key] = &[
-    Key::new("name", NAME).about("The name, which all versions share").required().like("shop"),
+    Key::new("name", NAME).about("The name, of letters, digits, - and _; all versions share it").required().like("shop"),
     Key::new("version", Kind::Number(1, u32::MAX)).about("Orders keep the version that they began with").required().like("1"),
     Key::new("priority", Kind::Word(&[Priority::Normal.name(), Priority::High.name()])).about("The priority of orders that name none")
     .or("normal"),
     Key::new("supervision", Kind::Table(SUPERVISION)).about("The supervision of orders under way (rule 7)"),
     Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth and in any case, or JSON pointers. The API answers 422")
-    .like("[\"Cvc\", \"/Card/Number\"]"),
+    .or("none").like("[\"Cvc\", \"/Card/Number\"]"),
     Key::new("index", Kind::Array(0, INDEXED_MAX, &POINTER)).about("Members by which an order is found (rule 28)")
-        .like("[\"/Email\"]"),
+        .or("none").like("[\"/Email\"]"),
     Key::new("complete_within", Kind::TimeMs(1, ORDER_WITHIN_MS_MAX)).about("The deadline of orders (rule 37)")
         .or("none")
         .like("2d"),
@@ -40,7 +40,7 @@ const RETAIN: &[Key] = &[
 ];
 
 const SUPERVISION: &[Key] = &[
-    Key::new("grace", PATIENCE).about("The time after the deadline of an attempt until it expires").or("2s"),
+    Key::new("grace", PATIENCE).about("The time after CompleteBy until an attempt expires").or("2s"),
     Key::new("doubt_after", PATIENCE)
         .about("How late an expiry is found before the supervisor doubts its clock (rule 7)")
         .or("off; 90s on AWS")
@@ -57,7 +57,10 @@ const SUPERVISION: &[Key] = &[
 ];
 
 const STEP: &[Key] = &[
-    Key::new("name", NAME).about("The name; in a new version neither undo nor people").required().like("pay"),
+    Key::new("name", NAME)
+        .about("The name, of letters, digits, - and _; in a new version neither undo nor people")
+        .required()
+        .like("pay"),
     Key::new("kind", Kind::Word(&["call", "approval"]))
         .about(
             "An approval calls no service: people decide (rule 40). It has only name, role, not_by, after, when, wait, \
@@ -167,7 +170,7 @@ const WAIT: Kind = Kind::TimeMs(1, WAIT_MS_MAX);
 const FAILURES: Kind = Kind::Number(1, FAILURES_MAX);
 const REMEDY: Kind = Kind::Word(&[Remedy::Compensate.name(), Remedy::Hold.name()]);
 const NAME: Kind = Kind::Text(&Format {
-    what: "letters, digits, `-`, `_`",
+    what: "a name",
     check: |text| match is_name(text) {
         true => Ok(()),
         false => Err(format!("{text:?} is not valid: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'")),
