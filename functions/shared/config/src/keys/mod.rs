@@ -101,7 +101,7 @@ const AGENT: &[Key] = &[
             kind: Kind::Either(&[HEADER_VALUE, Kind::Table(SECRET)]),
         }),
     )
-    .about("A header of each call, of at most 4 KiB; a secret is a reference")
+    .about("A header of each call; at most 32, of 4 KiB each. A secret is a reference")
     .like("2026-11-01"),
     Key::new("auth", Kind::Table(AUTH)).about("One of basic, bearer, oauth2, sigv4"),
     Key::new("signature", SIGNATURE).about("The signature of each call"),

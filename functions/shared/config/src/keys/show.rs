@@ -16,22 +16,22 @@ fn rows(prefix: &str, keys: &'static [Key], found: &mut Vec<Row>) {
     for (index, key) in keys.iter().enumerate() {
         let names = |key: &'static Key| key.kind.keys().iter().map(|key| key.name).collect::<Vec<_>>();
         let is_as_before = keys[..index].iter().any(|earlier| !names(key).is_empty() && names(earlier) == names(key));
-        add(format!("{prefix}{}", key.name), key, &key.kind, !is_as_before, found);
+        add(&format!("{prefix}{}", key.name), key, &key.kind, !is_as_before, found);
     }
 }
 
 /// Adds the row of a key, if it may hold something else than a table, and the rows of the tables in it.
-fn add(path: String, key: &'static Key, kind: &'static Kind, has_inner: bool, found: &mut Vec<Row>) {
+fn add(path: &str, key: &'static Key, kind: &'static Kind, has_inner: bool, found: &mut Vec<Row>) {
     let is_plain = |kind: &&Kind| !matches!(kind, Kind::Table(_) | Kind::Named(_));
     let plain: Vec<&Kind> = kind.kinds().iter().filter(is_plain).collect();
     if !plain.is_empty() {
-        found.push(Row { path: path.clone(), key, kinds: plain });
+        found.push(Row { path: path.to_owned(), key, kinds: plain });
     }
     for kind in kind.kinds().iter().filter(|_| has_inner) {
         if let Kind::Table(keys) = kind {
             rows(&format!("{path}."), keys, found);
         } else if let Kind::Named(names) = kind {
-            add(format!("{path}.{}", names.stands_for), key, &names.kind, true, found);
+            add(&format!("{path}.{}", names.stands_for), key, &names.kind, true, found);
         } else {
             rows(&format!("{path}[]."), kind.keys(), found);
         }

@@ -1,12 +1,12 @@
 //! The headers of each call.
 
-use domain::located::{Reader, Table};
+use domain::located::{Document, Entry, Reader, Table};
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use toml::de::{DeTable, DeValue};
 
 use super::auth::secret;
 use crate::auth::Placed;
+use crate::keys::DEPLOYMENT;
 
 /// Headers whose value is always a secret.
 const SECRET_HEADERS: [HeaderName; 4] =
@@ -15,25 +15,17 @@ const SECRET_HEADERS: [HeaderName; 4] =
 /// read.
 #[must_use]
 pub fn without_header_values(text: &str) -> Option<String> {
-    let root = DeTable::parse(text).ok()?.into_inner();
-    let mut values = Vec::new();
-    if let Some(DeValue::Table(agents)) = named(root, "agents") {
-        for (_, agent) in agents {
-            let DeValue::Table(agent) = agent.into_inner() else { continue };
-            let Some(DeValue::Table(headers)) = named(agent, "headers") else { continue };
-            values.extend(headers.iter().filter(|(_, value)| value.get_ref().is_str()).map(|(_, value)| value.span()));
-        }
-    }
-    values.sort_by_key(|span| span.start);
+    let document = Document::new(text);
+    let (reader, root) = document.read(DEPLOYMENT);
+    let agents = root.named("agents").into_iter().filter_map(|(_, _, entry)| entry.table());
+    let headers = agents.flat_map(|agent| agent.named("headers"));
+    let mut values: Vec<Entry<'_>> = headers.map(|(_, _, entry)| entry).filter(|entry| entry.value.is_str()).collect();
+    values.sort_by_key(|entry| entry.at);
     let mut shown = text.to_owned();
-    for span in values.into_iter().rev() {
-        shown.replace_range(span, "\"[redacted]\"");
+    for Entry { at, end, .. } in values.into_iter().rev() {
+        shown.replace_range(at..end, "\"[redacted]\"");
     }
-    Some(shown)
-}
-
-fn named<'a>(table: DeTable<'a>, name: &str) -> Option<DeValue<'a>> {
-    table.into_iter().find(|(key, _)| &**key.get_ref() == name).map(|(_, value)| value.into_inner())
+    (!reader.is_broken()).then_some(shown)
 }
 
 /// The headers with a value, and those with a secret.

@@ -38,6 +38,8 @@ pub struct Entry<'t> {
     pub path: String,
     /// Where the value begins, in bytes.
     pub at: usize,
+    /// Where it ends.
+    pub end: usize,
     /// The value.
     pub value: &'t DeValue<'t>,
     pub(super) kind: &'static Kind,
@@ -79,7 +81,7 @@ impl<'t> Table<'t> {
 
     pub(super) fn entry(&self, name: &str, kind: &'static Kind, value: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
         let path = format!("{}{name}", self.prefix);
-        Entry { path, at: value.span().start, value: value.get_ref(), kind: kind.of(value.get_ref()) }
+        Entry::new(path, kind, value)
     }
 
     /// The value of a key.
@@ -179,6 +181,11 @@ impl<'t> Table<'t> {
 }
 
 impl<'t> Entry<'t> {
+    fn new(path: String, kind: &'static Kind, value: &'t Spanned<DeValue<'t>>) -> Self {
+        let (span, value) = (value.span(), value.get_ref());
+        Self { path, at: span.start, end: span.end, value, kind: kind.of(value) }
+    }
+
     /// A text without blanks at its ends.
     #[must_use]
     pub fn text(&self) -> Option<&'t str> {
@@ -212,12 +219,7 @@ impl<'t> Entry<'t> {
     #[must_use]
     pub fn elements(self) -> Vec<Entry<'t>> {
         let (Kind::Array(_, _, kind), DeValue::Array(elements)) = (self.kind, self.value) else { return Vec::new() };
-        let element = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| Entry {
-            path: format!("{}[{index}]", self.path),
-            at: value.span().start,
-            value: value.get_ref(),
-            kind: kind.of(value.get_ref()),
-        };
+        let element = |(index, value)| Entry::new(format!("{}[{index}]", self.path), kind, value);
         match self.kind.problem(self.value) {
             None => elements.iter().enumerate().map(element).collect(),
             Some(_) => Vec::new(),

@@ -86,7 +86,7 @@ pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
 /// Reads a template of a value.
 pub(super) fn template(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Template> {
     // A value may be one that TOML has and JSON has not.
-    let json = json_of(&entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
+    let json = json_of(entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
     let template = json.ok_or(BadTemplate::NotJson).and_then(Template::parse);
     let place = |problem: &BadTemplate| {
         let BadTemplate::Pointer(pointer, _) = problem else { return entry.at };
