@@ -181,6 +181,10 @@ const BASIC: &[Key] = &[
     Key::new("user", USER).about("The user").required().like("shop"),
     Key::new("password", REFERENCE).about("The password").required().like("env:PASSWORD"),
 ];
+const LOGIN: &[Key] = &[
+    Key::new("user", TEXT).about("The user").required().like("shop"),
+    Key::new("password", REFERENCE).about("The password").required().like("env:PASSWORD"),
+];
 const OAUTH2: &[Key] = &[
     Key::new("token_url", URL).about("Where the token comes from").required().like("https://id.example/token"),
     Key::new("allow_http", Kind::Flag).about("Allows http to another machine").or("false"),
@@ -273,7 +277,7 @@ const SINK: &[Key] = &[
     Key::new("smtp", MAIL_SERVER)
         .about("The mail server: smtps://, or smtp:// with STARTTLS")
         .like("smtps://mail.example.com"),
-    Key::new("login", Kind::Table(BASIC)).about("The login at the mail server"),
+    Key::new("login", Kind::Table(LOGIN)).about("The login at the mail server"),
 ];
 
 const MEANING: Kind = Kind::Word(&[
