@@ -116,10 +116,7 @@ fn every_meaning_has_a_word() {
         let settings = payment(&format!("undo.status = {{ 418 = \"{word}\" }}"));
         assert_eq!(settings.undo_statuses().statuses[&418], meaning);
     }
-    fault(
-        "undo.status = { 418 = \"tea\" }",
-        "2:23: agents.payment.undo.status.418 must be \"done\" or \"under-way\"",
-    );
+    fault("undo.status = { 418 = \"tea\" }", "2:23: agents.payment.undo.status.418 must be \"done\" or \"under-way\"");
 }
 
 #[test]

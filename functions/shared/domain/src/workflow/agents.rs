@@ -87,10 +87,7 @@ mod tests {
     fn a_bad_time_is_named() {
         for time in ["61m", "0s", "soon"] {
             let fault = settles_within_ms(&format!("[agents.a]\nsettles_within = \"{time}\"")).unwrap_err();
-            assert_eq!(
-                fault,
-                "has agents.a.settles_within, which must be a time from \"1ms\" to \"1h\""
-            );
+            assert_eq!(fault, "has agents.a.settles_within, which must be a time from \"1ms\" to \"1h\"");
         }
         assert!(settles_within_ms("[agents").unwrap_err().starts_with("is no TOML"));
     }

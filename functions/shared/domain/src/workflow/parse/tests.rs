@@ -95,22 +95,18 @@ fn zero_and_absurd_limits_are_refused() {
 #[test]
 fn no_steps_and_more_than_fifty_are_refused() {
     let steps = |count: usize| (0..count).map(|n| step(&format!("s{n}"), "")).collect::<String>();
-    assert_eq!(
-        parse("").unwrap_err().to_string(),
-        "1:1: there is no [[step]]: add one with a name"
-    );
+    assert_eq!(parse("").unwrap_err().to_string(), "1:1: there is no [[step]]: add one with a name");
     assert!(parse("step = []").unwrap_err().to_string().contains("3:8: step must be an array of 1 to 50 elements"));
     assert!(parse(&steps(STEPS_MAX)).is_ok());
-    assert!(parse(&steps(STEPS_MAX + 1)).unwrap_err().to_string().contains("step must be an array of 1 to 50 elements"));
+    assert!(
+        parse(&steps(STEPS_MAX + 1)).unwrap_err().to_string().contains("step must be an array of 1 to 50 elements")
+    );
 }
 
 #[test]
 fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
     for (text, expected) in [
-        (
-            "",
-            "1:1: name is missing; 1:1: there is no [[step]]: add one with a name; 1:1: version",
-        ),
+        ("", "1:1: name is missing; 1:1: there is no [[step]]: add one with a name; 1:1: version"),
         ("name = 1\nversion = 1\nstep = 7", "1:8: name must be a text in quotes; 3:8: step must be an array"),
         (
             "colour = \"red\"",

@@ -55,8 +55,7 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
             reader.blame(entry.at, format!("{}: {comparison}: {problem}", entry.path));
         }
     }
-    for (mapping, table) in
-        [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))]
+    for (mapping, table) in [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))]
     {
         check_path(reader, draft, (mapping, &table), before);
     }
