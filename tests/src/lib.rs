@@ -11,6 +11,7 @@ pub mod collector;
 pub mod conformance;
 pub mod documents;
 pub mod fuzzing;
+pub mod keys;
 pub mod machine;
 #[path = "../model/mod.rs"]
 pub mod model;

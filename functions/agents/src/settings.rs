@@ -41,7 +41,7 @@ impl Settings {
     ) -> Result<Self, BadSettings> {
         let parsed = config::Settings::parse(file, text)?;
         let mut settings = Self::from(parsed.clone());
-        let (mut reader, _) = Reader::new(text);
+        let mut reader = Reader::new(text);
         for (name, of_file) in parsed.all() {
             if !served.contains(&&**name) {
                 continue;

@@ -180,7 +180,7 @@ mod tests {
         let found: Vec<&str> = error.split("; ").collect();
         let begins = [
             "stepwarden.toml:2:1: colour is not a setting",
-            "workflows/a.toml:1:1: the workflow has no steps",
+            "workflows/a.toml:1:1: there is no [[step]]",
             "workflows/a.toml:1:1: version is missing",
             "workflows/a.toml:1:8: name must be a text",
             "workflows/b.toml:1:1: cannot be read: ",

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use agents::Variable;
 use config::auth::Placed;
-use config::deployment::{Channel as Configured, is_web_address};
-use config::sinks::web_address;
+use config::deployment::Channel as Configured;
+use config::keys::{is_web_address, web_address};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
 use embedded::Channel;

@@ -3,5 +3,6 @@
 mod circles;
 mod contracts;
 mod documents;
+mod keys;
 mod layout;
 mod template;

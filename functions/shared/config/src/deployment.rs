@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::limits::NAME_CHARS_MAX;
-use domain::located::{Entry, Faults, Reader};
-use http::Uri;
+use domain::located::{Document, Entry, Faults, Reader, Table};
 
 use crate::FILE_BYTES_MAX;
 use crate::auth::Placed;
-use crate::settings::Settings;
+use crate::keys::DEPLOYMENT;
+use crate::settings::{Settings, secret};
 use crate::sinks::{self, Sinks};
 
 /// What the file says. Everything may be left out.
@@ -35,79 +34,43 @@ pub struct Channel {
     pub signature: Option<Placed>,
 }
 
-/// Whether a text is the URL of a reply channel.
-#[must_use]
-pub fn is_web_address(text: &str) -> bool {
-    let uri: Option<Uri> = text.parse().ok();
-    uri.is_some_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
-    })
-}
-
 impl DeploymentFile {
     /// Reads the file.
     ///
     /// # Errors
     /// All faults of the text, each with its line, its column and advice.
     pub fn parse(text: &str) -> Result<Self, Faults> {
-        let (mut reader, _, file) = Self::read(text);
+        let document = Document::new(text);
+        let (mut reader, file) = Self::read(&document);
         if text.len() > FILE_BYTES_MAX {
-            reader = Reader::new("").0;
+            reader = Reader::new("");
             reader.blame(0, format!("has more than {FILE_BYTES_MAX} bytes: shorten it"));
         }
         reader.finish(file)
     }
 
-    /// Reads the file, with the place of `default`. The faults are in the reader, so that others can be added.
-    pub(crate) fn read(text: &str) -> (Reader<'_>, usize, Self) {
-        let (mut reader, mut root) = Reader::new(text);
-        reader.set_homes(&[(&["default"], "write it at the top of the file, above the first table")]);
-        let default = root.take("default");
-        let default = reader.exact_text(default);
-        let at = default.as_ref().map_or(0, |(_, entry)| entry.at);
-        let agents = root.take("agents");
-        let settings = Settings::read(&mut reader, agents);
-        let channels = root.take("reply_channels");
-        let reply_channels = reply_channels(&mut reader, channels);
-        let alerts = root.take("alerts");
-        let sinks = sinks::read(&mut reader, alerts);
-        reader.end(root);
-        (reader, at, Self { default: default.map(|(name, _)| name.into()), settings, reply_channels, sinks })
+    /// Reads the file. The faults are in the reader, so that others can be added.
+    pub(crate) fn read<'a>(document: &Document<'a>) -> (Reader<'a>, Self) {
+        let (mut reader, root) = document.read(DEPLOYMENT);
+        let file = Self {
+            default: root.exact_text("default").map(Arc::from),
+            settings: Settings::read(&mut reader, &root),
+            reply_channels: reply_channels(&root),
+            sinks: sinks::read(&mut reader, &root),
+        };
+        (reader, file)
     }
 }
 
-fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap<Arc<str>, Channel> {
-    let mut channels = BTreeMap::new();
-    let Some(mut table) = reader.table(entry) else { return channels };
-    for (name, at, entry) in table.take_all() {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
-            let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' and '.'");
-            reader.blame(at, format!("{} is not a valid name of a reply channel: {words}", entry.path));
-        }
-        if let Some(channel) = channel(reader, entry) {
-            channels.insert(name.into(), channel);
-        }
-    }
-    channels
-}
-
-/// Its URL alone, or a table.
-fn channel(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Channel> {
-    let (url, signature) = if entry.value.is_table() {
-        let mut table = reader.table(Some(entry))?;
-        let (url, signature) = (reader.required(&mut table, "url"), table.take("signature"));
-        let signature = sinks::signature(reader, signature);
-        reader.end(table);
-        (url?, signature)
-    } else {
-        (entry, None)
+fn reply_channels(root: &Table<'_>) -> BTreeMap<Arc<str>, Channel> {
+    let channel = |(name, _, entry): (&str, usize, Entry<'_>)| {
+        let Some(table) = entry.clone().table() else {
+            return Some((name.into(), Channel { url: entry.text()?.to_owned(), signature: None }));
+        };
+        let signature = secret(&table.table("signature"), "standard_webhooks");
+        Some((name.into(), Channel { url: table.text("url")?.to_owned(), signature }))
     };
-    let (url, entry) = reader.text(Some(url))?;
-    if !is_web_address(&url) {
-        reader.blame_value(&entry, "must be a URL such as \"http://localhost:9000/replies\"");
-    }
-    Some(Channel { url, signature })
+    root.named("reply_channels").into_iter().filter_map(channel).collect()
 }
 
 #[cfg(test)]

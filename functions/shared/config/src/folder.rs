@@ -7,10 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::definition::Pin;
-use domain::located::{self, Reader, known_names};
-use domain::workflow::{Workflow, Workflows};
+use domain::located::{self, Document, known_names};
+use domain::workflow::{WORKFLOW, Workflow, Workflows};
 
 use crate::deployment::DeploymentFile;
+use crate::keys::DEPLOYMENT;
 use crate::settings::Settings;
 use crate::sinks::Sinks;
 use crate::{FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX};
@@ -116,7 +117,8 @@ impl Folder {
             .collect();
         let heads: Vec<Head> = workflows.iter().map(|(_, text)| Head::of(text)).collect();
         let deployment_text = files.get(DEPLOYMENT_FILE).filter(is_readable).copied();
-        let (mut reader, at, deployment) = DeploymentFile::read(deployment_text.unwrap_or_default());
+        let document = Document::new(deployment_text.unwrap_or_default());
+        let (mut reader, deployment) = DeploymentFile::read(&document);
         // Without its table an agent may be known all the same.
         let knows_agents = deployment_text.is_some() && !reader.is_broken();
         let agents: BTreeSet<&str> = deployment.settings.names().chain(Workflows::SHIPPED_AGENTS).collect();
@@ -129,6 +131,7 @@ impl Folder {
         {
             let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
             let names = known_names(default, "Workflows", &names.into_iter().collect::<Vec<_>>());
+            let at = document.read(DEPLOYMENT).1.at("default");
             reader.blame(at, format!("default names {default:?}, which is not a workflow of this folder{names}"));
         }
         add(&mut faults, DEPLOYMENT_FILE, reader.finish(()));
@@ -206,12 +209,11 @@ struct Head {
 
 impl Head {
     fn of(text: &str) -> Self {
-        let (mut reader, mut root) = Reader::new(text);
-        let (name, version) = (root.take("name"), root.take("version"));
-        let at = version.as_ref().map_or(0, |entry| entry.at);
-        let name = reader.exact_text(name).map(|(name, _)| name);
-        let version = reader.number(version, 1..=u32::MAX).filter(|_| !reader.is_broken());
-        Self { name, version, at }
+        let document = Document::new(text);
+        let (reader, root) = document.read(WORKFLOW);
+        let name = root.get("name").and_then(|entry| entry.value.as_str().map(str::to_owned));
+        let version = root.number("version").filter(|_| !reader.is_broken());
+        Self { name, version, at: root.at("version") }
     }
 
     fn is_same(&self, other: &Self) -> bool {

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::limits::NAME_CHARS_MAX;
 use domain::located::{Entry, Reader, Table};
-use http::Uri;
 
 use crate::auth::Placed;
-use crate::reference::Reference;
-use crate::settings::{is_loopback, reference, required_text};
+use crate::keys::{mail_server, web_address};
+use crate::settings::secret;
 
-/// Sinks of one configuration.
-pub const SINKS_MAX: usize = 10;
-const NO_URL: &str = "must be an https URL";
-/// Receivers of one e-mail.
-const RECEIVERS_MAX: usize = 20;
+/// The keys that say what a sink is.
+const KINDS: [&str; 3] = ["webhook", "slack", "email"];
+/// The keys of one kind of sink alone.
+const OF_KINDS: [(&str, &str); 4] =
+    [("signature", "webhook"), ("from", "email"), ("smtp", "email"), ("login", "email")];
 
 /// All sinks, by name.
 pub type Sinks = BTreeMap<Arc<str>, Sink>;
@@ -96,147 +94,51 @@ pub enum Encryption {
 }
 
 /// Reads the tables `[alerts.NAME]`.
-pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Sinks {
-    let mut sinks = Sinks::new();
-    let Some(mut table) = reader.table(entry) else { return sinks };
-    let (at, path) = (table.at, table.path.clone());
-    for (name, at, entry) in table.take_all() {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
-            let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' and '.'");
-            reader.blame(at, format!("{} is not a valid name of a sink: {words}", entry.path));
-        }
-        let Some(table) = reader.table(Some(entry)) else { continue };
-        if let Some(sink) = sink(reader, table) {
-            sinks.insert(name.into(), sink);
-        }
-    }
-    if sinks.len() > SINKS_MAX {
-        reader.blame(at, format!("{path} has more than {SINKS_MAX} sinks"));
-    }
-    sinks
+pub(crate) fn read(reader: &mut Reader<'_>, root: &Table<'_>) -> Sinks {
+    let mut sink = |(name, _, entry): (&str, usize, Entry<'_>)| Some((name.into(), sink(reader, &entry.table()?)?));
+    root.named("alerts").into_iter().filter_map(&mut sink).collect()
 }
 
-fn sink(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Sink> {
-    let (at, path) = (table.at, table.path.clone());
-    let [webhook, slack, email] = ["webhook", "slack", "email"].map(|key| table.take(key));
-    let read = match (webhook, slack, email) {
-        (Some(url), None, None) => {
-            let signature = table.take("signature");
-            let signature = self::signature(reader, signature);
-            address(reader, url).map(|url| Sink::Webhook { url, signature })
-        }
-        (None, Some(url), None) => address(reader, url).map(|url| Sink::Slack { url }),
-        (None, None, Some(to)) => email_of(reader, &mut table, to).map(Sink::Email),
-        (None, None, None) => {
-            reader.blame(at, format!("{path} must have one of webhook, slack, email"));
-            None
-        }
-        _ => {
-            reader.blame(at, format!("{path} has more than one of webhook, slack, email: make a table for each"));
-            None
-        }
-    };
-    reader.end(table);
-    read
-}
-
-/// `{ standard_webhooks = REFERENCE }`.
-pub(crate) fn signature(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed> {
-    let mut table = reader.table(entry)?;
-    let secret = reader.required(&mut table, "standard_webhooks");
-    let secret = reference(reader, secret);
-    reader.end(table);
-    secret
-}
-
-/// A URL, or a reference. An unencrypted one may only lead to this machine.
-fn address(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Address> {
-    let (text, entry) = reader.text(Some(entry))?;
-    if Reference::parse(&text).is_some() {
-        return reference(reader, Some(entry)).map(Address::Secret);
-    }
-    if let Err(fault) = web_address(&text) {
-        let or = if fault == NO_URL { ", or a reference to one such as \"env:ALERT_URL\"" } else { "" };
-        reader.blame_value(&entry, format_args!("{fault}{or}"));
-        return None;
-    }
-    Some(Address::Url(text))
-}
-
-/// Checks the URL of a webhook.
-///
-/// # Errors
-/// What it must be.
-pub fn web_address(text: &str) -> Result<Uri, &'static str> {
-    let uri: Option<Uri> = text.parse().ok();
-    let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    if uri.as_ref().and_then(Uri::authority).is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("must not have a user or a password: they are not sent");
-    }
-    match uri {
-        Some(uri) if uri.scheme_str() == Some("https") => Ok(uri),
-        Some(uri) if uri.scheme_str() == Some("http") && uri.host().is_some_and(is_loopback) => Ok(uri),
-        Some(uri) if uri.scheme_str() == Some("http") => Err("is not encrypted: give an https URL"),
-        Some(_) | None => Err(NO_URL),
-    }
-}
-
-fn email_of(reader: &mut Reader<'_>, table: &mut Table<'_>, to: Entry<'_>) -> Option<Email> {
-    let to = reader.array(Some(to), RECEIVERS_MAX).map(|all| {
-        let read = all.into_iter().filter_map(|entry| mailbox(reader, Some(entry)));
-        read.collect::<Vec<_>>()
-    });
-    let from = reader.required(table, "from");
-    let from = mailbox(reader, from);
-    let server = required_text(reader, table, "smtp");
-    let login = table.take("login");
-    let login = reader.table(login).map(|mut table| {
-        let user = required_text(reader, &mut table, "user");
-        let password = reader.required(&mut table, "password");
-        let password = reference(reader, password);
-        reader.end(table);
-        Some((user?.0, password?))
-    });
-    let (server, entry) = server?;
-    let Some((host, port, encryption)) = mail_server(&server) else {
-        reader.blame_value(
-            &entry,
-            "must be a URL such as \"smtps://mail.example.com\" or \"smtp://mail.example.com:587\"",
-        );
+fn sink(reader: &mut Reader<'_>, table: &Table<'_>) -> Option<Sink> {
+    let path = &table.path;
+    let given: Vec<&str> = KINDS.into_iter().filter(|key| table.get(key).is_some()).collect();
+    let [kind] = given[..] else {
+        let fault = match given.is_empty() {
+            true => "must have one of webhook, slack, email",
+            false => "has more than one of webhook, slack, email: make a table for each",
+        };
+        reader.blame(table.at, format!("{path} {fault}"));
         return None;
     };
-    if encryption == Encryption::None && login.is_some() {
-        reader.blame_value(&entry, "is not encrypted, so it must not have a login");
+    let of_another = OF_KINDS.into_iter().filter(|(_, of)| *of != kind);
+    for (entry, of) in of_another.filter_map(|(key, of)| Some((table.get(key)?, of))) {
+        reader.blame_value(&entry, format_args!("belongs to a sink with {of}"));
     }
-    let login = match login {
-        None => None,
-        Some(login) => Some(login?),
-    };
-    Some(Email { host, port, encryption, from: from?, to: to.filter(|to| !to.is_empty())?, login })
+    Some(match kind {
+        "webhook" => Sink::Webhook {
+            url: address(table, kind)?,
+            signature: secret(&table.table("signature"), "standard_webhooks"),
+        },
+        "slack" => Sink::Slack { url: address(table, kind)? },
+        _ => Sink::Email(email_of(reader, table)?),
+    })
 }
 
-fn mail_server(text: &str) -> Option<(String, u16, Encryption)> {
-    let uri: Uri = text.parse().ok()?;
-    let host = uri.host().filter(|host| !host.is_empty())?;
-    let is_bare = matches!(uri.path(), "" | "/") && uri.query().is_none() && !text.contains('@');
-    let (encryption, port) = match uri.scheme_str() {
-        Some("smtps") => (Encryption::Tls, 465),
-        Some("smtp") if is_loopback(host) => (Encryption::None, 25),
-        Some("smtp") => (Encryption::StartTls, 587),
-        _ => return None,
-    };
-    is_bare.then(|| (host.trim_matches(['[', ']']).to_owned(), uri.port_u16().unwrap_or(port), encryption))
+/// A URL, or a reference.
+fn address(table: &Table<'_>, key: &str) -> Option<Address> {
+    secret(table, key).map(Address::Secret).or_else(|| Some(Address::Url(table.text(key)?.to_owned())))
 }
 
-/// An address of the form `name@host`.
-fn mailbox(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<String> {
-    let (text, entry) = reader.text(entry)?;
-    let is_plain =
-        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_graphic() && !"<>(),;:\"\\[]@".contains(c));
-    if text.split_once('@').is_some_and(|(name, host)| is_plain(name) && is_plain(host)) {
-        return Some(text);
+fn email_of(reader: &mut Reader<'_>, table: &Table<'_>) -> Option<Email> {
+    for key in ["from", "smtp"].into_iter().filter(|key| table.get(key).is_none()) {
+        reader.blame(table.at, format!("{}.{key} is missing", table.path));
     }
-    reader.blame_value(&entry, "must be an address such as \"ops@example.com\"");
-    None
+    let to = table.elements("email").into_iter().filter_map(|entry| entry.text().map(str::to_owned));
+    let (host, port, encryption) = mail_server(table.text("smtp")?)?;
+    let login = table.table("login");
+    if encryption == Encryption::None && login.is_given() {
+        reader.blame(table.at("smtp"), format!("{}.smtp is not encrypted, so it must not have a login", table.path));
+    }
+    let login = login.text("user").map(str::to_owned).zip(secret(&login, "password"));
+    Some(Email { host, port, encryption, from: table.text("from")?.to_owned(), to: to.collect(), login })
 }

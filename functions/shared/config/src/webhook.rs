@@ -54,7 +54,15 @@ pub enum EventMeaning {
 }
 
 impl WebhookScheme {
-    /// All of them, each with its word in the settings.
-    pub const ALL: [(&str, Self); 3] =
-        [("standard-webhooks", Self::StandardWebhooks), ("stripe", Self::Stripe), ("github", Self::Github)];
+    /// All of them, in the order of their words.
+    pub(crate) const ALL: [Self; 3] = [Self::StandardWebhooks, Self::Stripe, Self::Github];
+
+    /// Its word in the settings.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::StandardWebhooks => "standard-webhooks",
+            Self::Stripe => "stripe",
+            Self::Github => "github",
+        }
+    }
 }

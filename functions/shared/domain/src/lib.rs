@@ -24,6 +24,7 @@ pub mod id;
 pub mod index;
 pub mod instance;
 pub mod json;
+pub mod keys;
 pub mod lease;
 pub mod limits;
 pub mod located;

@@ -4,21 +4,47 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use config::keys::{self, DEPLOYMENT, commented, keys_of};
+use domain::workflow::WORKFLOW;
+
 use super::error::CommandError;
 use crate::args::InitArgs;
 use crate::exit::Exit;
 
-/// The files of the folder.
-const FILES: [(&str, &str); 3] = [
-    ("stepwarden.toml", include_str!("init/stepwarden.toml")),
-    ("workflows/shop-1.toml", include_str!("init/shop-1.toml")),
-    ("order.json", include_str!("init/order.json")),
-];
+/// The files of the folder, each with its text.
+fn files() -> Vec<(&'static str, String)> {
+    let schema = |title, keys| format!("{:#}\n", keys::schema(title, keys));
+    vec![
+        ("stepwarden.toml", with_keys(include_str!("init/stepwarden.toml"))),
+        ("workflows/shop-1.toml", with_keys(include_str!("init/shop-1.toml"))),
+        ("order.json", include_str!("init/order.json").to_owned()),
+        // For editors: the first line of a file names its own.
+        ("schemas/stepwarden.json", schema("stepwarden.toml", DEPLOYMENT)),
+        ("schemas/workflow.json", schema("A workflow of Stepwarden", WORKFLOW)),
+    ]
+}
+
+/// A file, in which a line stands for the comments of some keys.
+fn with_keys(template: &str) -> String {
+    let agent = keys_of(DEPLOYMENT, "agents");
+    let top = commented(DEPLOYMENT, |path| path == "default" || path.starts_with("agents."));
+    let workflow = commented(WORKFLOW, |path| ["name", "version", "step"].contains(&path));
+    let mut text = template.to_owned();
+    for (part, comments) in [
+        ("top", top),
+        ("agent", commented(agent, |path| path == "url")),
+        ("workflow", workflow),
+        ("step", commented(keys_of(WORKFLOW, "step"), |_| false)),
+    ] {
+        text = text.replace(&format!("#KEYS {part}\n"), &comments);
+    }
+    text
+}
 
 /// `stepwarden init DIR`.
 pub(super) fn run(InitArgs { folder }: &InitArgs) -> Result<Exit, CommandError> {
     write(folder)?;
-    let mut text: String = FILES.iter().map(|(name, _)| format!("{}\n", folder.join(name).display())).collect();
+    let mut text: String = files().iter().map(|(name, _)| format!("{}\n", folder.join(name).display())).collect();
     let folder = folder.display();
     text.push_str(&format!("\nRead them, they say how to go on. Then: stepwarden check {folder}\n"));
     Ok(io::stdout().write_all(text.as_bytes()).map(|()| Exit::Fine)?)
@@ -37,8 +63,10 @@ fn write(folder: &Path) -> Result<(), CommandError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(folder, error)),
     }
-    fs::create_dir_all(folder.join("workflows")).map_err(|error| failed(folder, error))?;
-    for (name, text) in FILES {
+    for inner in ["workflows", "schemas"] {
+        fs::create_dir_all(folder.join(inner)).map_err(|error| failed(folder, error))?;
+    }
+    for (name, text) in files() {
         let path = folder.join(name);
         // A file that appeared meanwhile is another's work.
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
@@ -49,7 +77,6 @@ fn write(folder: &Path) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use domain::workflow::{Waits, Workflow};
     use local::folder;
 
     use super::*;
@@ -65,20 +92,30 @@ mod tests {
         let agents: Vec<&str> = workflow.workflow.steps.iter().map(|step| &*step.agent).collect();
         assert_eq!(agents, ["stock", "bank", "courier"]);
         assert!(agents.iter().all(|agent| checked.settings.of(agent).unwrap().url().is_some()));
-        domain::json::Json::document(FILES[2].1.as_bytes()).unwrap();
+        domain::json::Json::document(files()[2].1.as_bytes()).unwrap();
     }
 
     #[test]
-    fn its_example_of_the_other_keys_is_a_step_once_it_is_no_comment() {
-        let (_, text) = FILES[1];
-        let (before, example) = text.split_once("# [[step]]\n").unwrap();
-        let example: String = example.lines().map(|line| format!("{}\n", line.trim_start_matches("# "))).collect();
-        let agents = ["stock", "bank", "courier"];
-        let workflow = Workflow::parse(&format!("{before}[[step]]\n{example}"), &agents).unwrap();
-        let step = workflow.steps.last().unwrap();
-        assert!(step.optional && step.pivot && step.no_undo && step.when.len() == 1);
-        let Waits { before_ms, not_before, within_ms } = &step.waits;
-        assert!(before_ms.is_some() && not_before.is_some() && within_ms.is_some());
+    fn its_comments_have_every_key_in_its_place_and_each_file_names_its_schema() {
+        let files = files();
+        let text = |name: &str| &files.iter().find(|(file, _)| *file == name).unwrap().1;
+        let (deployment, workflow) = (text("stepwarden.toml"), text("workflows/shop-1.toml"));
+        for (text, lines) in [
+            (
+                deployment,
+                ["#:schema schemas/stepwarden.json", "# alerts.NAME.slack = ", "# breaker.rejections.window = "],
+            ),
+            (workflow, ["#:schema ../schemas/workflow.json", "# retain.processed = ", "# undo = \"none\" "]),
+        ] {
+            let places: Vec<_> = lines.iter().map(|line| text.find(line)).collect();
+            assert!(places.is_sorted() && places[0] == Some(0), "{lines:?}: {places:?}");
+            assert!(!text.contains("#KEYS"), "{text}");
+        }
+        let [agent, step] = [deployment, workflow].map(|text| text.rsplit_once("\n[").map_or("", |(_, last)| last));
+        assert!(agent.starts_with("agents.courier]\n") && agent.contains("# rate = 20 "), "{agent}");
+        assert!(step.contains("# [[step]]\n# name = \"pay\" "), "{step}");
+        let schema: serde_json::Value = serde_json::from_str(text("schemas/workflow.json")).unwrap();
+        assert_eq!(schema["properties"]["step"]["items"]["properties"]["max_failures"]["default"], 3);
     }
 
     #[test]

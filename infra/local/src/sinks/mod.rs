@@ -11,7 +11,8 @@ mod words;
 use std::sync::Arc;
 
 use agents::{Resolver, Variable};
-use config::sinks::{Address, Sink, Sinks as Settings, web_address};
+use config::keys::web_address;
+use config::sinks::{Address, Sink, Sinks as Settings};
 use domain::message::CloudEvent;
 use embedded::Channel;
 use http::HeaderMap;

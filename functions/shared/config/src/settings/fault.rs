@@ -1,9 +1,8 @@
-//! Faults of a settings file, and what its reading needs beside [`domain::located`].
+//! Faults of a settings file.
 
 use std::fmt;
 
-use domain::located::{Entry, Fault, Faults, Reader};
-use domain::workflow::settling_ms;
+use domain::located::{Fault, Faults};
 
 /// Every fault of a settings file, in the order of the file. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,11 +28,4 @@ impl fmt::Display for BadSettings {
         }
         Ok(())
     }
-}
-
-/// The time for which a call may have its effect, in milliseconds. The scheduler reads it by the same rule.
-pub(super) fn settling(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<u64> {
-    let entry = entry?;
-    let settling_ms = settling_ms(entry.value.as_str().unwrap_or_default());
-    settling_ms.map_err(|fault| reader.blame_value(&entry, fault)).ok()
 }

@@ -3,7 +3,6 @@
 //! A table `[agents.NAME]` for each agent, in TOML. Every setting may be left out. All faults of a file are found at
 //! once, each with its line, its column and advice. `functions/shared/agent/README.md` has a whole example.
 
-mod answers;
 mod auth;
 mod fallback;
 mod fault;
@@ -12,33 +11,29 @@ mod headers;
 mod tests;
 mod webhook;
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use agent::{
-    BACKOFF_CEILING_MAX, CONCURRENCY_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, RATE_CALLS,
-    RATE_PER_MS, REJECTIONS_WINDOW_MS, RETRIES_MAX, Rate, RejectionsPolicy,
-};
+use agent::{BACKOFF_CEILING_MAX, HealthPolicy, MemoPolicy, Policy, Rate, RejectionsPolicy};
 use domain::backoff::BackoffPolicy;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, NAME_CHARS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
-use domain::located::{Entry, Reader, Table, known_names, time_text};
+use domain::keys::time_text;
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
+use domain::located::{Entry, Reader, Table};
+use domain::search::Pointer;
 use domain::trace::TRACEPARENT;
-use domain::workflow::{Workflows, is_name};
+use domain::workflow::Workflows;
 use http::{HeaderMap, HeaderName};
-use toml::de::DeValue;
 
-pub(crate) use auth::{reference, required_text};
+pub(crate) use auth::secret;
 pub use fault::BadSettings;
 pub use headers::without_header_values;
 
 use crate::auth::AuthSettings;
 use crate::deployment::DeploymentFile;
+use crate::keys::is_loopback;
 use crate::remote::{Operations, Remote};
-use crate::status::{Meaning, StatusTable};
+use crate::status::{Condition, Meaning, StatusTable};
 use crate::webhook::WebhookSettings;
-use fault::settling;
 
 /// The header with the key by which a service recognises a repeated call.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -46,13 +41,6 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
 /// The header with the trace of a call.
 pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
-/// Longest name of an operation, in characters.
-const OPERATION_CHARS_MAX: usize = 128;
-/// Statuses that a service can answer with. Those below 200 are not answers.
-const STATUSES: RangeInclusive<u16> = 200..=599;
-/// Longest time-out of a call, in milliseconds. A call may have its effect for longer than that.
-const CALL_TIMEOUT_MS_MAX: u64 = SETTLES_WITHIN_MS_MAX - 60 * 1_000;
-
 /// The settings of all agents that a file names.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<Arc<str>, AgentSettings>);
@@ -95,25 +83,14 @@ impl Settings {
     }
 
     /// Reads the tables of all agents.
-    pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Self {
-        let mut settings = BTreeMap::new();
-        let Some(mut table) = reader.table(entry) else { return Self(settings) };
-        let tables: Vec<_> = table.take_all().collect();
-        let shipped = Workflows::SHIPPED_AGENTS.map(Arc::from);
-        let mut known: Vec<Arc<str>> = tables.iter().map(|(name, ..)| Arc::from(&**name)).chain(shipped).collect();
-        known.sort();
-        known.dedup();
-        for (name, at, entry) in tables {
-            if !is_name(&name) {
-                let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'");
-                reader.blame(at, format!("{} is not a valid name of an agent: {words}", entry.path));
-            }
-            if let Some(table) = reader.table(Some(entry)) {
-                let of_agent = AgentSettings::read(reader, table, &name, &known);
-                settings.insert(name.into(), of_agent);
-            }
-        }
-        Self(settings)
+    pub(crate) fn read(reader: &mut Reader<'_>, root: &Table<'_>) -> Self {
+        let tables = root.named("agents");
+        let shipped = Workflows::SHIPPED_AGENTS.into_iter();
+        let known: BTreeSet<&str> = tables.iter().map(|(name, ..)| *name).chain(shipped).collect();
+        let mut read = |(name, _, entry): (&str, usize, Entry<'_>)| {
+            Some((Arc::from(name), AgentSettings::read(reader, &entry.table()?, name, &known)))
+        };
+        Self(tables.into_iter().filter_map(&mut read).collect())
     }
 
     /// The names of the agents that have settings, sorted.
@@ -192,133 +169,100 @@ impl AgentSettings {
         &self.undo.statuses
     }
 
-    fn read(reader: &mut Reader<'_>, mut table: Table<'_>, name: &str, agents: &[Arc<str>]) -> Self {
-        let queue = table.take("queue");
-        let has_own_queue = reader.word(queue, &[("own", true), ("shared", false)]).unwrap_or(false);
-        let allow_http = table.take("allow_http");
-        let allow_http = reader.flag(allow_http).unwrap_or(false);
-        let url = table.take("url");
-        let url = url.and_then(|entry| url_of(reader, entry, allow_http));
-        let forward = table.take("forward").map(|entry| operation(reader, entry)).unwrap_or_default();
-        let undo = table.take("undo").map(|entry| operation(reader, entry)).unwrap_or_default();
-        let (call_timeout_ms, settles_within_ms) = times(reader, &mut table);
-        let (backoff, retries_max) = backoff(reader, &mut table);
-        let mut health = breaker(reader, &mut table);
-        health.rate = table.take("rate").and_then(|entry| rate(reader, entry));
-        let concurrency = table.take("concurrency");
-        let concurrency = reader.number(concurrency, 1..=CONCURRENCY_MAX);
-        let memo = table.take("memo").and_then(|entry| memo(reader, entry));
-        let fallback = fallback::fallback(reader, &mut table, name, agents, memo.is_some());
-        let (headers, secret_headers) = headers::headers(reader, &mut table);
-        let auth = auth::auth(reader, &mut table, secret_headers);
-        let webhook = webhook::webhook(reader, &mut table, memo.is_some());
-        reader.end(table);
-        let policy =
-            Policy { call_timeout_ms, retries_max, backoff, health, concurrency, memo, fallback, ..Policy::default() };
-        Self { url, forward, undo, policy, settles_within_ms, headers, auth, has_own_queue, webhook }
+    fn read(reader: &mut Reader<'_>, table: &Table<'_>, name: &str, agents: &BTreeSet<&str>) -> Self {
+        let (call_timeout_ms, settles_within_ms) = times(reader, table);
+        let [memo, backoff] = ["memo", "backoff"].map(|key| table.table(key));
+        let memo = (table.flag("memo") || memo.is_given())
+            .then(|| MemoPolicy { retention_ms: memo.time_ms("retention").unwrap_or_default() });
+        let (headers, secrets) = headers::headers(reader, table);
+        let policy = Policy {
+            call_timeout_ms,
+            retries_max: backoff.number("retries_max").unwrap_or_default(),
+            backoff: BackoffPolicy {
+                slot_time_ms: backoff.time_ms("slot").unwrap_or_default(),
+                ceiling: backoff.number("ceiling").unwrap_or_default(),
+                stay_at_ceiling: backoff.flag("stay_at_ceiling"),
+            },
+            health: HealthPolicy { rate: rate(table), ..breaker(reader, &table.table("breaker")) },
+            concurrency: table.number("concurrency"),
+            fallback: fallback::fallback(reader, table, name, agents, memo.is_some()),
+            memo,
+            ..Policy::default()
+        };
+        Self {
+            url: encrypted_url(reader, table, "url"),
+            forward: operation(table, "forward"),
+            undo: operation(table, "undo"),
+            settles_within_ms,
+            headers,
+            auth: auth::auth(reader, table, secrets),
+            has_own_queue: table.text("queue") == Some("own"),
+            webhook: webhook::webhook(reader, table, policy.memo.is_some()),
+            policy,
+        }
     }
 }
 
-fn url_of(reader: &mut Reader<'_>, entry: Entry<'_>, allow_http: bool) -> Option<String> {
-    let (url, entry) = reader.text(Some(entry))?;
+/// A URL that is encrypted, leads to this machine, or is allowed not to be encrypted.
+fn encrypted_url(reader: &mut Reader<'_>, table: &Table<'_>, key: &str) -> Option<String> {
+    let entry = table.get(key)?;
+    let url = entry.text()?;
     // The operations are checked by themselves.
-    match Remote::new(&url, Operations { forward: "forward", undo: "undo" }) {
-        Err(fault) => reader.blame_value(&entry, format_args!("cannot be used: {fault}")),
-        Ok(remote) if remote.is_encrypted() || allow_http || is_loopback(remote.host()) => return Some(url),
-        Ok(_) => reader.blame_value(&entry, "is not encrypted: give an https URL, or add allow_http = true"),
+    let remote = Remote::new(url, Operations { forward: "forward", undo: "undo" }).ok()?;
+    if !remote.is_encrypted() && !table.flag("allow_http") && !is_loopback(remote.host()) {
+        reader.blame_value(&entry, "is not encrypted: give an https URL, or add allow_http = true");
+        return None;
     }
-    None
-}
-
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    ip.map_or(host.eq_ignore_ascii_case("localhost"), |ip| ip.to_canonical().is_loopback())
+    Some(url.to_owned())
 }
 
 /// Its name alone, or a table.
-fn operation(reader: &mut Reader<'_>, entry: Entry<'_>) -> OperationSettings {
-    if entry.value.is_str() {
-        return OperationSettings { name: operation_name(reader, Some(entry)), ..OperationSettings::default() };
-    }
-    let Some(mut table) = reader.table(Some(entry)) else { return OperationSettings::default() };
-    let name = table.take("operation");
-    let name = operation_name(reader, name);
-    let statuses = table.take("status");
-    let statuses = reader.table(statuses).map(|table| statuses_of(reader, table)).unwrap_or_default();
-    let answers = table.take("answers");
-    let conditions = answers::conditions(reader, answers);
-    reader.end(table);
-    OperationSettings { name, statuses: StatusTable { statuses, conditions } }
+fn operation(table: &Table<'_>, key: &str) -> OperationSettings {
+    let of_call = table.table(key);
+    let name = table.text(key).or_else(|| of_call.text("operation"));
+    let meaning = |entry: &Entry<'_>| Meaning::of(entry.text()?);
+    let status = |(status, _, entry): (&str, usize, Entry<'_>)| Some((status.parse().ok()?, meaning(&entry)?));
+    let statuses = of_call.named("status").into_iter().filter_map(status).collect();
+    let conditions = of_call.elements("answers").into_iter().filter_map(|entry| condition(&entry.table()?)).collect();
+    OperationSettings { name: name.map(str::to_owned), statuses: StatusTable { statuses, conditions } }
 }
 
-fn operation_name(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<String> {
-    let (name, entry) = reader.text(entry)?;
-    let is_segment = |segment: &str| {
-        let mut bytes = segment.bytes();
-        !["", ".", ".."].contains(&segment) && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
-    };
-    if name.len() <= OPERATION_CHARS_MAX && name.split('/').all(is_segment) {
-        return Some(name);
-    }
-    let fault = format_args!(
-        "must be a path such as \"charge\" or \"v1/charges\", of letters, digits, - . _ ~ and at most \
-         {OPERATION_CHARS_MAX} characters"
-    );
-    reader.blame_value(&entry, fault);
-    None
+fn condition(table: &Table<'_>) -> Option<Condition> {
+    let texts = table.one_or_more("is").into_iter().map(|entry| entry.text().map(str::to_owned));
+    Some(Condition {
+        status: table.number("status")?.try_into().ok()?,
+        at: pointer(table, "at")?,
+        texts: texts.collect::<Option<_>>()?,
+        means: Meaning::of(table.text("means")?)?,
+    })
 }
 
-fn statuses_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> BTreeMap<u16, Meaning> {
-    let mut statuses = BTreeMap::new();
-    for (key, at, entry) in table.take_all() {
-        let status = key.parse().ok().filter(|status| STATUSES.contains(status));
-        if status.is_none() {
-            let (from, to) = (STATUSES.start(), STATUSES.end());
-            reader.blame(at, format!("{} must be a status from {from} to {to}", entry.path));
-        }
-        if let (Some(meaning), Some(status)) = (meaning(reader, Some(entry)), status) {
-            statuses.insert(status, meaning);
-        }
-    }
-    statuses
-}
-
-fn meaning(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Meaning> {
-    let (word, entry) = reader.text(entry)?;
-    let meaning = Meaning::of(&word);
-    if meaning.is_none() {
-        let meanings = known_names(&word, "Meanings", &Meaning::ALL.map(Meaning::word));
-        reader.blame_value(&entry, format_args!("is {word:?}, which is not a meaning{meanings}"));
-    }
-    meaning
+fn pointer(table: &Table<'_>, key: &str) -> Option<Pointer> {
+    Pointer::parse(table.text(key)?).ok()
 }
 
 /// The time-out of a call, and the time for which a call may have its effect.
-fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
-    let (timeout, settles) = (table.take("call_timeout"), table.take("settles_within"));
-    let [timeout_at, settles_at] = [&timeout, &settles].map(|entry| entry.as_ref().map(|entry| entry.at));
-    let call_timeout_ms = reader.time_ms(timeout, 1..=CALL_TIMEOUT_MS_MAX);
-    let settles_within_ms = settling(reader, settles);
-    let call_timeout_ms = call_timeout_ms.unwrap_or_else(|| Policy::default().call_timeout_ms);
-    let settles_within_ms = settles_within_ms.unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
+fn times(reader: &mut Reader<'_>, table: &Table<'_>) -> (u64, u64) {
+    let [call_timeout_ms, settles_within_ms] =
+        ["call_timeout", "settles_within"].map(|key| table.time_ms(key).unwrap_or_default());
     if settles_within_ms <= call_timeout_ms {
         let [settles_within, call_timeout] = [settles_within_ms, call_timeout_ms].map(time_text);
         let path = &table.path;
-        match (settles_at, timeout_at) {
-            (Some(at), timeout_at) => {
-                let default = if timeout_at.is_none() { " by default" } else { "" };
+        match (table.get("settles_within"), table.get("call_timeout")) {
+            (Some(settles), timeout) => {
+                let default = if timeout.is_none() { " by default" } else { "" };
                 let fault = format!(
                     "{path}.settles_within is \"{settles_within}\" and must be longer than call_timeout, \
                      \"{call_timeout}\"{default}: a call may have its effect after its caller left"
                 );
-                reader.blame(at, fault);
+                reader.blame(settles.at, fault);
             }
-            (None, Some(at)) => {
+            (None, Some(timeout)) => {
                 let fault = format!(
                     "{path}.call_timeout is \"{call_timeout}\", and settles_within must be longer (default \
                      \"{settles_within}\"): set settles_within too, longer than \"{call_timeout}\""
                 );
-                reader.blame(at, fault);
+                reader.blame(timeout.at, fault);
             }
             (None, None) => {}
         }
@@ -326,69 +270,29 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
     (call_timeout_ms, settles_within_ms)
 }
 
-fn backoff(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (BackoffPolicy, u32) {
-    let Policy { mut backoff, mut retries_max, .. } = Policy::default();
-    let table = table.take("backoff");
-    if let Some(mut table) = reader.table(table) {
-        let slot = table.take("slot");
-        backoff.slot_time_ms = reader.time_ms(slot, 1..=COMPLETE_WITHIN_MS_MAX).unwrap_or(backoff.slot_time_ms);
-        let ceiling = table.take("ceiling");
-        backoff.ceiling = reader.number(ceiling, 0..=BACKOFF_CEILING_MAX).unwrap_or(backoff.ceiling);
-        let stay = table.take("stay_at_ceiling");
-        backoff.stay_at_ceiling = reader.flag(stay).unwrap_or(backoff.stay_at_ceiling);
-        let retries = table.take("retries_max");
-        retries_max = reader.number(retries, 0..=RETRIES_MAX).unwrap_or(retries_max);
-        reader.end(table);
+fn breaker(reader: &mut Reader<'_>, table: &Table<'_>) -> HealthPolicy {
+    let [first_ms, longest_ms] = ["first_wait", "longest_wait"].map(|key| table.time_ms(key).unwrap_or_default());
+    let waits = BackoffPolicy { slot_time_ms: first_ms, ceiling: 0, stay_at_ceiling: table.flag("stay_at_ceiling") };
+    let ceiling = ceiling_below(waits, longest_ms);
+    if ceiling.is_none() {
+        let [first, longest] = [first_ms, longest_ms].map(time_text);
+        let path = &table.path;
+        let fault =
+            format!("{path}.longest_wait is \"{longest}\" and must not be shorter than first_wait, \"{first}\"");
+        let entry = table.get("longest_wait").or_else(|| table.get("first_wait"));
+        reader.blame(entry.map_or(table.at, |entry| entry.at), fault);
     }
-    (backoff, retries_max)
-}
-
-fn breaker(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HealthPolicy {
-    let mut health = HealthPolicy::default();
-    let table = table.take("breaker");
-    if let Some(mut table) = reader.table(table) {
-        let failures = table.take("failures");
-        health.failures_to_open = reader.number(failures, 1..=u32::MAX).unwrap_or(health.failures_to_open);
-        let (first, longest) = (table.take("first_wait"), table.take("longest_wait"));
-        let place = longest.as_ref().or(first.as_ref()).map_or(table.at, |entry| entry.at);
-        let first_ms = reader.time_ms(first, 1..=COMPLETE_WITHIN_MS_MAX);
-        let longest_ms = reader.time_ms(longest, 1..=COMPLETE_WITHIN_MS_MAX);
-        let longest_ms = longest_ms.unwrap_or_else(|| health.backoff.wait_ms_max());
-        health.backoff.slot_time_ms = first_ms.unwrap_or(health.backoff.slot_time_ms);
-        match ceiling_below(health.backoff, longest_ms) {
-            Some(ceiling) => health.backoff.ceiling = ceiling,
-            None => {
-                let [first, longest] = [health.backoff.slot_time_ms, longest_ms].map(time_text);
-                let path = &table.path;
-                let fault = format!(
-                    "{path}.longest_wait is \"{longest}\" and must not be shorter than first_wait, \"{first}\""
-                );
-                reader.blame(place, fault);
-            }
-        }
-        let stay = table.take("stay_at_ceiling");
-        health.backoff.stay_at_ceiling = reader.flag(stay).unwrap_or(health.backoff.stay_at_ceiling);
-        health.rejections = rejections(reader, &mut table);
-        reader.end(table);
+    let rejections = table.table("rejections");
+    HealthPolicy {
+        failures_to_open: table.number("failures").unwrap_or_default(),
+        backoff: BackoffPolicy { ceiling: ceiling.unwrap_or_default(), ..waits },
+        rejections: rejections.flag("on").then(|| RejectionsPolicy {
+            answers_min: rejections.number("answers").unwrap_or_default(),
+            percent: rejections.number("percent").unwrap_or_default(),
+            window_ms: rejections.time_ms("window").unwrap_or_default(),
+        }),
+        ..HealthPolicy::default()
     }
-    health
-}
-
-/// The brake on mass rejection (rule 18).
-fn rejections(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Option<RejectionsPolicy> {
-    let mut policy = RejectionsPolicy::default();
-    let table = table.take("rejections");
-    let Some(mut table) = reader.table(table) else { return Some(policy) };
-    let is_on = table.take("on");
-    let is_on = reader.flag(is_on).unwrap_or(true);
-    let answers = table.take("answers");
-    policy.answers_min = reader.number(answers, 1..=u32::MAX).unwrap_or(policy.answers_min);
-    let percent = table.take("percent");
-    policy.percent = reader.number(percent, 1..=99).unwrap_or(policy.percent);
-    let window = table.take("window");
-    policy.window_ms = reader.time_ms(window, REJECTIONS_WINDOW_MS).unwrap_or(policy.window_ms);
-    reader.end(table);
-    is_on.then_some(policy)
 }
 
 /// The largest ceiling of a back-off whose waits are not longer.
@@ -398,38 +302,8 @@ fn ceiling_below(backoff: BackoffPolicy, wait_ms: u64) -> Option<u32> {
 }
 
 /// Calls a second, or a table of calls and their time.
-fn rate(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Rate> {
-    const SECOND_MS: u64 = 1_000;
-    if entry.value.is_integer() {
-        return reader.number(Some(entry), RATE_CALLS).map(|calls| Rate { calls, per_ms: SECOND_MS });
-    }
-    if !entry.value.is_table() {
-        reader.blame_value(&entry, "must be the calls in a second, or a table like { calls = 100, per = \"1m\" }");
-        return None;
-    }
-    let mut table = reader.table(Some(entry))?;
-    let (calls, per) = (table.take("calls"), table.take("per"));
-    let (at, is_whole) = (table.at, calls.is_some());
-    let calls = reader.number(calls, RATE_CALLS);
-    let per_ms = reader.time_ms(per, RATE_PER_MS).unwrap_or(SECOND_MS);
-    if !is_whole {
-        reader.blame(at, format!("{} needs calls", table.path));
-    }
-    reader.end(table);
-    calls.map(|calls| Rate { calls, per_ms })
-}
-
-fn memo(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<MemoPolicy> {
-    if let DeValue::Boolean(is_on) = entry.value {
-        return is_on.then(MemoPolicy::default);
-    }
-    if !entry.value.is_table() {
-        reader.blame_value(&entry, "must be true, false or { retention = \"7d\" }");
-        return None;
-    }
-    let mut table = reader.table(Some(entry))?;
-    let retention = table.take("retention");
-    let retention_ms = reader.time_ms(retention, COMPLETE_WITHIN_MS_MAX..=MEMO_RETENTION_MS_MAX);
-    reader.end(table);
-    Some(retention_ms.map_or_else(MemoPolicy::default, |retention_ms| MemoPolicy { retention_ms }))
+fn rate(table: &Table<'_>) -> Option<Rate> {
+    let rate = table.table("rate");
+    let calls = table.number("rate").or_else(|| rate.number("calls"))?;
+    Some(Rate { calls, per_ms: rate.time_ms("per")? })
 }

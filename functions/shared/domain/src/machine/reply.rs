@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::decision::{Dropped, TooLarge, Verdict};
 use super::turn::{Turn, release, settled_at};
 use crate::json::JsonError;
+use crate::keys::time_text;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,
 };
-use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, What, reason, shortened};
 use crate::time::Timestamp;

@@ -3,7 +3,7 @@
 use super::decision::Verdict;
 use super::turn::Turn;
 use crate::backoff::Backoff;
-use crate::located::time_text;
+use crate::keys::time_text;
 use crate::task::{Direction, StepError, StepState, What, reason};
 use crate::workflow::Remedy;
 

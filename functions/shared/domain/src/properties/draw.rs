@@ -205,8 +205,7 @@ fn patience() -> impl Strategy<Value = Supervision> {
     let doubt_after_ms = proptest::option::of(1..600_000_u64);
     (1..60_000_u64, doubt_after_ms, 1..90_000_u64, 1..90_000_u64, 1..5_000_u64, 0..9_u32).prop_map(
         |(grace_ms, doubt_after_ms, wake_lost_after_ms, resend_after_ms, slot_time_ms, ceiling)| {
-            let usual = Supervision::default();
-            let backoff = crate::backoff::BackoffPolicy { slot_time_ms, ceiling, ..usual.backoff };
+            let backoff = crate::backoff::BackoffPolicy { slot_time_ms, ceiling, stay_at_ceiling: true };
             Supervision { grace_ms, doubt_after_ms, wake_lost_after_ms, resend_after_ms, backoff }
         },
     )

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::mapping::Root;
-use crate::limits::TEXT_CHARS_MAX;
+use super::mapping::place_in_order;
 use crate::located::{Reader, Table};
 use crate::search::Pointer;
 
@@ -12,8 +11,6 @@ pub const PEOPLE: &str = "people";
 /// How long a decision is awaited, unless the file says so, in milliseconds.
 pub(super) const DECIDED_WITHIN_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// What a step is.
-const KINDS: [(&str, bool); 2] = [("call", false), ("approval", true)];
 /// The keys of a step that calls a service.
 const OF_CALLS: [&str; 11] = [
     "agent",
@@ -40,39 +37,17 @@ pub struct Approval {
 
 impl Approval {
     /// Reads the kind of a step and what belongs to an approval. `None`: the step calls a service.
-    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Option<Self> {
-        let kind = table.take("kind");
-        let is_approval = reader.word(kind, &KINDS).unwrap_or(false);
-        let (role, not_by) = (table.take("role"), table.take("not_by"));
-        if !is_approval {
-            for entry in [role, not_by].into_iter().flatten() {
+    pub(super) fn read(reader: &mut Reader<'_>, step: &Table<'_>) -> Option<Self> {
+        if step.exact_text("kind") != Some("approval") {
+            for entry in ["role", "not_by"].into_iter().filter_map(|key| step.get(key)) {
                 reader.blame_value(&entry, "belongs to a step with kind = \"approval\"");
             }
             return None;
         }
-        for key in OF_CALLS {
-            if let Some(entry) = table.take(key) {
-                let advice = "has no use in an approval: no service is called. Leave it out";
-                reader.blame(entry.at, format!("{} {advice}", entry.path));
-            }
+        for entry in OF_CALLS.into_iter().filter_map(|key| step.get(key)) {
+            reader.blame_value(&entry, "has no use in an approval: no service is called. Leave it out");
         }
-        let role = reader.text(role).and_then(|(role, entry)| {
-            if role.trim().is_empty() || role.chars().nth(TEXT_CHARS_MAX).is_some() {
-                reader.blame_value(&entry, format_args!("must be 1 to {TEXT_CHARS_MAX} characters long"));
-                return None;
-            }
-            Some(role.into())
-        });
-        let not_by = reader.exact_text(not_by).and_then(|(text, entry)| {
-            let place = Pointer::parse(&text).ok().and_then(|pointer| match Root::of(&pointer) {
-                Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-                _ => None,
-            });
-            if place.is_none() {
-                reader.blame_value(&entry, "must be the place of a name in the order, such as /Order/RequestedBy");
-            }
-            place
-        });
-        Some(Self { role, not_by })
+        let not_by = step.exact_text("not_by").and_then(place_in_order);
+        Some(Self { role: step.text("role").map(Arc::from), not_by })
     }
 }

@@ -1,13 +1,9 @@
 //! The deadline of an order (rule 37).
 
-use crate::limits::ORDER_WITHIN_MS_MAX;
-use crate::located::{Reader, Table};
+use crate::located::Table;
 
 /// The reserved member of a document with the deadline of its order.
 pub(super) const COMPLETE_BY: &str = "CompleteBy";
-const WORDS: [(&str, OnLate); 3] =
-    [("alert", OnLate::Alert), ("compensate", OnLate::Compensate), ("hold", OnLate::Hold)];
-
 /// The reaction to an order that is not finished at its deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnLate {
@@ -21,6 +17,9 @@ pub enum OnLate {
 }
 
 impl OnLate {
+    /// All of them, in the order of their words.
+    pub(super) const ALL: [Self; 3] = [Self::Alert, Self::Compensate, Self::Hold];
+
     /// Its word in a workflow's file.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -43,11 +42,9 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn take(reader: &mut Reader<'_>, root: &mut Table<'_>) -> Self {
-        let within = root.take("complete_within");
-        let within_ms = reader.time_ms(within, 1..=ORDER_WITHIN_MS_MAX);
-        let on_late = root.take("on_late");
-        Self { within_ms, on_late: reader.word(on_late, &WORDS).unwrap_or_default() }
+    pub(super) fn read(root: &Table<'_>) -> Self {
+        let on_late = root.word("on_late", &OnLate::ALL).unwrap_or_default();
+        Self { within_ms: root.time_ms("complete_within"), on_late }
     }
 }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 use crate::json::Json;
-use crate::limits::{REFUSED_MAX, TEXT_CHARS_MAX};
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
@@ -28,6 +27,15 @@ pub enum Encoding {
 }
 
 impl Encoding {
+    /// Its word in a workflow's file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Form => "form",
+        }
+    }
+
     /// Whether it is the default, which messages leave out.
     #[must_use]
     pub fn is_json(&self) -> bool {
@@ -44,20 +52,6 @@ pub struct Mapping {
     pub path: Option<PathTemplate>,
     /// The encoding of the body.
     pub encode: Encoding,
-}
-
-/// The values of a mapping in a workflow's file.
-#[derive(Debug, Default)]
-pub(super) struct Parts<'e> {
-    pub(super) send: Option<Entry<'e>>,
-    pub(super) path: Option<Entry<'e>>,
-    encode: Option<Entry<'e>>,
-}
-
-impl<'e> Parts<'e> {
-    pub(super) fn take(table: &mut Table<'e>) -> Self {
-        Self { send: table.take("send"), path: table.take("path"), encode: table.take("encode") }
-    }
 }
 
 /// What a pointer of a mapping begins with.
@@ -81,10 +75,18 @@ impl<'a> Root<'a> {
     }
 }
 
+/// The place in the document that a pointer below `/Order` names.
+pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
+    match Root::of(&Pointer::parse(text).ok()?) {
+        Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
+        Some(Root::Order(_) | Root::OrderId | Root::Output(..)) | None => None,
+    }
+}
+
 /// Reads a template of a value.
 pub(super) fn template(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Template> {
     // A value may be one that TOML has and JSON has not.
-    let json = json_of(&entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
+    let json = json_of(entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
     let template = json.ok_or(BadTemplate::NotJson).and_then(Template::parse);
     let place = |problem: &BadTemplate| {
         let BadTemplate::Pointer(pointer, _) = problem else { return entry.at };
@@ -122,22 +124,15 @@ fn json_of(value: &DeValue<'_>) -> Option<String> {
 }
 
 impl Mapping {
-    /// Reads a mapping, and the encoding that it names. `usual` is the encoding of one that names none.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        parts: &Parts<'_>,
-        usual: Option<Encoding>,
-    ) -> (Self, Option<Encoding>) {
-        let send = parts.send.as_ref().and_then(|entry| template(reader, entry));
-        let path = parts.path.clone();
-        let path = reader.exact_text(path).and_then(|(text, entry)| {
-            PathTemplate::parse(&text).map_err(|problem| reader.blame_value(&entry, problem)).ok()
-        });
-        let own = reader.word(parts.encode.clone(), &[("json", Encoding::Json), ("form", Encoding::Form)]);
-        if let (Some(Encoding::Form), Some(entry), None) = (own, &parts.encode, &parts.send) {
-            reader.blame_value(entry, "needs `send`");
+    /// Reads a mapping. `usual` is the encoding of one that names none.
+    pub(super) fn read(reader: &mut Reader<'_>, table: &Table<'_>, usual: Encoding) -> Self {
+        let send = table.get("send").and_then(|entry| template(reader, &entry));
+        let path = table.exact_text("path").and_then(|text| PathTemplate::parse(text).ok());
+        let encode = table.word("encode", &[Encoding::Json, Encoding::Form]);
+        if let (Some(Encoding::Form), Some(entry), None) = (encode, table.get("encode"), table.get("send")) {
+            reader.blame_value(&entry, "needs `send`");
         }
-        (Self { send, path, encode: own.or(usual).unwrap_or_default() }, own)
+        Self { send, path, encode: encode.unwrap_or(usual) }
     }
 
     /// Checks that every pointer begins with the order, or with the output of one of these steps, and that this output
@@ -148,15 +143,15 @@ impl Mapping {
     pub(super) fn check(
         &self,
         reader: &mut Reader<'_>,
-        parts: &Parts<'_>,
+        table: &Table<'_>,
         before: &[Output<'_>],
         own: Option<Output<'_>>,
     ) {
         let (send, path) =
             (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
-        let send = send.map(|pointer| (&parts.send, pointer, own));
-        for (entry, pointer, own) in send.chain(path.map(|pointer| (&parts.path, pointer, None))) {
-            let Some(entry) = entry else { continue };
+        let send = send.map(|pointer| ("send", pointer, own));
+        for (key, pointer, own) in send.chain(path.map(|pointer| ("path", pointer, None))) {
+            let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
@@ -208,32 +203,13 @@ pub struct Refuse {
 }
 
 impl Refuse {
-    /// Reads names of members, and pointers.
-    pub(super) fn read(reader: &mut Reader<'_>, entry: Entry<'_>) -> Self {
-        let (at, path) = (entry.at, entry.path.clone());
-        let Some(elements) = entry.elements() else {
-            reader
-                .blame(at, format!("{path} must be an array of names of members, such as [\"Cvc\", \"/Card/Number\"]"));
-            return Self::default();
-        };
-        if elements.len() > REFUSED_MAX {
-            reader.blame(at, format!("{path} has {} entries, the limit is {REFUSED_MAX}", elements.len()));
-            return Self::default();
-        }
-        let (mut texts, mut pointers) = (Vec::new(), Vec::new());
-        for element in elements {
-            let Some((text, element)) = reader.exact_text(Some(element)) else { continue };
-            if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
-                reader.blame_value(&element, format_args!("must have 1 to {TEXT_CHARS_MAX} characters"));
-            } else if text.starts_with('/') {
-                match Pointer::parse(&text) {
-                    Ok(pointer) => pointers.push(pointer),
-                    Err(problem) => reader.blame_value(&element, format_args!("{text:?} {problem}")),
-                }
-            }
-            texts.push(text);
-        }
-        Self { names: Redaction::of(texts.iter().filter(|text| !text.starts_with('/'))), pointers, texts }
+    /// Reads the key `refuse`: names of members, and pointers.
+    pub(super) fn read(root: &Table<'_>) -> Self {
+        let elements = root.elements("refuse");
+        let texts: Vec<String> = elements.iter().filter_map(|entry| entry.exact_text().map(str::to_owned)).collect();
+        let (pointers, names): (Vec<&String>, Vec<&String>) = texts.iter().partition(|text| text.starts_with('/'));
+        let pointers = pointers.into_iter().filter_map(|text| Pointer::parse(text).ok()).collect();
+        Self { names: Redaction::of(names), pointers, texts }
     }
 
     /// The entries that a document meets: a name at any depth, in any case, or a value at a pointer.
@@ -260,6 +236,7 @@ impl Refuse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::REFUSED_MAX;
     use crate::located::Faults;
     use crate::workflow::Workflow;
 
@@ -349,7 +326,7 @@ mod tests {
         }
         assert!(
             fault("undo = { keep = {} }")
-                .contains("undo.keep is not a setting here: it belongs to a step. Write it below its [[step]]")
+                .contains("undo.keep is not a setting here: it belongs to [[step]]. Write it below that line")
         );
         assert!(fault("encode = \"xml\"").contains("encode must be \"json\" or \"form\""));
     }
@@ -381,7 +358,7 @@ mod tests {
         };
         assert!(parse(&vec!["Cvc".to_owned(); REFUSED_MAX]).is_ok());
         for (refuse, words) in [
-            (vec!["Cvc".to_owned(); REFUSED_MAX + 1], "the limit is 64"),
+            (vec!["Cvc".to_owned(); REFUSED_MAX + 1], "must be an array of 0 to 64 elements"),
             (vec![String::new()], "1 to 256 characters"),
             (vec!["x".repeat(257)], "1 to 256 characters"),
             (vec!["/a~b".to_owned()], "~0"),

@@ -8,6 +8,7 @@ mod agents;
 mod approval;
 mod deadline;
 mod error;
+mod keys;
 mod mapping;
 mod parse;
 mod registry;
@@ -18,13 +19,13 @@ mod when;
 use std::sync::Arc;
 
 pub use accept::NotAccepted;
-pub use agents::{agent_names, agents_without_service, settles_within_ms, settling_ms};
+pub use agents::{SETTLES_WITHIN, agent_names, agents_without_service, settles_within_ms};
 pub use approval::{Approval, PEOPLE};
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
+pub use keys::{WORKFLOW, is_name};
 pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
-pub use parse::is_name;
 pub use registry::Workflows;
 pub use retain::Retain;
 pub use waits::{LongerWait, NotATime, Waits};
@@ -44,8 +45,7 @@ use waits::{NOT_BEFORE, time_at, time_of_order};
 use when::Unmet;
 
 /// The reaction to a step that fails for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     /// Compensate the order.
     Compensate,
@@ -54,6 +54,9 @@ pub enum Remedy {
 }
 
 impl Remedy {
+    /// Both, in the order of their words.
+    pub(crate) const ALL: [Self; 2] = [Self::Compensate, Self::Hold];
+
     /// Its word in a workflow's file.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -180,18 +183,6 @@ pub struct Supervision {
     pub backoff: BackoffPolicy,
 }
 
-impl Default for Supervision {
-    fn default() -> Self {
-        Self {
-            grace_ms: 2_000,
-            doubt_after_ms: None,
-            wake_lost_after_ms: 30_000,
-            resend_after_ms: 30_000,
-            backoff: BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true },
-        }
-    }
-}
-
 /// A checked workflow: names are unique, the graph has no cycle, every limit is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workflow {
@@ -280,13 +271,6 @@ mod tests {
         let step = |(n, more): (usize, &&str)| format!("[[step]]\nname = \"s{n}\"\nagent = \"any\"\n{more}\n");
         let steps: String = steps.iter().enumerate().map(step).collect();
         Workflow::parse(&format!("name = \"w\"\nversion = 1\n{supervision}\n{steps}"), &["any"]).unwrap()
-    }
-
-    #[test]
-    fn a_remedy_has_the_name_that_a_workflows_file_has_for_it() {
-        for remedy in [Remedy::Compensate, Remedy::Hold] {
-            assert_eq!(serde_json::from_value::<Remedy>(remedy.name().into()).unwrap(), remedy);
-        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! How long the orders of a workflow are kept after their end (rule 44).
 
-use crate::limits::{RETAIN_MS_MAX, RETAIN_MS_MIN};
-use crate::located::{Reader, Table};
+use crate::located::Table;
 use crate::state::ProcessState;
 
 /// The time for which an order is kept after its end, in milliseconds, by the state in which it ended. `None`: for ever.
@@ -16,15 +15,9 @@ pub struct Retain {
 }
 
 impl Retain {
-    pub(super) fn take(reader: &mut Reader<'_>, root: &mut Table<'_>) -> Self {
-        let entry = root.take("retain");
-        let Some(mut table) = reader.table(entry) else { return Self::default() };
-        let mut time_ms = |key| {
-            let entry = table.take(key);
-            reader.time_ms(entry, RETAIN_MS_MIN..=RETAIN_MS_MAX)
-        };
-        let [processed_ms, compensated_ms, closed_ms] = ["processed", "compensated", "closed"].map(&mut time_ms);
-        reader.end(table);
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let [processed_ms, compensated_ms, closed_ms] =
+            ["processed", "compensated", "closed"].map(|key| table.time_ms(key));
         Self { processed_ms, compensated_ms, closed_ms }
     }
 

@@ -3,10 +3,10 @@
 
 use serde_json::value::RawValue;
 
-use super::mapping::Root;
+use super::mapping::place_in_order;
 use crate::json::Json;
-use crate::limits::{FAILURES_MAX, WAIT_MS_MAX};
-use crate::located::{Entry, Reader, Table};
+use crate::limits::WAIT_MS_MAX;
+use crate::located::Table;
 use crate::search::Pointer;
 use crate::time::Timestamp;
 
@@ -34,20 +34,9 @@ pub struct LongerWait {
 }
 
 impl LongerWait {
-    /// Reads `on_exhausted`: a word, or a table with a longer wait and the word in `then`. Returns the word's place.
-    pub(super) fn take<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>) -> (Option<Self>, Option<Entry<'e>>) {
-        let entry = table.take("on_exhausted");
-        if entry.as_ref().is_none_or(|entry| !entry.value.is_table()) {
-            return (None, entry);
-        }
-        let Some(mut table) = reader.table(entry) else { return (None, None) };
-        let wait = reader.required(&mut table, "wait");
-        let wait_ms = reader.time_ms(wait, 1..=WAIT_MS_MAX);
-        let times = reader.required(&mut table, "times");
-        let times = reader.number(times, 1..=FAILURES_MAX);
-        let then = table.take("then");
-        reader.end(table);
-        (wait_ms.zip(times).map(|(wait_ms, times)| Self { wait_ms, times }), then)
+    /// Reads the table of `on_exhausted`.
+    pub(super) fn read(table: &Table<'_>) -> Option<Self> {
+        Some(Self { wait_ms: table.time_ms("wait")?, times: table.number("times")? })
     }
 
     /// All its waits together, in milliseconds.
@@ -71,23 +60,9 @@ pub(super) const NO_TIME: &str = "must be a time such as 2026-12-01T08:00:00Z";
 pub(super) const FAR: &str = "lies more than 90 days ahead";
 
 impl Waits {
-    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Self {
-        let [before, within] = ["wait", "wait_within"].map(|key| table.take(key));
-        let before_ms = reader.time_ms(before, 1..=WAIT_MS_MAX);
-        let within_ms = reader.time_ms(within, 1..=WAIT_MS_MAX);
-        let not_before = table.take("not_before");
-        let not_before = reader.exact_text(not_before).and_then(|(text, entry)| {
-            let pointer = Pointer::parse(&text).ok();
-            let place = pointer.as_ref().and_then(|pointer| match Root::of(pointer) {
-                Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-                _ => None,
-            });
-            if place.is_none() {
-                reader.blame_value(&entry, "must be the place of a time in the order, such as /Order/DeliverOn");
-            }
-            place
-        });
-        Self { before_ms, not_before, within_ms }
+    pub(super) fn read(step: &Table<'_>) -> Self {
+        let not_before = step.exact_text("not_before").and_then(place_in_order);
+        Self { before_ms: step.time_ms("wait"), not_before, within_ms: step.time_ms("wait_within") }
     }
 }
 

@@ -8,7 +8,7 @@ mod rails;
 #[cfg(test)]
 mod tests;
 
-use domain::located::time_text;
+use domain::keys::time_text;
 use rails::{Rails, Row};
 
 use super::table::plain;

@@ -1,4 +1,6 @@
 use super::*;
+use crate::limits::{NAME_CHARS_MAX, STEPS_MAX};
+use crate::workflow::Remedy;
 
 const AGENTS: [&str; 2] = ["inventory", "payment"];
 
@@ -93,22 +95,18 @@ fn zero_and_absurd_limits_are_refused() {
 #[test]
 fn no_steps_and_more_than_fifty_are_refused() {
     let steps = |count: usize| (0..count).map(|n| step(&format!("s{n}"), "")).collect::<String>();
-    assert_eq!(
-        parse("").unwrap_err().to_string(),
-        "1:1: the workflow has no steps: add a [[step]] with a name and an agent"
-    );
-    assert!(parse("step = []").unwrap_err().to_string().contains("3:8: step is empty"));
+    assert_eq!(parse("").unwrap_err().to_string(), "1:1: there is no [[step]]: add one with a name");
+    assert!(parse("step = []").unwrap_err().to_string().contains("3:8: step must be an array of 1 to 50 elements"));
     assert!(parse(&steps(STEPS_MAX)).is_ok());
-    assert!(parse(&steps(STEPS_MAX + 1)).unwrap_err().to_string().contains("has 51 steps, the limit is 50"));
+    assert!(
+        parse(&steps(STEPS_MAX + 1)).unwrap_err().to_string().contains("step must be an array of 1 to 50 elements")
+    );
 }
 
 #[test]
 fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
     for (text, expected) in [
-        (
-            "",
-            "1:1: name is missing; 1:1: the workflow has no steps: add a [[step]] with a name and an agent; 1:1: version",
-        ),
+        ("", "1:1: name is missing; 1:1: there is no [[step]]: add one with a name; 1:1: version"),
         ("name = 1\nversion = 1\nstep = 7", "1:8: name must be a text in quotes; 3:8: step must be an array"),
         (
             "colour = \"red\"",
@@ -187,7 +185,14 @@ fn patience_is_as_the_file_says_and_the_rest_by_default() {
         backoff: BackoffPolicy { slot_time_ms: 3_000, ceiling: 4, stay_at_ceiling: false },
     };
     assert_eq!(patience, Ok(expected));
-    assert_eq!(with_supervision(""), Ok(Supervision::default()));
+    let usual = Supervision {
+        grace_ms: 2_000,
+        doubt_after_ms: None,
+        wake_lost_after_ms: 30_000,
+        resend_after_ms: 30_000,
+        backoff: BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true },
+    };
+    assert_eq!(with_supervision(""), Ok(usual));
     assert!(with_supervision("doubt_after = \"25h\"").unwrap_err().contains("doubt_after"));
     assert!(with_supervision("wake_lost_after = \"86400001ms\"").unwrap_err().contains("wake_lost_after"));
 }

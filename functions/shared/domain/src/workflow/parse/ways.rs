@@ -3,103 +3,45 @@
 #[cfg(test)]
 mod tests;
 
-use crate::limits::WHEN_MAX;
 use crate::located::{Entry, Reader, Table};
 use crate::search::Pointer;
 use crate::template::PathTemplate;
-use crate::workflow::mapping::{Output, Parts};
+use crate::workflow::mapping::Output;
 use crate::workflow::when::Comparison;
 use crate::workflow::{Mapping, Remedy, Root, StepRule};
 
-const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hold", Remedy::Hold)];
-
-/// A step, and what the checks of the whole graph need of it.
-pub(super) struct Draft<'e> {
+/// A step, and its table in the file.
+pub(super) struct Draft<'t> {
     pub(super) rule: StepRule,
-    pub(super) at: usize,
-    pub(super) after: Vec<Entry<'e>>,
-    pub(super) after_at: usize,
-    pub(super) forward: Parts<'e>,
-    pub(super) undo: Parts<'e>,
-    pub(super) ways: Ways<'e>,
+    pub(super) table: Table<'t>,
 }
 
-/// The values of these keys, with their places.
-pub(super) struct Ways<'e> {
-    /// Comparisons, each with its text in the file.
-    when: Vec<(Entry<'e>, Comparison)>,
-    optional: bool,
-    pivot: bool,
-    on_rejected: Option<Entry<'e>>,
-    on_exhausted: Option<Entry<'e>>,
-}
-
-/// The undo of a step as its file has it.
-#[derive(Default)]
-pub(super) struct Undo<'e> {
-    pub(super) parts: Parts<'e>,
-    pub(super) is_none: bool,
-}
-
-impl<'e> Ways<'e> {
-    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'e>, on_exhausted: Option<Entry<'e>>) -> Self {
-        let when = table.take("when").map(|entry| comparisons(reader, entry)).unwrap_or_default();
-        let (optional, pivot) = (table.take("optional"), table.take("pivot"));
-        let optional = reader.flag(optional).unwrap_or(false);
-        let pivot = reader.flag(pivot).unwrap_or(false);
-        let on_rejected = table.take("on_rejected");
-        if let Some(entry) = on_rejected.as_ref().filter(|_| optional) {
-            reader
-                .blame_value(entry, "has no use: an optional step that is rejected is skipped. Leave one of them out");
-        }
-        Self { when, optional, pivot, on_rejected, on_exhausted }
+/// The reactions of a step to a rejection, and to too many failures.
+pub(super) fn remedies(reader: &mut Reader<'_>, table: &Table<'_>) -> (Remedy, Remedy) {
+    if let Some(entry) = table.get("on_rejected").filter(|_| table.flag("optional")) {
+        reader.blame_value(&entry, "has no use: an optional step that is rejected is skipped. Leave one of them out");
     }
-
-    /// Writes the values into the rule of the step.
-    pub(super) fn apply(&self, reader: &mut Reader<'_>, rule: &mut StepRule) {
-        rule.when = self.when.iter().map(|(_, comparison)| comparison.clone()).collect();
-        (rule.optional, rule.pivot) = (self.optional, self.pivot);
-        rule.on_rejected = reader.word(self.on_rejected.clone(), &REMEDIES).unwrap_or(rule.on_rejected);
-        rule.on_exhausted = reader.word(self.on_exhausted.clone(), &REMEDIES).unwrap_or(rule.on_exhausted);
-    }
+    let on_rejected = table.word("on_rejected", &Remedy::ALL).unwrap_or(Remedy::Compensate);
+    let (table, key) = on_exhausted(table);
+    (on_rejected, table.word(key, &Remedy::ALL).unwrap_or(Remedy::Hold))
 }
 
-/// Reads `undo`: a table, or the word `none`.
-pub(super) fn undo<'e>(reader: &mut Reader<'_>, entry: Option<Entry<'e>>) -> Undo<'e> {
-    let Some(entry) = entry else { return Undo::default() };
-    if entry.value.as_str() == Some("none") {
-        return Undo { is_none: true, ..Undo::default() };
-    }
-    if !entry.value.is_table() {
-        reader.blame_value(&entry, "must be a table, or \"none\" for a step that is never undone");
-        return Undo::default();
-    }
-    let parts = reader.table(Some(entry)).map(|mut table| {
-        let parts = Parts::take(&mut table);
-        reader.end(table);
-        parts
-    });
-    Undo { parts: parts.unwrap_or_default(), is_none: false }
+/// Where the word of `on_exhausted` is: at its key, or in its table with a longer wait.
+fn on_exhausted<'t>(table: &Table<'t>) -> (Table<'t>, &'static str) {
+    let longer = table.table("on_exhausted");
+    if longer.is_given() { (longer, "then") } else { (table.clone(), "on_exhausted") }
 }
 
-/// One comparison, or an array of them.
-fn comparisons<'e>(reader: &mut Reader<'_>, entry: Entry<'e>) -> Vec<(Entry<'e>, Comparison)> {
-    let entries = match entry.value.is_array() {
-        true => reader.array(Some(entry), WHEN_MAX).unwrap_or_default(),
-        false => vec![entry],
-    };
-    let mut read = |entry| {
-        let (text, entry) = reader.exact_text(Some(entry))?;
-        let comparison = Comparison::parse(&text).map_err(|problem| reader.blame_value(&entry, problem)).ok()?;
-        Some((entry, comparison))
-    };
-    entries.into_iter().filter_map(&mut read).collect()
+/// The comparisons of `when`, each with its text in the file.
+pub(super) fn comparisons<'t>(table: &Table<'t>) -> Vec<(Entry<'t>, Comparison)> {
+    let read = |entry: Entry<'t>| Comparison::parse(entry.exact_text()?).ok().map(|comparison| (entry, comparison));
+    table.one_or_more("when").into_iter().filter_map(read).collect()
 }
 
 /// Checks what a step needs of the steps before it: those whose outputs it compares come before, and those whose
 /// outputs its paths need are never skipped.
 pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&StepRule, Output<'_>)]) {
-    for (entry, comparison) in &draft.ways.when {
+    for (entry, comparison) in comparisons(&draft.table) {
         let Some((step, names)) = comparison.output() else { continue };
         let problem = match before.iter().find(|(rule, _)| *rule.name == *step) {
             Some((_, output)) => output.problem(names),
@@ -113,8 +55,9 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
             reader.blame(entry.at, format!("{}: {comparison}: {problem}", entry.path));
         }
     }
-    for (mapping, parts) in [(&draft.rule.forward, &draft.forward), (&draft.rule.undo, &draft.undo)] {
-        check_path(reader, draft, (mapping, parts), before);
+    for (mapping, table) in [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))]
+    {
+        check_path(reader, draft, (mapping, &table), before);
     }
 }
 
@@ -122,17 +65,17 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
 fn check_path(
     reader: &mut Reader<'_>,
     draft: &Draft<'_>,
-    (mapping, parts): (&Mapping, &Parts<'_>),
+    (mapping, table): (&Mapping, &Table<'_>),
     before: &[(&StepRule, Output<'_>)],
 ) {
     let pointers = mapping.path.iter().flat_map(PathTemplate::pointers);
     let may_lack = |pointer: &&Pointer| {
         let Some(Root::Output(step, _)) = Root::of(pointer) else { return false };
-        let is_demanded = draft.ways.when.iter().any(|(_, comparison)| comparison.demands(pointer));
+        let is_demanded = draft.rule.when.iter().any(|comparison| comparison.demands(pointer));
         !is_demanded && before.iter().any(|(rule, _)| *rule.name == *step && rule.may_be_skipped())
     };
     for pointer in pointers.filter(may_lack) {
-        let Some(entry) = &parts.path else { continue };
+        let Some(entry) = table.get("path") else { continue };
         let text = pointer.text();
         let advice = format!("its step may be skipped, and a path needs its values. Add `{text} exists` to `when`");
         reader.blame(entry.at, format!("{}: {text}: {advice}", entry.path));
@@ -145,12 +88,12 @@ pub(super) fn hold_after_pivots(reader: &mut Reader<'_>, drafts: &[Draft<'_>], s
         let pivot = steps[index].ancestors.iter().find(|&&earlier| steps[earlier].pivot);
         let Some(pivot) = pivot.map(|&pivot| steps[pivot].name.clone()) else { continue };
         let step = &mut steps[index];
-        for (entry, remedy) in
-            [(&draft.ways.on_rejected, &mut step.on_rejected), (&draft.ways.on_exhausted, &mut step.on_exhausted)]
-        {
+        let (exhausted, key) = on_exhausted(&draft.table);
+        let (rejected, exhausted) = (draft.table.get("on_rejected"), exhausted.get(key));
+        for (entry, remedy) in [(rejected, &mut step.on_rejected), (exhausted, &mut step.on_exhausted)] {
             match entry {
                 Some(entry) if *remedy == Remedy::Compensate => reader.blame_value(
-                    entry,
+                    &entry,
                     format_args!(
                         "must be \"hold\": the step comes after the pivot {pivot:?}, and no order turns round there"
                     ),

@@ -76,7 +76,7 @@ fn a_step_without_an_undo_needs_no_body_for_it() {
     assert!(fault("", "send = {}").contains("undo.send is missing"));
     for value in ["\"never\"", "3", "false"] {
         let text = fault("", &format!("undo = {value}"));
-        assert!(text.contains("undo must be a table, or \"none\" for a step that is never undone"), "{text}");
+        assert!(text.contains("undo must be \"none\", or a table of send, path, encode"), "{text}");
     }
 }
 

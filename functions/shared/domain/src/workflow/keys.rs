@@ -1,0 +1,209 @@
+//! The keys of a workflow's file. The order is that in which documents and faults list them.
+
+use super::Remedy;
+use super::deadline::OnLate;
+use super::mapping::{Encoding, place_in_order};
+use super::when::Comparison;
+use crate::keys::{Format, Key, Kind};
+use crate::limits::{
+    COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_MAX, INDEXED_MAX, NAME_CHARS_MAX,
+    ORDER_WITHIN_MS_MAX, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX, WHEN_MAX,
+};
+use crate::priority::Priority;
+use crate::search::Pointer;
+use crate::template::PathTemplate;
+
+/// All keys of the file.
+pub const WORKFLOW: &[Key] = &[
+    Key::new("name", NAME).about("The name, of letters, digits, - and _; all versions share it").required().like("shop"),
+    Key::new("version", Kind::Number(1, u32::MAX)).about("Orders keep the version that they began with").required().like("1"),
+    Key::new("priority", Kind::Word(&[Priority::Normal.name(), Priority::High.name()])).about("The priority of orders that name none")
+    .or("normal"),
+    Key::new("supervision", Kind::Table(SUPERVISION)).about("The supervision of orders under way (rule 7)"),
+    Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth and in any case, or JSON pointers. The API answers 422")
+    .or("none").like("[\"Cvc\", \"/Card/Number\"]"),
+    Key::new("index", Kind::Array(0, INDEXED_MAX, &POINTER)).about("Members by which an order is found (rule 28)")
+        .or("none").like("[\"/Email\"]"),
+    Key::new("complete_within", Kind::TimeMs(1, ORDER_WITHIN_MS_MAX)).about("The deadline of orders (rule 37)")
+        .or("none")
+        .like("2d"),
+    Key::new("on_late", Kind::Word(&[OnLate::Alert.name(), OnLate::Compensate.name(), OnLate::Hold.name()])).about("What happens at the deadline (rule 37)")
+    .or("alert"),
+    Key::new("retain", Kind::Table(RETAIN)).about("How long orders are kept after their end (rule 44)"),
+    Key::new("step", Kind::Array(1, STEPS_MAX, &Kind::Table(STEP))).about("The steps").required(),
+];
+
+const RETAIN: &[Key] = &[
+    Key::new("processed", KEPT).about("How long a processed order is kept (rule 44)").or("for ever").like("90d"),
+    Key::new("compensated", KEPT).about("How long a compensated order is kept").or("for ever").like("90d"),
+    Key::new("closed", KEPT).about("How long a closed order is kept").or("for ever").like("365d"),
+];
+
+const SUPERVISION: &[Key] = &[
+    Key::new("grace", PATIENCE).about("The time after CompleteBy until an attempt expires").or("2s"),
+    Key::new("doubt_after", PATIENCE)
+        .about("How late an expiry is found before the supervisor doubts its clock (rule 7)")
+        .or("off; 90s on AWS")
+        .like("90s"),
+    Key::new("wake_lost_after", PATIENCE).about("The time after which a ready step lost its wake").or("30s"),
+    Key::new("resend_after", PATIENCE).about("The first pause before a notice is sent again").or("30s"),
+    Key::new("backoff_slot", PATIENCE)
+        .about("An expired step waits for slot x (2^e - 1), e drawn up to the ceiling")
+        .or("1s"),
+    Key::new("backoff_ceiling", Kind::Number(0, 16)).about("The ceiling of e; no wait is longer than 24h").or("6"),
+    Key::new("backoff_stay_at_ceiling", Kind::Flag)
+        .about("Whether e stays at the ceiling, or begins anew there")
+        .or("true"),
+];
+
+const STEP: &[Key] = &[
+    Key::new("name", NAME)
+        .about("The name, of letters, digits, - and _; in a new version neither undo nor people")
+        .required()
+        .like("pay"),
+    Key::new("kind", Kind::Word(&["call", "approval"]))
+        .about(
+            "An approval calls no service: people decide (rule 40). It has only name, role, not_by, after, when, wait, \
+         not_before, wait_within, on_rejected and on_exhausted",
+        )
+        .or("call"),
+    Key::new("role", Kind::Text(&Format { what: "a text", check: |text| is_short_text(text.trim()) }))
+        .about("Who decides on an approval, for people")
+        .or("none")
+        .like("manager"),
+    Key::new(
+        "not_by",
+        Kind::Text(&Format {
+            what: "a pointer below `/Order`",
+            check: |text| is_place(text, "must be the place of a name in the order, such as /Order/RequestedBy"),
+        }),
+    )
+    .about("Where the order names a person who may not decide")
+    .or("none")
+    .like("/Order/RequestedBy"),
+    Key::new("agent", NAME).about("The agent that carries it out; every step but an approval has one").like("payment"),
+    Key::new("after", Kind::Array(0, STEPS_MAX, &NAME))
+        .about("Steps that must be processed or skipped first. Steps without a path between them run side by side")
+        .or("none")
+        .like("[\"reserve-stock\"]"),
+    Key::new("wait", WAIT).about("The wait before the first attempt (rule 35)").or("none").like("15s"),
+    Key::new(
+        "not_before",
+        Kind::Text(&Format {
+            what: "a pointer below `/Order`",
+            check: |text| is_place(text, "must be the place of a time in the order, such as /Order/DeliverOn"),
+        }),
+    )
+    .about("Where the order has the time before which the step does not begin (rule 35)")
+    .or("none")
+    .like("/Order/DeliverOn"),
+    Key::new("wait_within", WAIT)
+        .about("How long a later result (rule 36), or a decision, is awaited")
+        .or("the service must answer at once; 7d for an approval")
+        .like("6h"),
+    Key::new("max_failures", FAILURES).about("Failures at which it is given up, or waits longer").or("3"),
+    Key::new("on_exhausted", Kind::Either(&[REMEDY, Kind::Table(LONGER)]))
+        .about(
+            "What follows max_failures or the horizon: after a pivot hold, or a longer wait; an approval has no wait",
+        )
+        .or("hold"),
+    Key::new("complete_within", Kind::TimeMs(COMPLETE_WITHIN_MS_MIN, COMPLETE_WITHIN_MS_MAX))
+        .about("The time-out of one attempt")
+        .or("30s"),
+    Key::new("horizon", Kind::TimeMs(1, HORIZON_MS_MAX))
+        .about("The longest time for which it is tried. Keep it below the time for which the service remembers keys")
+        .or("12h, wait_within for each failure, and all longer waits")
+        .like("12h"),
+    Key::new("when", Kind::Either(&[COMPARISON, Kind::Array(1, WHEN_MAX, &COMPARISON)]))
+        .about(
+            "What must hold; otherwise the step is skipped (rule 33). A `not` also holds for a member that is missing",
+        )
+        .or("always")
+        .like("/Order/Engraving exists"),
+    Key::new("optional", Kind::Flag)
+        .about("Whether it is skipped if it is rejected; on_rejected has no use then")
+        .or("false"),
+    Key::new("pivot", Kind::Flag)
+        .about("Whether the order only goes forward once the step has begun (rule 34)")
+        .or("false"),
+    Key::new("on_rejected", REMEDY)
+        .about("What follows a rejection by the service; after a pivot only hold")
+        .or("compensate; hold after a pivot"),
+    SEND,
+    PATH,
+    ENCODE.or("json"),
+    Key::new("keep", Kind::Template)
+        .about("The step's output: a template with pointers into the answer (rule 19)")
+        .or("the whole answer")
+        .like("{ ID = \"/id\" }"),
+    Key::new("undo", Kind::Either(&[Kind::Word(&["none"]), Kind::Table(&[SEND, PATH, ENCODE.or("that of the step")])]))
+        .about("The call that undoes it, in [step.undo] at its end; none: it is never undone")
+        .or("a call like that of the step"),
+];
+
+const LONGER: &[Key] = &[
+    Key::new("wait", WAIT).about("A longer wait after each failure (rule 39)").required().like("1h"),
+    Key::new("times", FAILURES).about("How often").required().like("24"),
+    Key::new("then", REMEDY).about("What follows").or("hold"),
+];
+
+const SEND: Key = Key::new("send", Kind::Template)
+    .about("The body of the call: a template, or one pointer (rule 19)")
+    .or("the whole order")
+    .like("{ order = \"/OrderID\" }");
+const PATH: Key = Key::new(
+    "path",
+    Kind::Text(&Format {
+        what: "a path with `{pointers}`",
+        check: |text| PathTemplate::parse(text).map(drop).map_err(|problem| problem.to_string()),
+    }),
+)
+.about("A path below the URL of the operation (rule 19)")
+.or("none")
+.like("{/Outputs/charge/ID}/capture");
+const ENCODE: Key = Key::new("encode", Kind::Word(&[Encoding::Json.name(), Encoding::Form.name()]))
+    .about("The form of the body; a form has brackets for what is nested");
+
+const PATIENCE: Kind = Kind::TimeMs(1, 24 * 60 * 60 * 1_000);
+const KEPT: Kind = Kind::TimeMs(RETAIN_MS_MIN, RETAIN_MS_MAX);
+const WAIT: Kind = Kind::TimeMs(1, WAIT_MS_MAX);
+const FAILURES: Kind = Kind::Number(1, FAILURES_MAX);
+const REMEDY: Kind = Kind::Word(&[Remedy::Compensate.name(), Remedy::Hold.name()]);
+const NAME: Kind = Kind::Text(&Format {
+    what: "a name",
+    check: |text| match is_name(text) {
+        true => Ok(()),
+        false => Err(format!("{text:?} is not valid: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'")),
+    },
+});
+const POINTER: Kind = Kind::Text(&Format { what: "a JSON pointer", check: is_pointer });
+const MEMBER: Kind = Kind::Text(&Format {
+    what: "a name or a JSON pointer",
+    check: |text| if text.starts_with('/') { is_pointer(text) } else { is_short_text(text) },
+});
+const COMPARISON: Kind = Kind::Text(&Format {
+    what: "a comparison",
+    check: |text| Comparison::parse(text).map(drop).map_err(|problem| problem.to_string()),
+});
+
+/// Whether a text can name a workflow, a step or an agent: letters, digits, `-` and `_`, which are safe in queue names,
+/// keys and URLs.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+fn is_short_text(text: &str) -> Result<(), String> {
+    let is_short = (1..=TEXT_CHARS_MAX).contains(&text.chars().count());
+    is_short.then_some(()).ok_or_else(|| format!("must be 1 to {TEXT_CHARS_MAX} characters long"))
+}
+
+fn is_pointer(text: &str) -> Result<(), String> {
+    is_short_text(text)?;
+    Pointer::parse(text).map(drop).map_err(|problem| format!("{text:?} {problem}"))
+}
+
+fn is_place(text: &str, problem: &str) -> Result<(), String> {
+    place_in_order(text).map(drop).ok_or_else(|| problem.to_owned())
+}
