@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::id::OrderId;
 use crate::message::{Action, Command, Settled};
-use crate::task::{ProcessState, Task, Transition};
+use crate::task::{Line, ProcessState, Task};
 use crate::time::Timestamp;
 
 /// What is recorded.
@@ -39,7 +39,7 @@ pub struct Moved<'a> {
     order_id: OrderId,
     version: u64,
     state: ProcessState,
-    lines: &'a [Transition],
+    lines: Vec<Line<'a>>,
     /// Of an erase: the entries whose digest took the place of their text.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     erased_entries: &'a [i64],
@@ -109,7 +109,7 @@ impl<'a> Entry<'a> {
 
     fn moved(at: Timestamp, before: Option<&Task>, task: &'a Task, erased_entries: &'a [i64]) -> Self {
         let Task { order_id, version, process_state, .. } = task;
-        let lines = task.added_since(before);
+        let lines = task.added_since(before).iter().map(|line| Line::typed(line, &task.steps)).collect();
         Self::Transition(Moved {
             at,
             order_id: *order_id,
@@ -406,7 +406,7 @@ mod tests {
             "Reason": &*command.reason});
         assert_eq!(entry, expected);
         let entry = serde_json::to_value(Entry::transition(case.now, None, &case.task)).unwrap();
-        assert_eq!((&entry["Version"], &entry["Lines"][0]["What"]), (&json!(case.task.version), &json!("submitted")));
+        assert_eq!((&entry["Version"], &entry["Lines"][0]["Kind"]), (&json!(case.task.version), &json!("Submitted")));
         for (bytes, is_there) in [(RECORD_BYTES_MAX, true), (RECORD_BYTES_MAX + 1, false)] {
             let body = "x".repeat(bytes);
             let entry = serde_json::to_value(Entry::record(case.now, "job", "j", 2, &body)).unwrap();

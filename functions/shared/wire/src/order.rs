@@ -261,7 +261,10 @@ pub struct Transition<'a> {
     /// The state that the order entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<OpenEnum<ProcessState>>,
-    /// The bulk job that resubmitted the order.
+    /// Of a note: whether the operator took the order on, or let it go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take: Option<bool>,
+    /// The bulk job that did it: that sent a command, or posted the order again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Cow<'a, str>>,
 }
@@ -338,6 +341,9 @@ pub struct AgainOf<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
+    /// The bulk job that posted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Cow<'a, str>>,
 }
 
 /// The body of a command about an order or a job.

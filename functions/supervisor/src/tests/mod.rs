@@ -135,7 +135,7 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
 
 /// How often an order's history shows a line.
 fn lines(task: &Task, what: &str) -> usize {
-    task.history.iter().filter(|line| line.what.to_string().contains(what)).count()
+    task.lines().filter(|line| line.what.contains(what)).count()
 }
 
 /// An operator resubmits an order, and the scheduler takes it.

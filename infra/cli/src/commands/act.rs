@@ -234,16 +234,16 @@ fn last<'a>(action: Action, task: &'a Task<'a>) -> Option<&'a Transition<'a>> {
 /// The name of the line of history that tells of an action.
 const fn kind(action: Action) -> &'static str {
     match action {
-        Action::Resubmit => What::Resubmitted { bulk: None }.kind(),
+        Action::Resubmit => What::Resubmitted.kind(),
         Action::Cancel => What::Cancelled.kind(),
         Action::Pause => What::Paused.kind(),
         Action::Resume => What::Resumed.kind(),
         Action::Settle => "Settled",
         Action::Approve => "Approved",
         Action::Reject => "Rejected",
-        Action::Note => What::Noted { take: None }.kind(),
+        Action::Note => What::Noted(None).kind(),
         Action::Erase => What::Erased.kind(),
-        Action::Close => What::Entered { state: ProcessState::Closed }.kind(),
+        Action::Close => What::Entered(ProcessState::Closed).kind(),
     }
 }
 
@@ -328,6 +328,7 @@ mod tests {
             direction: None,
             attempt: None,
             state: None,
+            take: None,
             bulk: None,
         };
         assert!(is_told_by(&line("Resubmitted", "ann", "mended", 0)));

@@ -18,8 +18,7 @@ const JOB: &str = "01932b6d0c5f-0123456789abcdef";
 const ALERT: &str = "service/bank/misconfigured";
 
 fn command(world: &World, order_id: OrderId, action: Action, bulk: Option<Arc<str>>) {
-    let (by, reason) =
-        ("dpo".into(), bulk.as_ref().map_or("letter 7".into(), |job| format!("bulk {job}: mended").into()));
+    let (by, reason) = ("dpo".into(), if bulk.is_some() { "mended".into() } else { "letter 7".into() });
     world.tell_scheduler(SchedulerMessage::Command(Command {
         order_id,
         action,

@@ -149,8 +149,8 @@ fn request() -> impl Strategy<Value = Request> {
 fn order() -> impl Strategy<Value = Order> {
     let optional = (option::of(text(64)), option::of(text(256)));
     let priority = option::of(prop_oneof![Just(Priority::Normal), Just(Priority::High)]);
-    let again_of =
-        (order_id(), text(256), text(256)).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
+    let again_of = (order_id(), text(256), text(256), option::of(text(64)))
+        .prop_map(|(order_id, by, reason, bulk)| AgainOf { order_id, by, reason, bulk });
     let pin = ("[A-Za-z0-9_-]{1,64}", 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
     let terms = proptest::collection::vec(text(256).prop_map(|text| Term::correlation(&text)), 0..3);
     let named = (optional, priority, option::of(pin), terms, option::of(again_of));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::limits::{NOTES_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
-use crate::task::{Notice, Task, What};
+use crate::task::{Attempt, Notice, Task, What};
 use crate::time::Timestamp;
 
 /// A message to send once the change is committed. Sending it again is harmless.
@@ -36,10 +36,34 @@ pub struct Decision {
     pub change: Option<Task>,
     /// The messages to send after the write, or at once if there is no write.
     pub effects: Vec<Effect>,
-    /// What happened to the task, in this order: its new lines of history, and more for the metrics.
-    pub happened: Vec<What>,
+    /// What happened to the task, in this order.
+    pub happened: Vec<Happened>,
     /// For logs and counters.
     pub verdict: Verdict,
+}
+
+/// Something that happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// A line of its history; or one that it lacks, since another line in its place implies it.
+    What(What),
+    /// The attempt had no answer in time, and none follows. The history has [`What::GivenUp`].
+    ExpiredLast(Attempt),
+    /// The step had no answer too often or for too long. The history has [`What::GivenUp`].
+    Exhausted(Attempt),
+    /// A supervisor found the attempt so late that it doubted its own clock.
+    Doubted(Attempt),
+}
+
+impl Happened {
+    /// The attempt that it is about.
+    #[must_use]
+    pub const fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::What(what) => what.attempt(),
+            Self::ExpiredLast(attempt) | Self::Exhausted(attempt) | Self::Doubted(attempt) => Some(attempt),
+        }
+    }
 }
 
 /// The outcome of an event.

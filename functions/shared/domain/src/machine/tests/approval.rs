@@ -53,7 +53,7 @@ fn rule_40_people_are_asked_without_a_message_and_their_decision_is_the_output()
     assert_eq!(output.text(), format!("{{\"By\":\"ann\",\"Reason\":\"mended\",\"At\":\"{at}\"}}"));
     let line = case.task.history.iter().find(|line| matches!(line.what, What::Approved(_))).unwrap();
     assert_eq!(
-        (&*line.who, line.why.as_deref(), line.what.stored().as_ref()),
+        (&*line.who, line.why.as_deref(), case.words_of(line).as_str()),
         ("ann", Some("mended"), "b approved #1")
     );
 }

@@ -38,7 +38,7 @@ fn a_note_changes_nothing_but_the_history_in_every_state_before_the_end() {
         assert_eq!(case.effects, []);
         let mut after = case.task.clone();
         let line = after.history.pop().unwrap();
-        assert_eq!((&*line.who, line.what), ("ann", What::Noted { take: None }));
+        assert_eq!((&*line.who, line.what), ("ann", What::Noted(None)));
         (after.version, after.nonce) = (before.version, before.nonce);
         assert_eq!(after, before);
     };
