@@ -177,7 +177,14 @@ impl Task {
         let told = self.steps.iter().enumerate().flat_map(|(index, step)| {
             [Direction::Forward, Direction::Undo].map(|direction| {
                 let of = Attempt { step: index, direction, number: step.attempt.into() };
-                Transition { at: NOW, who: "model".into(), what: What::Contradicted(of), why: None, bulk: None }
+                Transition {
+                    at: NOW,
+                    who: "model".into(),
+                    what: What::Contradicted(of),
+                    why: None,
+                    command_id: None,
+                    bulk: None,
+                }
             })
         });
         task.history = told.collect();

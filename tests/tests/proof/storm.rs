@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent::{Answer, Call};
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Command, Outcome, SchedulerMessage};
@@ -106,6 +106,7 @@ impl Storm {
             action,
             by: "ann".into(),
             reason: "it takes too long".into(),
+            command_id: CommandId::generate(Timestamp::default(), [0; 2]),
             version: None,
             bulk: None,
             settle: None,

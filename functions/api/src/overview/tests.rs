@@ -171,7 +171,14 @@ fn a_group_waits_since_its_failure_also_if_the_watch_is_a_deadline_and_has_the_w
     let failed_at = fake.now().minus_ms(60_000);
     let attempt = Attempt::current(1, &task.steps[1]);
     for what in [What::Accepted(attempt), What::Entered(ProcessState::Error)] {
-        task.history.push(Transition { at: failed_at, who: "supervisor".into(), what, why: None, bulk: None });
+        task.history.push(Transition {
+            at: failed_at,
+            who: "supervisor".into(),
+            what,
+            why: None,
+            command_id: None,
+            bulk: None,
+        });
     }
     task.watch_at = Some(fake.now().plus_ms(86_400_000));
     fake.stores(task);

@@ -149,7 +149,7 @@ fn rule_5_orders_are_found_whose_end_a_result_contradicts() {
     let attempt = domain::task::Attempt { step: 0, direction: domain::task::Direction::Forward, number: 2 };
     let (at, who, what) =
         (Timestamp::from_epoch_ms(5), "scheduler-1".into(), domain::task::What::Contradicted(attempt));
-    task.history.push(domain::task::Transition { at, who, what, why: None, bulk: None });
+    task.history.push(domain::task::Transition { at, who, what, why: None, command_id: None, bulk: None });
     let paid = fake.stores(task);
     let other = fake.stores(task_in("undone", ProcessState::Compensated));
     finds(&fake, "contradicted=true", &[paid]);

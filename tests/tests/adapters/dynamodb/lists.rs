@@ -117,6 +117,7 @@ async fn those_in_error_are_listed_by_the_time_of_the_error_whoever_looks_after_
                 who: "a".into(),
                 what: What::Entered(ProcessState::Error),
                 why: None,
+                command_id: None,
                 bulk: None,
             });
         });

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use domain::alert::Alert;
 use domain::bulk::Job;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::order::ERASED;
 use domain::ports::{Commit, Records, Seen, ServiceHealth};
 use domain::task::{Direction, ProcessState};
+use domain::time::Timestamp;
 use memory::faulty::Fault;
 use tests::conformance::samples::{NOON, health, job};
 
@@ -24,6 +25,7 @@ fn command(world: &World, order_id: OrderId, action: Action, bulk: Option<Arc<st
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [action as u64, 0]),
         version: None,
         bulk,
         settle: None,

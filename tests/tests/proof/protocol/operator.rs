@@ -1,8 +1,9 @@
 //! Rule 12: resubmit and cancel.
 
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, StepState, What};
+use domain::time::Timestamp;
 
 use tests::world::{ONE_DONE, World};
 
@@ -13,6 +14,7 @@ fn command(order_id: OrderId, action: Action) -> SchedulerMessage {
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

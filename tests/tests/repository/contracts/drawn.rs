@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::definition::Pin;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::index::Term;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
@@ -98,10 +98,24 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
         },
     );
     let of_action = (settle, any::<Option<bool>>(), option::of(name()));
-    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name()), of_action)
-        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take, step })
-        });
+    let command_id = "[A-Za-z0-9._:-]{1,64}".prop_map(|id| CommandId::given(id.into()).expect("an id"));
+    let ids = (order_id(), command_id, option::of(name()));
+    let command = (ids, action, text(256), text(256), option::of(1..=u64::MAX), of_action).prop_map(
+        |((order_id, command_id, bulk), action, by, reason, version, (settle, take, step))| {
+            SchedulerMessage::Command(Command {
+                order_id,
+                action,
+                by,
+                reason,
+                command_id,
+                version,
+                bulk,
+                settle,
+                take,
+                step,
+            })
+        },
+    );
     prop_oneof![wake, reply, command]
 }
 

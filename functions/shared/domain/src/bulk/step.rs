@@ -2,6 +2,7 @@
 
 use super::job::{Entry, Job, JobState, Tally};
 use super::{BulkAction, FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
+use crate::id::CommandId;
 use crate::limits::HISTORY_MAX;
 use crate::message::{Command, Settled, Settlement};
 use crate::order::AgainOf;
@@ -278,6 +279,7 @@ pub(super) fn command(job: &Job, entry: &Entry) -> Option<Command> {
         action,
         by: job.spec.by.clone(),
         reason: job.spec.reason.clone(),
+        command_id: CommandId::of_job(job.id.clone()),
         version: Some(entry.version),
         bulk: Some(job.id.clone()),
         settle,

@@ -165,9 +165,9 @@ pub enum Refused {
     /// An order keeps [`NOTES_MAX`] notes.
     #[error("the order has {NOTES_MAX} notes, and keeps no more")]
     TooManyNotes,
-    /// The same operator wrote the same words.
-    #[error("the order has this note already")]
-    NotedBefore,
+    /// A queue may deliver a command twice, and a client may send it twice.
+    #[error("the command was carried out already")]
+    DoneBefore,
     /// No operator has taken it on, so there is nothing to let go.
     #[error("no operator has taken the order on")]
     NotTaken,
@@ -215,7 +215,7 @@ impl Refused {
             Self::AlreadyPaused => "AlreadyPaused",
             Self::NotPaused => "NotPaused",
             Self::TooManyNotes => "TooManyNotes",
-            Self::NotedBefore => "NotedBefore",
+            Self::DoneBefore => "DoneBefore",
             Self::NotTaken => "NotTaken",
             Self::NotAsked => "NotAsked",
             Self::WhichStep => "WhichStep",

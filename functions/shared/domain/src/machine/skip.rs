@@ -21,7 +21,7 @@ impl Task {
                 let what = What::Skipped(Attempt::current(index, step));
                 let why = Some(shortened(&format!("it does not apply: {unmet}")));
                 let (at, who) = (order.submitted_at, order.submitter.clone());
-                self.record(Transition { at, who, what, why, bulk: None });
+                self.record(Transition { at, who, what, why, command_id: None, bulk: None });
             }
         }
     }

@@ -1,9 +1,11 @@
 //! A task for tests of the state machine: it applies events, keeps the effects and checks the invariants.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Decision, Effect, Event, Happened, Moment, Verdict, decide};
-use crate::id::OrderId;
+use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::message::{Action, Command, Failure, Outcome, Reply, Settled, Settlement};
@@ -13,6 +15,9 @@ use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 pub(crate) const AGENTS: [&str; 1] = ["any"];
+
+/// Numbers the commands.
+static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Case {
     pub(crate) workflow: Workflow,
@@ -101,6 +106,7 @@ impl Case {
             action,
             by: "ann".into(),
             reason: "mended".into(),
+            command_id: CommandId::generate(self.now, [COMMANDS.fetch_add(1, Relaxed), 0]),
             version,
             bulk: None,
             settle: None,

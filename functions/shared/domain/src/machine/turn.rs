@@ -419,14 +419,22 @@ impl<'a> Turn<'a> {
 
     /// Records what happened to the task, as a line of history by this instance.
     pub(super) fn record(&mut self, what: What, why: Option<Arc<str>>) {
-        self.add(Transition { at: self.moment.now, who: self.moment.instance.clone(), what, why, bulk: None });
+        self.add(Transition {
+            at: self.moment.now,
+            who: self.moment.instance.clone(),
+            what,
+            why,
+            command_id: None,
+            bulk: None,
+        });
     }
 
     /// Records what a command did to the task, as a line of history by its operator. Without a command, by this instance.
     pub(super) fn record_by(&mut self, command: Option<&Command>, what: What) {
-        let Some(Command { by, reason, bulk, .. }) = command else { return self.record(what, None) };
+        let Some(Command { by, reason, command_id, bulk, .. }) = command else { return self.record(what, None) };
         let (who, why, bulk) = (by.clone(), Some(reason.clone()), bulk.clone());
-        self.add(Transition { at: self.moment.now, who, what, why, bulk });
+        let command_id = Some(command_id.clone());
+        self.add(Transition { at: self.moment.now, who, what, why, command_id, bulk });
     }
 
     fn add(&mut self, line: Transition) {

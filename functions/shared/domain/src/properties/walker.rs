@@ -34,7 +34,7 @@ pub(super) struct Walker {
     /// Versions of the alerts that were returned as effects.
     alerts: BTreeSet<u64>,
     instance: Arc<str>,
-    draws: u64,
+    pub(super) draws: u64,
 }
 
 impl Walker {

@@ -81,7 +81,8 @@ fn erase_line(line: &mut Transition) {
     if !line.what.is_by_an_instance() {
         line.who = ERASED.into();
     }
-    line.why = None;
+    // A client may choose any id for its command.
+    (line.why, line.command_id) = (None, None);
     if let What::Other(value) = &mut line.what {
         **value = "other".into();
     }

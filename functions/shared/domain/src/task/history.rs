@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Step, Task};
 use crate::author;
+use crate::id::CommandId;
 use crate::state::{Direction, ProcessState};
 use crate::time::Timestamp;
 
@@ -108,7 +109,9 @@ pub struct Transition {
     pub what: What,
     /// The reason, where one was given.
     pub why: Option<Arc<str>>,
-    /// The bulk job that did it: that sent a command, or posted the order again as this one.
+    /// The command that did it.
+    pub command_id: Option<CommandId>,
+    /// The bulk job that did it: that sent this command, or posted the order again as this one.
     pub bulk: Option<Arc<str>>,
 }
 
@@ -237,7 +240,10 @@ pub struct Line<'a> {
     /// Of a note: whether the operator took the order on, or let it go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub take: Option<bool>,
-    /// The bulk job that did it: that sent a command, or posted the order again as this one.
+    /// The command that did it.
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<&'a CommandId>,
+    /// The bulk job that did it: that sent this command, or posted the order again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<&'a str>,
 }
@@ -252,7 +258,7 @@ impl<'a> Line<'a> {
     /// The same without words, for programs. What another version wrote stays as it was.
     #[must_use]
     pub fn typed(line: &'a Transition, steps: &'a [Step]) -> Self {
-        let Transition { at, who, what, why, bulk } = line;
+        let Transition { at, who, what, why, command_id, bulk } = line;
         let attempt = what.attempt();
         let (who, caller) = author::parts(who);
         Self {
@@ -267,6 +273,7 @@ impl<'a> Line<'a> {
             attempt: attempt.map(|attempt| attempt.number),
             state: if let What::Entered(state) = what { Some(*state) } else { None },
             take: if let What::Noted(take) = what { *take } else { None },
+            command_id: command_id.as_ref(),
             bulk: bulk.as_deref(),
         }
     }

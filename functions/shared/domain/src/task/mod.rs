@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::OrderId;
+use crate::id::{CommandId, OrderId};
 use crate::limits::{HISTORY_MAX, JOBS_MAX};
 use crate::order::Order;
 use crate::priority::Priority;
@@ -302,6 +302,7 @@ impl Task {
             who: order.submitter.clone(),
             what: What::Submitted,
             why: again_of.map(|again| again.words().into()),
+            command_id: None,
             bulk: again_of.and_then(|again| again.bulk.clone()),
         });
         task.skip_inapplicable(order, workflow);
@@ -372,6 +373,12 @@ impl Task {
             false => before.iter().fold(0, |known, line| known + usize::from(self.history.get(known) == Some(line))),
         };
         &self.history[known..]
+    }
+
+    /// Whether its history shows that it was changed by this command.
+    #[must_use]
+    pub fn has_done(&self, command_id: &CommandId) -> bool {
+        self.history.iter().any(|line| line.command_id.as_ref() == Some(command_id))
     }
 
     /// The number of its notes.

@@ -6,7 +6,7 @@ use crate::message::Outcome;
 
 /// A line by a test.
 pub(crate) fn line(at: Timestamp, what: What) -> Transition {
-    Transition { at, who: "test".into(), what, why: None, bulk: None }
+    Transition { at, who: "test".into(), what, why: None, command_id: None, bulk: None }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::audit::{Altered, Hash, Verifier};
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job};
+use domain::id::CommandId;
 use domain::index::Term;
 use domain::message::{Action, CloudEvent, Command, Outcome, Priority, SchedulerMessage};
 use domain::order::AgainOf;
@@ -66,6 +67,7 @@ fn command(n: u64, action: Action, name: &str) -> SchedulerMessage {
         action,
         by: name.into(),
         reason: name.into(),
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

@@ -166,7 +166,7 @@ fn only_a_task_in_error_is_in_the_index_of_those() {
 }
 
 fn line(after_ms: u64, what: What) -> Transition {
-    Transition { at: NOON.plus_ms(after_ms), who: "scheduler-1".into(), what, why: None, bulk: None }
+    Transition { at: NOON.plus_ms(after_ms), who: "scheduler-1".into(), what, why: None, command_id: None, bulk: None }
 }
 
 /// A task of fifty steps with every possible attribute.

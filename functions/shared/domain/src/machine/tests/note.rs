@@ -76,9 +76,9 @@ fn a_note_that_is_delivered_twice_is_written_once_whatever_came_between() {
     assert_eq!((apply(&mut case, &first), apply(&mut case, &second)), (Verdict::Taken, Verdict::Taken));
     case.done("a");
     for again in [&first, &second] {
-        assert_eq!(apply(&mut case, again), Verdict::Refused(Refused::NotedBefore));
+        assert_eq!(apply(&mut case, again), Verdict::Refused(Refused::DoneBefore));
     }
-    assert_eq!(apply(&mut case, &Command { by: "bob".into(), ..first }), Verdict::Taken, "it is another operator's");
+    assert_eq!(write(&mut case, "one", None), Verdict::Taken, "it is another note");
     assert_eq!(words(&case), ["one", "two", "one"]);
 }
 

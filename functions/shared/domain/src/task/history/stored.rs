@@ -5,7 +5,7 @@
 //!  [{"X":[1,2]},7219,"supervisor-1","attempt 2 expired, failure 2 of 3"]]
 //! ```
 //!
-//! An entry has what happened, the milliseconds since the line before, who, why, and the bulk job. What
+//! An entry has what happened, the milliseconds since the line before, who, why, the command, and the bulk job. What
 //! is as in the line before, or missing, is left out at the end, and else `0` or `null`. A store writes all lines at
 //! each commit, so `~` stands for the name before up to its last hyphen, and each kind has one letter.
 
@@ -15,6 +15,7 @@ use serde::ser::{SerializeSeq, SerializeTuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Attempt, Transition, What};
+use crate::id::CommandId;
 use crate::state::Direction;
 use crate::time::Timestamp;
 
@@ -53,11 +54,11 @@ struct Entry<'a>(&'a Transition, Option<&'a Transition>);
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(Transition { at, who, what, why, bulk }, before) = self;
+        let Self(Transition { at, who, what, why, command_id, bulk }, before) = self;
         let before_ms = before.map_or(0, |before| before.at.epoch_ms());
         let after_ms = at.epoch_ms().wrapping_sub(before_ms);
         let who = Who { who, before: before.map(|before| &*before.who) };
-        let is_there = [true, after_ms != 0, !who.is_same(), why.is_some(), bulk.is_some()];
+        let is_there = [true, after_ms != 0, !who.is_same(), why.is_some(), command_id.is_some(), bulk.is_some()];
         let length = is_there.iter().rposition(|is_there| *is_there).map_or(1, |last| last + 1);
         let mut entry = serializer.serialize_tuple(length)?;
         entry.serialize_element(what)?;
@@ -66,6 +67,7 @@ impl Serialize for Entry<'_> {
                 1 => entry.serialize_element(&after_ms),
                 2 => entry.serialize_element(&who),
                 3 => entry.serialize_element(why),
+                4 => entry.serialize_element(command_id),
                 _ => entry.serialize_element(bulk),
             }?;
         }
@@ -115,6 +117,8 @@ struct Read {
     #[serde(default)]
     why: Option<Arc<str>>,
     #[serde(default)]
+    command_id: Option<CommandId>,
+    #[serde(default)]
     bulk: Option<Arc<str>>,
 }
 
@@ -138,7 +142,7 @@ pub fn serialize<S: Serializer>(history: &[Transition], serializer: S) -> Result
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Transition>, D::Error> {
     let lines = Vec::<Read>::deserialize(deserializer)?;
     let mut history: Vec<Transition> = Vec::with_capacity(lines.len());
-    for Read { what, after_ms, who, why, bulk } in lines {
+    for Read { what, after_ms, who, why, command_id, bulk } in lines {
         let before = history.last();
         let at = Timestamp::from_epoch_ms(before.map_or(0, |before| before.at.epoch_ms()).wrapping_add(after_ms));
         let before = before.map(|before| &before.who);
@@ -149,7 +153,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tra
             Some(Some(own)) => before.and_then(|before| family(before)).map(|family| [family, own].concat().into()),
         };
         let who = who.ok_or_else(|| de::Error::custom("a line of history continues another, and there is none"))?;
-        history.push(Transition { at, who, what, why, bulk });
+        history.push(Transition { at, who, what, why, command_id, bulk });
     }
     Ok(history)
 }

@@ -81,10 +81,11 @@ fn a_history_is_stored_short() {
             ..by("scheduler-99b01d7c", at(2_511), What::Entered(ProcessState::Error))
         },
         Transition { bulk: Some("j".into()), ..by("ann", at(2_511), What::Resubmitted) },
+        Transition { command_id: CommandId::given("c".into()), ..by("ann", at(2_511), What::Paused) },
     ];
     let expected = concat!(
         r#"[["S",1795195603007,"shop"],[{"C":0},12,"scheduler-1f3a9c2e"],[{"P":0},2500,"~99b01d7c"],[{"C":1}],"#,
-        r#"[{"E":"Error"},-1,null,"no"],["R",0,"ann",null,"j"]]"#
+        r#"[{"E":"Error"},-1,null,"no"],["R",0,"ann",null,null,"j"],["H",0,null,null,"c"]]"#
     );
     assert_eq!(text(&history), expected);
     assert_eq!(read(expected).unwrap(), history);
@@ -192,8 +193,10 @@ fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
         (What::Resubmitted, json!({"What": "resubmitted", "Kind": "Resubmitted"})),
         (What::Noted(Some(false)), json!({"What": "let go", "Kind": "Noted", "Take": false})),
     ] {
-        let line = Transition { why: Some("so".into()), bulk: Some("j".into()), ..line(AT, what) };
-        let mut all = json!({"At": "2026-11-20T17:26:43.007Z", "Who": "test", "Why": "so", "Bulk": "j"});
+        let command_id = CommandId::given("c".into());
+        let line = Transition { why: Some("so".into()), command_id, bulk: Some("j".into()), ..line(AT, what) };
+        let mut all =
+            json!({"At": "2026-11-20T17:26:43.007Z", "Who": "test", "Why": "so", "CommandID": "c", "Bulk": "j"});
         all.as_object_mut().unwrap().extend(expected.as_object().unwrap().clone());
         assert_eq!(serde_json::to_value(Line::of(&line, &case.task.steps)).unwrap(), all);
         all.as_object_mut().unwrap().remove("What");
