@@ -367,11 +367,10 @@ impl Task {
     #[must_use]
     pub fn added_since(&self, before: Option<&Self>) -> &[Transition] {
         let before = before.map_or(&[][..], |before| &before.history);
-        let is_whole = self.history.len() >= before.len() && self.history.len() < HISTORY_MAX;
-        let known = match is_whole {
-            true => before.len(),
-            false => before.iter().fold(0, |known, line| known + usize::from(self.history.get(known) == Some(line))),
-        };
+        // An erase changes texts and names, and a line about an attempt that is put off takes the place of the last ones.
+        let is_same = |own: &Transition, line: &Transition| (own.at, &own.what) == (line.at, &line.what);
+        let is_known = |known: usize, line| self.history.get(known).is_some_and(|own| is_same(own, line));
+        let known = before.iter().fold(0, |known, line| known + usize::from(is_known(known, line)));
         &self.history[known..]
     }
 
