@@ -214,7 +214,7 @@ class Person:
 
     def bury(self, data: Path) -> None:
         """Puts dead letters about an order into the data of a stopped server: a lost command, and one that is none."""
-        wish = {"OrderID": self.ids["done"], "Action": "Note", "By": "ann", "Reason": f"{self.tag}/lost"}
+        wish = {"OrderID": self.ids["done"], "Action": "Note", "By": "ann", "Reason": f"{self.tag}/lost", "CommandID": "1"}
         bodies = [wish, {**wish, "Action": f"{self.tag}/{UNREAD}"}]
         with contextlib.closing(sqlite3.connect(data / "stepwarden.db")) as database, database:
             for body in bodies:

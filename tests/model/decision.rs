@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::callback::Awaited;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::machine::{DeadLetterSubject, Decision, Effect, Event, Impossible, Moment, request};
 use domain::message::{
@@ -255,6 +255,7 @@ impl Decider {
             action,
             by: "operator".into(),
             reason: "model".into(),
+            command_id: CommandId::generate(now(), [0; 2]),
             version: None,
             bulk: None,
             settle,

@@ -174,10 +174,17 @@ impl Task {
         task.paused = self.paused.then(pause);
         task.unsent = self.owed.map(alert).into_iter().collect();
         // A result that contradicts an end tells a person once, and changes nothing else: here it was told.
-        let told = self.steps.iter().zip(&task.steps).flat_map(|(step, stored)| {
+        let told = self.steps.iter().enumerate().flat_map(|(index, step)| {
             [Direction::Forward, Direction::Undo].map(|direction| {
-                let of = Attempt { step: stored.name.clone(), direction, number: step.attempt.into() };
-                Transition { at: NOW, who: "model".into(), what: What::Contradicted(of), why: None }
+                let of = Attempt { step: index, direction, number: step.attempt.into() };
+                Transition {
+                    at: NOW,
+                    who: "model".into(),
+                    what: What::Contradicted(of),
+                    why: None,
+                    command_id: None,
+                    bulk: None,
+                }
             })
         });
         task.history = told.collect();

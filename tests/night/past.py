@@ -74,6 +74,9 @@ def wait() -> None:
 
 TIME = re.compile(r'"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})Z"')
 
+# The first line of a history has its time in milliseconds, and each other one the time since the line before.
+FIRST_LINE = re.compile(r'("History":\[\["S",)(\d+)')
+
 
 def moved(data: Path, began: float, hours: int) -> int:
     """Moves what was stored since a time back by hours; gives the last order. The server does not run."""
@@ -83,10 +86,13 @@ def moved(data: Path, began: float, hours: int) -> int:
         at = datetime.fromisoformat(found[1]) - timedelta(hours=hours)
         return f'"{at.isoformat(timespec="milliseconds")}Z"'
 
+    def first_earlier(found: re.Match[str]) -> str:
+        return f"{found[1]}{int(found[2]) - back_ms}"
+
     with contextlib.closing(sqlite3.connect(data / "stepwarden.db")) as database, database:
         sql = "SELECT seq, body FROM tasks JOIN orders USING (seq) WHERE submitted_at >= ?"
         tasks = database.execute(sql, (began_ms,)).fetchall()
-        bodies = [(TIME.sub(earlier, body), seq) for seq, body in tasks]
+        bodies = [(FIRST_LINE.sub(first_earlier, TIME.sub(earlier, body)), seq) for seq, body in tasks]
         database.executemany("UPDATE tasks SET body = ? WHERE seq = ?", bodies)
         sql = "UPDATE orders SET submitted_at = submitted_at - ? WHERE submitted_at >= ?"
         database.execute(sql, (back_ms, began_ms))

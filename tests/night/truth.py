@@ -193,7 +193,7 @@ class Truth:
         for task in self._tasks.values():
             if task["ProcessState"] == "Error":
                 step = next((step["Name"] for step in task["Steps"] if step["ProcessState"] == "Error"), "")
-                failed = [seconds(line["At"]) for line in task["History"] if line["What"] == "Error"]
+                failed = [line.at for line in lines_of(task) if (line.kind, line.value) == ("E", "Error")]
                 causes.setdefault(f"{task['Reason']['Code']}/{step}", []).append(failed[-1])
             elif task["ProcessState"] != "Pending":
                 waiting.update({step["Agent"] for step in task["Steps"] if waits(step)})
@@ -231,7 +231,7 @@ def counted(task: dict[str, Any], submitted_s: float) -> Counted:
     """What one task counts for. `submitted_s` is the time at which its order was accepted."""
     one, flow = Counted(), task["Workflow"]
     agents = {step["Name"]: step["Agent"] for step in task["Steps"]}
-    lines = [(line["What"], seconds(line["At"])) for line in task["History"]]
+    lines = lines_of(task)
     event(one, flow, "accepted", submitted_s)
     history = of_history(one, flow, lines, agents)
     for step in task["Steps"]:
@@ -254,26 +254,52 @@ def counted(task: dict[str, Any], submitted_s: float) -> Counted:
             add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", *took)
         if direction == "Undo" and name in history["done"]:
             add_took(one, f"step/{flow}/{name}/{step['Agent']}/Forward", *history["done"][name])
-    if any(line.get("Why", "").startswith("bulk ") for line in task["History"] if line["What"] == "resubmitted"):
+    if any(line.bulk for line in lines if line.kind == "R"):
         one.numbers["job/begun"] += 1
         # The dry run found them, and no other operator was at work.
         one.numbers["job/matching"] += 1
         one.numbers["job/recovered"] += int(task["ProcessState"] == "Processed")
     if task["ProcessState"] == "Processed":
-        add_took(one, f"orders/{flow}", submitted_s, lines[-1][1])
+        add_took(one, f"orders/{flow}", submitted_s, lines[-1].at)
     return one
 
 
-def of_history(
-    one: Counted, flow: str, lines: list[tuple[str, float]], agents: dict[str, str]
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Line:
+    """A line of a history: the letter of its kind with a value, and the attempt that it is about."""
+
+    kind: str
+    value: Any
+    at: float
+    step: str
+    direction: str
+    attempt: int
+    bulk: str | None
+
+
+def lines_of(task: dict[str, Any]) -> list[Line]:
+    """The lines of a stored history."""
+    lines, at_ms = [], 0
+    for what, *rest in task["History"]:
+        after_ms, _, _, _, bulk = (rest + [None] * 5)[:5]
+        at_ms += after_ms or 0
+        kind, value = next(iter(what.items())) if isinstance(what, dict) else (what, None)
+        step, attempt, direction = "", 0, "Forward"
+        if kind not in ("E", "N") and value is not None:
+            place, attempt, direction = ([value, 1, "Forward"] if isinstance(value, int) else [*value, "Forward"])[:3]
+            step = task["Steps"][place]["Name"]
+        lines.append(Line(kind, value, at_ms / 1_000, step, direction, attempt, bulk))
+    return lines
+
+
+def of_history(one: Counted, flow: str, lines: list[Line], agents: dict[str, str]) -> dict[str, Any]:
     """Counts the lines of a history. Gives what the steps alone do not tell."""
     is_whole = len(lines) < HISTORY_MAX
     first: dict[str, float] = {}
     done: dict[str, tuple[float, float]] = {}
     settled: set[str] = set()
     forward: Counter[str] = Counter()
-    claimed: dict[tuple[str, str], float] = {}
+    claimed: dict[tuple[str, int], float] = {}
     # A late success counts, too. An attempt that was over then has two ends, and one that is in flight then has none.
     # The history keeps one line for a row of deferred attempts: that of the last one.
     last: dict[tuple[str, str], int] = {}
@@ -282,40 +308,38 @@ def of_history(
     # The calls that brought an end, with the longest time that each may have taken.
     ended: dict[str, list[tuple[str, float]]] = {}
     in_error = False
-    for words, at in lines:
-        if words in FINAL or words == "Error":
-            event(one, flow, {"Error": "failed"}.get(words, words.lower()), at)
-        if words in ("resubmitted", "cancelled", "Closed") or " settled #" in words:
+    for line in lines:
+        kind, at, step, direction, attempt = line.kind, line.at, line.step, line.direction, line.attempt
+        state = line.value if kind == "E" else ""
+        if state in FINAL or state == "Error":
+            event(one, flow, {"Error": "failed"}.get(state, state.lower()), at)
+        if kind in ("R", "Q", "T") or state == "Closed":
             if in_error:
                 event(one, flow, "mended", at)
             in_error = False
-        in_error |= words == "Error"
-        step, _, rest = words.removeprefix("undo of ").partition(" ")
-        if step not in agents:
+        in_error |= state == "Error"
+        if not step:
             continue
-        direction = "Undo" if words.startswith("undo of ") else "Forward"
-        verb, _, attempt = rest.partition(" #")
-        what = {"processed": "done", "rejected": "rejected", "re-pended": "expired"}.get(verb)
+        what = {"P": "done", "J": "rejected", "X": "expired"}.get(kind)
         if what and (is_whole or what != "done"):
             count(one, flow, {"Name": step, "Agent": agents[step]}, direction, what, 1)
         way = step, direction
-        if verb == "claimed":
-            last[way] = int(attempt)
-        if what == "done":
-            late[way] += int(int(attempt) <= over.get(way, 0)) - int(max(int(attempt), over.get(way, 0)) < last.get(way, 0))
-        if what or verb == "put off":
-            over[way] = max(over.get(way, 0), int(attempt))
-        if verb == "claimed":
+        if kind == "C":
+            last[way] = attempt
             claimed[step, attempt] = at
+        if what == "done":
+            late[way] += int(attempt <= over.get(way, 0)) - int(max(attempt, over.get(way, 0)) < last.get(way, 0))
+        if what or kind == "D":
+            over[way] = max(over.get(way, 0), attempt)
         if what == "rejected" or (what == "done" and is_whole):
             took_ms = 1_000 * (at - claimed.get((step, attempt), at - CALL_MS_MAX / 1_000))
             ended.setdefault(step, []).append((direction, min(CALL_MS_MAX, round(took_ms))))
         if direction == "Forward" and attempt:
             first.setdefault(step, at)
-            forward[step] = max(forward[step], int(attempt))
+            forward[step] = max(forward[step], attempt)
             if what == "done":
                 done[step] = (first[step], at)
-        if verb == "settled":
+        if kind == "T":
             settled.add(step)
     return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward, "ended": ended, "late": late}
 

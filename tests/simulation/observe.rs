@@ -135,7 +135,7 @@ pub fn record(task: &Task) -> Record {
         state: state(task.process_state),
         reason: task.reason.as_ref().map(|reason| (reason.code.clone(), reason.since_version)),
         entered: task.history.iter().rev().find_map(|line| {
-            let What::Entered { state: entered } = line.what else { return None };
+            let What::Entered(entered) = line.what else { return None };
             Some(state(entered))
         }),
         paused: task.paused.is_some(),

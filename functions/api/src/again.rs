@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::machine::Refused;
+use domain::order::AgainOf;
 use domain::ports::{Environment, Store};
 use domain::trace;
 use http::{HeaderMap, Response};
@@ -45,7 +46,7 @@ pub(crate) async fn post(
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, by = &*by, "operator posts an order again");
-    let again = order.again(by, reason, ports.environment().now());
+    let again = order.again(AgainOf { order_id, by, reason, bulk: None }, ports.environment().now());
     let span = trace::posted("/orders/{id}/again", again.order_id, traced(headers));
     take(ports, config, caller, SAFE, wait, Given { order: again, workflow: Some(task.workflow.clone()) }, span).await
 }
@@ -53,7 +54,6 @@ pub(crate) async fn post(
 #[cfg(test)]
 mod tests {
     use domain::message::Priority;
-    use domain::order::AgainOf;
     use domain::task::ProcessState;
     use serde_json::json;
 
@@ -83,7 +83,8 @@ mod tests {
         assert_eq!((again.order_id, &*again.submitter), (order_id.again(), CALLER));
         assert_eq!((again.reply_channel.as_deref(), again.priority), (Some(CHANNEL), Some(Priority::High)));
         assert_eq!((again.correlation_id.as_deref(), again.document.text()), (Some("cart-7"), crate::testing::ORDER));
-        let origin = AgainOf { order_id, by: "ada [operator]".into(), reason: "the carrier delivers again".into() };
+        let origin =
+            AgainOf { order_id, by: "ada [operator]".into(), reason: "the carrier delivers again".into(), bulk: None };
         assert_eq!(again.again_of, Some(origin));
         assert!(fake.scheduled().is_empty());
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::author;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::{Json, JsonError};
-use domain::limits::OUTPUT_BYTES_MAX;
+use domain::limits::{COMMAND_ID_CHARS_MAX, OUTPUT_BYTES_MAX};
 use domain::machine::Refused;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
 use domain::ports::{Environment, Queues, Store};
@@ -19,6 +19,7 @@ use wire::Queued;
 use crate::members::Members;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
+use crate::view::text;
 use crate::{body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
@@ -40,51 +41,43 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let (mut settle, mut take, mut step) = (None, None, None);
-    let Author { by, reason } = match action {
-        Action::Settle => {
-            let (author, settlement) = read_settle(caller, headers, body)?;
-            settle = Some(settlement);
-            author
-        }
-        Action::Note => {
-            let author;
-            (author, take) = read_note(caller, headers, body)?;
-            author
-        }
-        Action::Approve | Action::Reject => {
-            let author;
-            (author, step) = read_decision(caller, headers, body)?;
-            author
-        }
-        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close | Action::Erase => {
-            Author::read(caller, headers, body)?
-        }
-    };
+    let Body { author: Author { by, reason }, command_id, settle, take, step } =
+        Body::read(caller, action, headers, body)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let (state, version) = (task.process_state, Some(task.version));
+    let environment = ports.environment();
+    let now = environment.now();
+    let command_id =
+        command_id.unwrap_or_else(|| CommandId::generate(now, [environment.random(), environment.random()]));
+    // The client repeats what was carried out.
+    if task.has_done(&command_id) {
+        return Ok(taken(order_id, action, &command_id, state));
+    }
     etag::check(headers, task.version)?;
-    let state = task.process_state;
-    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take, step };
+    let command = Command { order_id, action, by, reason, command_id, version, bulk: None, settle, take, step };
     let decides = matches!(action, Action::Approve | Action::Reject);
-    let refused = command.refusal(&task, ports.environment().now());
+    let refused = command.refusal(&task, now);
     // It changes nothing.
     if refused == Some(Refused::AlreadyErased) {
-        return Ok(taken(order_id, action, state));
+        return Ok(taken(order_id, action, &command.command_id, state));
     }
     if let Some(refused) = refused {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     let command = if decides { command.for_step(&task) } else { command };
     tracing::info!(caller, %order_id, ?action, by = &*command.by, "operator acts");
+    let answer = taken(order_id, action, &command.command_id, state);
     let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
-    Ok(taken(order_id, action, state))
+    Ok(answer)
 }
 
-fn taken(order_id: OrderId, action: Action, state: ProcessState) -> Response<Bytes> {
-    reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() })
+fn taken(order_id: OrderId, action: Action, command_id: &CommandId, state: ProcessState) -> Response<Bytes> {
+    let command_id = text(command_id.text());
+    let queued = Queued { order_id, action: action.into(), command_id, process_state: state.into() };
+    reply::json(StatusCode::ACCEPTED, &queued)
 }
 
 /// The body of a command.
@@ -97,10 +90,45 @@ fn document(headers: &HeaderMap, body: &Bytes) -> Result<Json, Problem> {
     Ok(Json::document(body)?)
 }
 
-/// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
-fn read_settle(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement), Problem> {
-    let document = document(headers, body)?;
-    let members = Members::of(&document, &wire::Settle::MEMBERS)?;
+/// The body of a command about an order.
+struct Body {
+    author: Author,
+    command_id: Option<CommandId>,
+    settle: Option<Settlement>,
+    take: Option<bool>,
+    step: Option<Arc<str>>,
+}
+
+impl Body {
+    fn read(caller: &str, action: Action, headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
+        let document = document(headers, body)?;
+        let known: &[&str] = match action {
+            Action::Settle => &wire::Settle::MEMBERS,
+            Action::Note => &wire::Note::MEMBERS,
+            Action::Approve | Action::Reject => &wire::Decision::MEMBERS,
+            Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close | Action::Erase => {
+                &wire::Command::MEMBERS
+            }
+        };
+        let members = Members::of(&document, known)?;
+        let settles = action == Action::Settle;
+        Ok(Self {
+            settle: settles.then(|| settlement(&members)).transpose()?,
+            author: Author::of(caller, &members)?,
+            command_id: members.optional_text("CommandID")?.map(given).transpose()?,
+            take: members.flag("Take")?,
+            step: if settles { None } else { members.optional_text("Step")? },
+        })
+    }
+}
+
+fn given(id: Arc<str>) -> Result<CommandId, Problem> {
+    let fault = || format!("must be 1 to {COMMAND_ID_CHARS_MAX} of A-Z, a-z, 0-9, - _ . and :");
+    CommandId::given(id).ok_or_else(|| Problem::member("CommandID", fault()))
+}
+
+/// Of `{Step, Outcome, Output}` only the output may be missing.
+fn settlement(members: &Members<'_>) -> Result<Settlement, Problem> {
     let (step, word) = (members.text("Step")?, members.text("Outcome")?);
     let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
     let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done, Undone or Skipped"))?;
@@ -111,25 +139,11 @@ fn read_settle(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Autho
         (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),
     };
     let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
-    Ok((Author::of(caller, &members)?, Settlement { step, outcome, output }))
-}
-
-/// Reads `{By, Reason, Take}`, of which the last may be missing.
-fn read_note(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>), Problem> {
-    let document = document(headers, body)?;
-    let members = Members::of(&document, &wire::Note::MEMBERS)?;
-    Ok((Author::of(caller, &members)?, members.flag("Take")?))
-}
-
-/// Reads `{By, Reason, Step}`, of which the last may be missing.
-fn read_decision(caller: &str, headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<Arc<str>>), Problem> {
-    let document = document(headers, body)?;
-    let members = Members::of(&document, &wire::Decision::MEMBERS)?;
-    Ok((Author::of(caller, &members)?, members.optional_text("Step")?))
+    Ok(Settlement { step, outcome, output })
 }
 
 impl Author {
-    /// Reads `{By, Reason}`: both, and nothing else.
+    /// Reads `{By, Reason}`. A `CommandID` beside them is left aside: what such a call does is done once anyway.
     ///
     /// # Errors
     /// The fault of the body, with its name.

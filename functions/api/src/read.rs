@@ -82,8 +82,8 @@ pub(crate) async fn document(
     Ok(reply::json(StatusCode::OK, &view))
 }
 
-fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_> {
-    wire::AgainOf { order_id: *order_id, by: text(by), reason: text(reason) }
+fn shown_origin(AgainOf { order_id, by, reason, bulk }: &AgainOf) -> wire::AgainOf<'_> {
+    wire::AgainOf { order_id: *order_id, by: text(by), reason: text(reason), bulk: bulk.as_deref().map(text) }
 }
 
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does

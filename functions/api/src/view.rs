@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::redaction::Redaction;
 use domain::situation::Situation;
-use domain::task::{Approvers, Line, Pause, Reason, Step, StepError, Taken, Task, Transition};
+use domain::task::{Approvers, Pause, Reason, Step, StepError, Taken, Task};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -13,12 +13,12 @@ use serde::{Serialize, Serializer};
 pub(crate) type TaskView<'a> = wire::Task<'a, Lines<'a>>;
 
 /// The lines of a history.
-pub(crate) struct Lines<'a>(&'a [Transition]);
+pub(crate) struct Lines<'a>(&'a Task);
 
 /// The whole task, for a caller that asks for this one order.
 pub(crate) fn whole<'a>(task: &'a Task, redaction: &Redaction) -> TaskView<'a> {
     let mut view = listed(task);
-    view.history = Some(Lines(&task.history));
+    view.history = Some(Lines(task));
     for (shown, step) in view.steps.iter_mut().zip(&task.steps) {
         shown.output = step.output.as_ref().map(|output| redaction.shown(output));
     }
@@ -175,7 +175,7 @@ fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
 
 impl Serialize for Lines<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Line::from))
+        serializer.collect_seq(self.0.lines())
     }
 }
 

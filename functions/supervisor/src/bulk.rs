@@ -135,10 +135,10 @@ async fn post_again(
     ports: &impl BulkPorts,
     Posting { instance, redaction }: Posting<'_>,
     entry: Entry,
-    AgainOf { order_id, by, reason }: AgainOf,
+    origin: AgainOf,
     delay_ms: u64,
 ) -> Result<bool, PortError> {
-    let store = ports.store();
+    let (store, order_id) = (ports.store(), origin.order_id);
     let task = store.task(order_id).await?.filter(|task| task.may_be_posted_again());
     let Some(task) = task else { return Ok(false) };
     if store.task(order_id.again()).await?.is_some() {
@@ -147,7 +147,7 @@ async fn post_again(
     // It may have been erased since the task was read.
     let Some(order) = store.order(order_id).await?.filter(|order| !order.is_erased()) else { return Ok(false) };
     // The same time at each repeat, so that every repeat is the same order (rule 3).
-    let mut again = order.again(by, reason, entry.at);
+    let mut again = order.again(origin, entry.at);
     let workflow = match instance.catalogue.choose(ports, Some(&task.workflow), again.order_id).await? {
         Ok(workflow) => workflow,
         Err(_) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job, Spec};
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::limits::{SETTLES_WITHIN_MS_DEFAULT, SHARDS};
 use domain::message::{
@@ -166,6 +166,7 @@ pub fn command(n: u32) -> SchedulerMessage {
         action: Action::Resubmit,
         by: "night shift".into(),
         reason: "mended".into(),
+        command_id: CommandId::of_job("0193494e5c8f-00ab54a98ceb1f0a".into()),
         version: Some(7),
         bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()),
         settle: Some(Settlement { step: "s1".into(), outcome: Settled::Done, output: Some(Json::of(&())) }),

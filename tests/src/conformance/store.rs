@@ -73,7 +73,8 @@ pub async fn f05_an_insert_that_was_cut_short_shows_no_task_and_is_finished_by_i
 
 pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreWorld) {
     let (store, first) = (world.ports().store(), order(1));
-    let again_of = AgainOf { order_id: first.order_id, by: "ada".into(), reason: "in \"words\"".into() };
+    let again_of =
+        AgainOf { order_id: first.order_id, by: "ada".into(), reason: "in \"words\"".into(), bulk: Some("j".into()) };
     let workflow = "return/2".parse().ok();
     let again = Order { order_id: first.order_id.again(), workflow, again_of: Some(again_of), ..first };
     assert_eq!(store.insert(again.clone().into(), task(&again).into()).await.unwrap(), Inserted::New);

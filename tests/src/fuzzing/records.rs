@@ -1,6 +1,7 @@
 //! Stored records, and what is decided from them.
 
 use domain::bulk::{Job, Spec};
+use domain::id::CommandId;
 use domain::machine::{DeadLetterSubject, Event, Moment, decide};
 use domain::message::{Acceptance, Action, Command, Deferral, Failure, Outcome, Reply, Trouble};
 use domain::order::Order;
@@ -83,6 +84,7 @@ fn events(task: &Task) -> Vec<Happening> {
             action,
             by: "ada".into(),
             reason: "a test".into(),
+            command_id: CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]),
             version,
             bulk: None,
             settle: None,

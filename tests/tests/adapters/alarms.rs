@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use agent::Answer;
 use domain::batch;
+use domain::id::CommandId;
 use domain::message::{Action, Command, Deferral, Delivery, Outcome, Receipt, SchedulerMessage};
 use domain::ports::PortError;
 use domain::task::{Direction, ProcessState};
@@ -122,7 +123,9 @@ fn an_order_in_error_rings_with_its_wait_until_somebody_takes_it_on() {
     let order_id = world.tasks()[0].order_id;
     let (by, reason, take) = ("ann".into(), "I look at it".into(), Some(true));
     let action = Action::Note;
-    let note = Command { order_id, action, by, reason, take, version: None, bulk: None, settle: None, step: None };
+    let (version, bulk, settle, step) = (None, None, None, None);
+    let command_id = CommandId::of_job("a-note".into());
+    let note = Command { order_id, action, by, reason, command_id, take, version, bulk, settle, step };
     world.tell_scheduler(SchedulerMessage::Command(note));
     world.run();
     assert_eq!(written(|| world.alert()).largest("orders_untaken_ms"), Some(0.0));

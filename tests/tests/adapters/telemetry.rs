@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::Answer;
 use aws::telemetry::{Settings, Telemetry};
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::message::{Action, Delivery, Failure, Outcome, Receipt, Reply, SchedulerMessage, decode};
 use domain::order::Order;
@@ -119,6 +119,7 @@ fn command(world: &World, order_id: OrderId, action: Action) {
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

@@ -65,7 +65,7 @@ fn scene() -> Scene {
 
 /// When the order came into this state.
 fn entered_at(task: &Task, state: ProcessState) -> Timestamp {
-    let line = task.history.iter().find(|line| line.what == What::Entered { state });
+    let line = task.history.iter().find(|line| line.what == What::Entered(state));
     line.unwrap_or_else(|| panic!("it is not {state:?}: {task:#?}")).at
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent::{Answer, Call};
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Command, Outcome, SchedulerMessage};
@@ -106,6 +106,7 @@ impl Storm {
             action,
             by: "ann".into(),
             reason: "it takes too long".into(),
+            command_id: CommandId::generate(Timestamp::default(), [0; 2]),
             version: None,
             bulk: None,
             settle: None,
@@ -215,7 +216,8 @@ fn check((seen, violations): (Seen, Vec<Found>), orders: usize) {
     for (n, task) in seen.tasks.iter().enumerate() {
         let at = |what: &dyn Fn(&What) -> bool| task.history.iter().find(|line| what(&line.what)).map(|line| line.at);
         let cancelled = at(&|what| *what == What::Cancelled);
-        let told = at(&|what| matches!(what, What::Processed(of) if *of.step == *"charge")).filter(|_| n % 10 == 1);
+        let told =
+            at(&|what| matches!(what, What::Processed(of) if of.name(&task.steps) == "charge")).filter(|_| n % 10 == 1);
         let state = if n.is_multiple_of(2) { ProcessState::Compensated } else { ProcessState::Processed };
         assert_eq!((task.process_state, cancelled.is_some()), (state, n.is_multiple_of(2)), "{task:#?}");
         let own = || seen.heard.iter().filter(|heard| heard.order_id == task.order_id);
@@ -229,7 +231,7 @@ fn check((seen, violations): (Seen, Vec<Found>), orders: usize) {
             assert_eq!(shown.count(), 0, "of an erased person");
         }
         if let Some(cancelled) = cancelled {
-            let undone = at(&|what| *what == What::Entered { state: ProcessState::Compensated });
+            let undone = at(&|what| *what == What::Entered(ProcessState::Compensated));
             let since = charged().chain([cancelled]).max().unwrap_or(cancelled);
             slowest_ms = slowest_ms.max(undone.map_or(u64::MAX, |undone| since.ms_until(undone)));
         }

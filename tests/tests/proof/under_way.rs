@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use agent::MemoPolicy;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState};
+use domain::time::Timestamp;
 use memory::faulty::Fault;
 use tests::world::{Act, End, World};
 
@@ -118,6 +119,7 @@ impl Case {
                     action,
                     by,
                     reason,
+                    command_id: CommandId::generate(Timestamp::default(), [0; 2]),
                     version: None,
                     bulk: None,
                     settle: None,

@@ -54,7 +54,7 @@ export function actOnOne(action, task, changed) {
       dialog.focusHead();
       changed();
       if (action === "again") await followNew(it, answer.OrderID);
-      else await follow(it, action, who);
+      else await follow(it, action, answer.CommandID);
       changed();
     } catch (error) {
       it.phase = "ask";
@@ -260,17 +260,13 @@ function closing(close) {
   return h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: close }, "Close"));
 }
 
-/** Polls the order until its history has the action. */
-async function follow(it, action, who) {
-  const lineOf = ({ At, Who, What, Why }) => JSON.stringify([At, Who, What, Why]);
-  const seen = new Set((it.task.History ?? []).map(lineOf));
+/** Polls the order until its history has the command. */
+async function follow(it, action, commandId) {
   const until = performance.now() + LOOK_FOR_MS;
   while (performance.now() < until) {
     const task = await get(`orders/${encodeURIComponent(it.task.OrderID)}`).catch(() => null);
-    const mine = task?.History.some(
-      (line) => line.Who === who.By && line.Kind === ACTIONS[action].kind && !seen.has(lineOf(line)),
-    );
-    const other = DECISIONS.includes(action) && task?.History.find((line) => isDecision(line, it) && !seen.has(lineOf(line)));
+    const mine = task?.History.some((line) => line.CommandID === commandId);
+    const other = DECISIONS.includes(action) && task && !asked(task).some(({ Name }) => Name === it.step) && task.History.findLast((line) => isDecision(line, it));
     if (!mine && other) {
       [it.phase, it.task] = ["done", task];
       it.note = `${other.Who} decided first: ${other.What}. Your decision does not count.`;

@@ -129,7 +129,7 @@ function history(task) {
       { name: "When", cell: (line) => when(line.At, "exact") },
       { name: "What", isName: true, cell: (line) => line.What },
       { name: "Who", kind: "text who", cell: (line) => (line.Caller ? `${line.Who} [${line.Caller}]` : line.Who) },
-      { name: "Why", kind: "text", cell: (line) => line.Why ?? "–" },
+      { name: "Why", kind: "text", cell: (line) => [line.Bulk && `bulk ${line.Bulk}`, line.Why].filter(Boolean).join(": ") || "–" },
     ],
   });
 }

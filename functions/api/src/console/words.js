@@ -44,32 +44,19 @@ export function allows(task, action) {
   return task.Actions.includes(action);
 }
 
-/** An operator's actions: label of the button, title of the dialog, the word for the result, and the kind of its line in
- * the history. An action of a step is for one order at a time. */
+/** An operator's actions: label of the button, title of the dialog, and the word for the result. An action of a step is for
+ * one order at a time. */
 export const ACTIONS = {
-  approve: { label: "Approve", title: "Approve the order", done: "approved", kind: "Approved", ofOne: true },
-  reject: {
-    label: "Reject",
-    title: "Reject the order",
-    done: "rejected",
-    kind: "Rejected",
-    danger: true,
-    ofOne: true,
-  },
-  resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted", kind: "Resubmitted" },
-  cancel: {
-    label: "Cancel order",
-    title: "Cancel the order and undo it",
-    done: "cancelled",
-    kind: "Cancelled",
-    danger: true,
-  },
-  pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
-  resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
-  settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
-  note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
-  close: { label: "Close order", title: "Close the order as it is", done: "closed", kind: "Entered", danger: true },
-  erase: { label: "Erase", title: "Erase the order's personal data", done: "erased", kind: "Erased", danger: true, ofOne: true },
+  approve: { label: "Approve", title: "Approve the order", done: "approved", ofOne: true },
+  reject: { label: "Reject", title: "Reject the order", done: "rejected", danger: true, ofOne: true },
+  resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted" },
+  cancel: { label: "Cancel order", title: "Cancel the order and undo it", done: "cancelled", danger: true },
+  pause: { label: "Pause", title: "Pause the order", done: "paused" },
+  resume: { label: "Resume", title: "Let the order go on", done: "resumed" },
+  settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", ofOne: true },
+  note: { label: "Note", title: "Write a note on the order", done: "noted", ofOne: true },
+  close: { label: "Close order", title: "Close the order as it is", done: "closed", danger: true },
+  erase: { label: "Erase", title: "Erase the order's personal data", done: "erased", danger: true, ofOne: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 

@@ -181,14 +181,15 @@ fn rule_46_an_erase_is_queued_once_and_only_for_an_order_that_is_over() {
     (task.watch, task.watch_at) = (None, None);
     let fake = Fake::default();
     let path = format!("/orders/{}/erase", fake.stores(task.clone()));
-    let answer = fake.post(&path, &[], COMMAND);
+    let body = COMMAND.replace('}', r#","CommandID":"letter-7"}"#);
+    let answer = fake.post(&path, &[], &body);
     assert_eq!((answer.status, &answer.body["Action"]), (202, &json!("Erase")));
     let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
     assert_eq!((command.action, &*command.by), (Action::Erase, "ada [shop]"));
     let fake = Fake::default();
     task.erased_at = task.updated_at();
     fake.stores(task.clone());
-    assert_eq!(fake.post(&path, &[], COMMAND).body, answer.body, "a repeat is answered alike");
+    assert_eq!(fake.post(&path, &[], &body).body, answer.body, "a repeat is answered alike");
     fake.queued_nothing();
     assert!(fake.get(&path.replace("/erase", "")).body["ErasedAt"].is_string());
     task.process_state = ProcessState::Compensated;
@@ -256,14 +257,17 @@ fn a_resubmit_is_queued_with_operator_reason_and_the_version_that_was_seen() {
     let mut task = task_in("a", ProcessState::Error);
     task.version = 9;
     let order_id = fake.stores(task);
-    let answer = fake.post(&format!("/orders/{order_id}/resubmit"), &[], COMMAND);
-    let expected = json!({"OrderID": order_id.to_string(), "Action": "Resubmit", "ProcessState": "Error"});
+    let body = COMMAND.replace('}', r#","CommandID":"mend-7"}"#);
+    let answer = fake.post(&format!("/orders/{order_id}/resubmit"), &[], &body);
+    let expected =
+        json!({"OrderID": order_id.to_string(), "Action": "Resubmit", "CommandID": "mend-7", "ProcessState": "Error"});
     assert_eq!((answer.status, &answer.body), (202, &expected));
     let command = Command {
         order_id,
         action: Action::Resubmit,
         by: "ada [shop]".into(),
         reason: "payment is back".into(),
+        command_id: CommandId::given("mend-7".into()).unwrap(),
         version: Some(9),
         bulk: None,
         settle: None,
@@ -271,6 +275,32 @@ fn a_resubmit_is_queued_with_operator_reason_and_the_version_that_was_seen() {
         step: None,
     };
     assert_eq!(fake.scheduled(), [SchedulerMessage::Command(command)]);
+}
+
+#[test]
+fn a_command_without_an_id_gets_one_that_is_answered_and_queued() {
+    let fake = Fake::default();
+    let path = format!("/orders/{}/resubmit", fake.stores(task_in("a", ProcessState::Error)));
+    let answer = fake.post(&path, &[], COMMAND);
+    let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
+    assert_eq!(answer.body["CommandID"], command.command_id.text());
+    for id in ["", "a b", &"x".repeat(COMMAND_ID_CHARS_MAX + 1)] {
+        let body = COMMAND.replace('}', &format!(r#","CommandID":"{id}"}}"#));
+        fake.post(&path, &[], &body).names(400, "invalid-field", "CommandID");
+    }
+}
+
+#[test]
+fn a_command_that_the_history_shows_is_answered_again_and_not_queued_whatever_came_since() {
+    let fake = Fake::default();
+    let mut task = task_in("a", ProcessState::Processed);
+    task.history[0].command_id = CommandId::given("mend-7".into());
+    let path = format!("/orders/{}/resubmit", fake.stores(task));
+    let body = COMMAND.replace('}', r#","CommandID":"mend-7"}"#);
+    let answer = fake.post(&path, &[("If-Match", "\"77\"")], &body);
+    assert_eq!((answer.status, &answer.body["CommandID"]), (202, &json!("mend-7")));
+    fake.queued_nothing();
+    fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
 }
 
 #[test]

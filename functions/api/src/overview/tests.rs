@@ -1,7 +1,7 @@
 use std::future::ready;
 
 use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, PortError};
-use domain::task::{Attempt, Reason, Step, StepError, StepState, Task, Transition, What};
+use domain::task::{Attempt, Reason, StepError, StepState, Task, Transition, What};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -169,10 +169,16 @@ fn a_group_waits_since_its_failure_also_if_the_watch_is_a_deadline_and_has_the_w
     let fake = Fake::default();
     let mut task = failed(&fake, "late", "exhausted", 1, 0);
     let failed_at = fake.now().minus_ms(60_000);
-    let Step { name, direction, attempt: number, .. } = &task.steps[1];
-    let attempt = Attempt { step: name.clone(), direction: *direction, number: *number };
-    for what in [What::Accepted(attempt), What::Entered { state: ProcessState::Error }] {
-        task.history.push(Transition { at: failed_at, who: "supervisor".into(), what, why: None });
+    let attempt = Attempt::current(1, &task.steps[1]);
+    for what in [What::Accepted(attempt), What::Entered(ProcessState::Error)] {
+        task.history.push(Transition {
+            at: failed_at,
+            who: "supervisor".into(),
+            what,
+            why: None,
+            command_id: None,
+            bulk: None,
+        });
     }
     task.watch_at = Some(fake.now().plus_ms(86_400_000));
     fake.stores(task);

@@ -146,10 +146,10 @@ fn orders_are_found_by_the_service_that_they_wait_for() {
 fn rule_5_orders_are_found_whose_end_a_result_contradicts() {
     let fake = Fake::default();
     let mut task = task_in("paid after its undo", ProcessState::Compensated);
-    let attempt = domain::task::Attempt { step: "pay".into(), direction: domain::task::Direction::Forward, number: 2 };
+    let attempt = domain::task::Attempt { step: 0, direction: domain::task::Direction::Forward, number: 2 };
     let (at, who, what) =
         (Timestamp::from_epoch_ms(5), "scheduler-1".into(), domain::task::What::Contradicted(attempt));
-    task.history.push(domain::task::Transition { at, who, what, why: None });
+    task.history.push(domain::task::Transition { at, who, what, why: None, command_id: None, bulk: None });
     let paid = fake.stores(task);
     let other = fake.stores(task_in("undone", ProcessState::Compensated));
     finds(&fake, "contradicted=true", &[paid]);

@@ -18,7 +18,7 @@ use crate::batch::HasCause;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
-use crate::machine::{Decision, Dropped, Effect, Event, Impossible, Moment, Verdict, decide, request};
+use crate::machine::{Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, request};
 use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
@@ -28,7 +28,7 @@ use crate::ports::{
     Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, Inserted, PortError,
     Queues, Store,
 };
-use crate::task::{Notice, Task, What};
+use crate::task::{Notice, Task};
 use crate::trace;
 use crate::workflow::Workflow;
 
@@ -166,7 +166,7 @@ pub async fn first(
     instance: &Instance,
     order: &Order,
     event: Event<'_>,
-) -> Result<(Settled, Vec<What>), AdvanceError> {
+) -> Result<(Settled, Vec<Happened>), AdvanceError> {
     let workflow = instance.catalogue.of_order(ports, order).await?;
     let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
     let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))

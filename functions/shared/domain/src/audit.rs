@@ -11,9 +11,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::id::OrderId;
+use crate::id::{CommandId, OrderId};
 use crate::message::{Action, Command, Settled};
-use crate::task::{ProcessState, Task, Transition};
+use crate::task::{Line, ProcessState, Task};
 use crate::time::Timestamp;
 
 /// What is recorded.
@@ -39,7 +39,7 @@ pub struct Moved<'a> {
     order_id: OrderId,
     version: u64,
     state: ProcessState,
-    lines: &'a [Transition],
+    lines: Vec<Line<'a>>,
     /// Of an erase: the entries whose digest took the place of their text.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     erased_entries: &'a [i64],
@@ -67,6 +67,8 @@ pub struct Asked<'a> {
     command: Action,
     by: &'a str,
     reason: &'a str,
+    #[serde(rename = "CommandID")]
+    command_id: &'a CommandId,
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +111,7 @@ impl<'a> Entry<'a> {
 
     fn moved(at: Timestamp, before: Option<&Task>, task: &'a Task, erased_entries: &'a [i64]) -> Self {
         let Task { order_id, version, process_state, .. } = task;
-        let lines = task.added_since(before);
+        let lines = task.added_since(before).iter().map(|line| Line::typed(line, &task.steps)).collect();
         Self::Transition(Moved {
             at,
             order_id: *order_id,
@@ -129,7 +131,7 @@ impl<'a> Entry<'a> {
     /// A command was queued.
     #[must_use]
     pub fn command(at: Timestamp, command: &'a Command) -> Self {
-        let Command { order_id, action, by, reason, settle, take, step, .. } = command;
+        let Command { order_id, action, by, reason, command_id, settle, take, step, .. } = command;
         let settled = settle.as_ref().map(|settle| &*settle.step);
         Self::Command(Asked {
             at,
@@ -137,6 +139,7 @@ impl<'a> Entry<'a> {
             command: *action,
             by,
             reason,
+            command_id,
             step: settled.or(step.as_deref()),
             outcome: settle.as_ref().map(|settle| settle.outcome),
             take: *take,
@@ -403,10 +406,10 @@ mod tests {
         let command = Command { by: "ada [desk]".into(), ..case.command(Action::Cancel, None) };
         let entry = serde_json::to_value(Entry::command(case.now, &command)).unwrap();
         let expected = json!({"At": case.now, "OrderID": case.task.order_id, "Command": "Cancel", "By": "ada [desk]",
-            "Reason": &*command.reason});
+            "Reason": &*command.reason, "CommandID": command.command_id});
         assert_eq!(entry, expected);
         let entry = serde_json::to_value(Entry::transition(case.now, None, &case.task)).unwrap();
-        assert_eq!((&entry["Version"], &entry["Lines"][0]["What"]), (&json!(case.task.version), &json!("submitted")));
+        assert_eq!((&entry["Version"], &entry["Lines"][0]["Kind"]), (&json!(case.task.version), &json!("Submitted")));
         for (bytes, is_there) in [(RECORD_BYTES_MAX, true), (RECORD_BYTES_MAX + 1, false)] {
             let body = "x".repeat(bytes);
             let entry = serde_json::to_value(Entry::record(case.now, "job", "j", 2, &body)).unwrap();

@@ -1,13 +1,48 @@
-//! The id of an order.
+//! The ids of an order and of a command.
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
+use crate::limits::COMMAND_ID_CHARS_MAX;
 use crate::time::Timestamp;
+
+/// The id of a command. Its sender finds it in the history of the order, and a repeat of it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CommandId(Arc<str>);
+
+impl CommandId {
+    /// A new id (UUID version 7).
+    #[must_use]
+    pub fn generate(now: Timestamp, random: [u64; 2]) -> Self {
+        Self(OrderId::generate(now, random).to_string().into())
+    }
+
+    /// The id of the commands of a bulk job, of which an order gets one.
+    #[must_use]
+    pub const fn of_job(job_id: Arc<str>) -> Self {
+        Self(job_id)
+    }
+
+    /// The id that a client gave. `None` if it has another form than 1 to [`COMMAND_ID_CHARS_MAX`] letters, digits, `-`,
+    /// `_`, `.` and `:` of ASCII.
+    #[must_use]
+    pub fn given(text: Arc<str>) -> Option<Self> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        ((1..=COMMAND_ID_CHARS_MAX).contains(&text.len()) && text.chars().all(is_plain)).then_some(Self(text))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
 
 /// The key of an order and of its task: a UUID in its canonical lower-case text form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,6 +217,18 @@ mod tests {
                 assert!(id.shard(shards) < shards, "{id} of {shards}");
             }
             assert_eq!(id.shard(0), 0, "none at all counts as one");
+        }
+    }
+
+    #[test]
+    fn a_command_may_have_any_short_id_of_plain_characters() {
+        let generated = CommandId::generate(Timestamp::from_epoch_ms(1_000_000), [1, 2]);
+        let longest = "x".repeat(COMMAND_ID_CHARS_MAX);
+        for text in [generated.text(), "1", "mend.shop-7:retry_2", &longest] {
+            assert_eq!(CommandId::given(text.into()).as_ref().map(CommandId::text), Some(text));
+        }
+        for text in ["", "a b", "a/b", "é", "\"", &format!("{longest}x")] {
+            assert_eq!(CommandId::given(text.into()), None, "{text}");
         }
     }
 

@@ -36,6 +36,8 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const FALLBACKS_MAX: usize = 8;
 /// Longest `CorrelationID`, operator name or reason, in characters.
 pub const TEXT_CHARS_MAX: usize = 256;
+/// Longest `CommandID`, in characters.
+pub const COMMAND_ID_CHARS_MAX: usize = 64;
 /// Longest name of an authenticated caller, in characters. What is beyond is cut off.
 pub const CALLER_CHARS_MAX: usize = 256;
 /// Times that a status message is sent again before an alert says that its reply channel is failing.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::id::OrderId;
+use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::state::Direction;
@@ -183,6 +183,9 @@ pub struct Command {
     pub by: Arc<str>,
     /// The operator's reason.
     pub reason: Arc<str>,
+    /// Its id, by which the sender finds it in the history of the order.
+    #[serde(rename = "CommandID")]
+    pub command_id: CommandId,
     /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,

@@ -124,10 +124,7 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             status,
             process_state: task.process_state,
             failed_steps: failed_steps(task),
-            history: task.history[task.history.len().saturating_sub(ALERT_HISTORY_MAX)..]
-                .iter()
-                .map(Line::from)
-                .collect(),
+            history: task.lines().skip(task.history.len().saturating_sub(ALERT_HISTORY_MAX)).collect(),
             actions: Action::allowed(task).filter(|action| *action != Action::Note).map(Action::segment).collect(),
             situation: Situation::of(task),
         }),
@@ -194,7 +191,7 @@ mod tests {
 
     use super::*;
     use crate::machine::testing::Case;
-    use crate::task::What;
+    use crate::task::{What, tests::line};
 
     fn event_of(case: &Case, kind: NoticeKind) -> (CloudEvent, Value) {
         let order = Order {
@@ -238,7 +235,7 @@ mod tests {
     fn an_alert_shows_what_happened_last_and_not_everything() {
         let mut case = Case::chain();
         for n in 0..40 {
-            case.task.record(case.now, &"test".into(), What::Other { text: n.to_string().into() }, None);
+            case.task.record(line(case.now, What::Other(Box::new(n.into()))));
         }
         let (_, data) = event_of(&case, NoticeKind::OrderNeedsOperator);
         let history = data["History"].as_array().unwrap();

@@ -4,6 +4,7 @@
 //! the transition may stay uncounted. The task and its history are authoritative.
 
 use crate::id::OrderId;
+use crate::machine::Happened;
 use crate::task::{Attempt, Direction, ProcessState, Reason, Task, What};
 
 /// The target of events that are only metrics. They have the level `DEBUG`.
@@ -18,11 +19,11 @@ pub fn accepted(order_id: OrderId, caller: &str) {
 }
 
 /// Counts and logs the events of a task, with its state after them. Costs next to nothing without a subscriber.
-pub fn tell(after: &Task, happened: &[What]) {
+pub fn tell(after: &Task, happened: &[Happened]) {
     let is_counted = tracing::enabled!(target: METRICS, tracing::Level::DEBUG);
     if is_counted || tracing::enabled!(target: ORDERS, tracing::Level::INFO) {
-        for what in happened {
-            emit(after, what);
+        for happened in happened {
+            emit(after, happened);
         }
     }
 }
@@ -41,32 +42,67 @@ macro_rules! say {
     };
 }
 
-fn emit(task: &Task, what: &What) {
+fn emit(task: &Task, happened: &Happened) {
     let workflow = &*task.workflow;
-    match what {
-        What::Claimed(Attempt { step, number: attempt, direction }) => {
-            say!(task, monotonic_counter.attempts_claimed = 1, %step, attempt, direction = direction.name(), "step claimed");
-        }
-        What::Deferred(Attempt { step, number: attempt, .. }) => {
-            count!(task, monotonic_counter.attempts_put_off = 1, %step, attempt, "put off");
-        }
-        What::Expired(attempt) => {
-            expired(task, attempt);
-            let Attempt { step, number: attempt, .. } = attempt;
-            count!(task, monotonic_counter.attempts_repended = 1, %step, attempt, "re-pended");
-        }
-        What::ExpiredLast(attempt) => expired(task, attempt),
-        What::Exhausted(Attempt { step, number: attempt, .. }) => {
+    let of = happened.attempt();
+    let step = of.map_or("", |of| of.name(&task.steps));
+    let (attempt, direction) = of.map_or((0, ""), |of| (of.number, of.direction.name()));
+    match happened {
+        Happened::ExpiredLast(_) => expired(task, step, attempt),
+        Happened::Exhausted(_) => {
             say!(task, monotonic_counter.steps_exhausted = 1, %step, attempt, "step exhausted");
         }
-        What::Rejected(Attempt { step, number: attempt, .. }) => {
-            say!(task, monotonic_counter.steps_rejected = 1, %step, attempt, "step rejected");
-        }
-        What::Doubted(Attempt { step, number: attempt, .. }) => {
+        Happened::Doubted(_) => {
             count!(task, monotonic_counter.clocks_doubted = 1, %step, attempt, "attempt expired implausibly late");
         }
-        What::Processed(attempt) => done(task, attempt),
-        What::Entered { state: ProcessState::Processed } => {
+        Happened::What(what) => match what {
+            What::Claimed(_) => {
+                say!(task, monotonic_counter.attempts_claimed = 1, %step, attempt, direction, "step claimed");
+            }
+            What::Deferred(_) => {
+                count!(task, monotonic_counter.attempts_put_off = 1, %step, attempt, "put off");
+            }
+            What::Expired(_) => {
+                expired(task, step, attempt);
+                count!(task, monotonic_counter.attempts_repended = 1, %step, attempt, "re-pended");
+            }
+            What::Rejected(_) => {
+                say!(task, monotonic_counter.steps_rejected = 1, %step, attempt, "step rejected");
+            }
+            What::Processed(of) => done(task, step, of),
+            What::Settled(_) => {
+                say!(task, monotonic_counter.steps_settled = 1, workflow, %step, attempt, direction, "step settled by hand");
+            }
+            What::Approved(_) => {
+                say!(task, monotonic_counter.steps_approved = 1, workflow, %step, attempt, "step approved");
+            }
+            What::Accepted(_) => {
+                count!(task, monotonic_counter.results_awaited = 1, %step, attempt, "taken on, its result is awaited");
+            }
+            What::Waiting(_) => count!(task, monotonic_counter.steps_waiting = 1, %step, "step waits"),
+            What::Skipped(_) => {
+                say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
+            }
+            What::Contradicted(_) => {
+                say!(task, monotonic_counter.orders_contradicted = 1, workflow, %step, direction, "a result contradicts the end");
+            }
+            What::Entered(state) => entered(task, *state),
+            What::Resubmitted => say!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted"),
+            What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
+            What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
+            What::Late => say!(task, monotonic_counter.orders_late = 1, workflow, "order late"),
+            // Acceptance, the failure of the step and the start of the compensation count these.
+            What::Submitted | What::GivenUp(_) | What::Cancelled => {}
+            // The first two change nothing about the order, and no decision produces the last.
+            What::Noted(_) | What::Erased | What::Other(_) => {}
+        },
+    }
+}
+
+fn entered(task: &Task, state: ProcessState) {
+    let workflow = &*task.workflow;
+    match state {
+        ProcessState::Processed => {
             say!(
                 task,
                 monotonic_counter.orders_processed = 1,
@@ -75,77 +111,44 @@ fn emit(task: &Task, what: &What) {
                 "order processed"
             );
         }
-        What::Entered { state: ProcessState::Compensating } => {
+        ProcessState::Compensating => {
             let reason = reason_of_undo(task);
             say!(task, monotonic_counter.orders_compensating = 1, workflow, reason, "order to be undone");
         }
-        What::Entered { state: ProcessState::Compensated } => {
+        ProcessState::Compensated => {
             let reason = reason_of_undo(task);
             say!(task, monotonic_counter.orders_compensated = 1, workflow, reason, "order undone");
         }
-        What::Entered { state: ProcessState::Closed } => {
+        ProcessState::Closed => {
             let reason = task.reason.as_ref().and_then(|reason| reason.earlier.as_deref());
             let reason = reason.map_or("", |reason| &*reason.code);
             say!(task, monotonic_counter.orders_closed = 1, workflow, reason, "order closed by hand");
         }
-        What::Entered { state: ProcessState::Error } => {
+        ProcessState::Error => {
             let reason = task.reason.as_ref().map_or("", |reason| &*reason.code);
             say!(task, monotonic_counter.orders_held = 1, workflow, reason, "order waits for an operator");
         }
-        What::Resubmitted { .. } => {
-            say!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted");
-        }
-        What::Settled(Attempt { step, number: attempt, direction }) => {
-            let direction = direction.name();
-            say!(task, monotonic_counter.steps_settled = 1, workflow, %step, attempt, direction, "step settled by hand");
-        }
-        What::Approved(Attempt { step, number: attempt, .. }) => {
-            say!(task, monotonic_counter.steps_approved = 1, workflow, %step, attempt, "step approved");
-        }
-        What::Accepted(Attempt { step, number: attempt, .. }) => {
-            count!(task, monotonic_counter.results_awaited = 1, %step, attempt, "taken on, its result is awaited");
-        }
-        What::Waiting(Attempt { step, .. }) => count!(task, monotonic_counter.steps_waiting = 1, %step, "step waits"),
-        What::Skipped(Attempt { step, direction, .. }) => {
-            let direction = direction.name();
-            say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
-        }
-        What::Contradicted(Attempt { step, direction, .. }) => {
-            let direction = direction.name();
-            say!(task, monotonic_counter.orders_contradicted = 1, workflow, %step, direction, "a result contradicts the end");
-        }
-        What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
-        What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
-        // Acceptance, the failure of the step and the start of the compensation count these.
-        What::Submitted | What::GivenUp(_) | What::Cancelled => {}
-        What::Late => say!(task, monotonic_counter.orders_late = 1, workflow, "order late"),
-        // It changes nothing about the order.
-        What::Noted { .. } | What::Erased => {}
-        // A claim enters these states without a line of its own, and no decision produces a text.
-        What::Entered { state: ProcessState::Pending | ProcessState::Processing } | What::Other { .. } => {}
+        // A claim enters these without a line of its own.
+        ProcessState::Pending | ProcessState::Processing => {}
     }
 }
 
-fn expired(task: &Task, Attempt { step, number: attempt, .. }: &Attempt) {
+fn expired(task: &Task, step: &str, attempt: u32) {
     say!(task, monotonic_counter.attempts_expired = 1, %step, attempt, "step expired");
 }
 
 /// A step that is done, and its duration: from the first claim in its direction, or from an operator's resubmit.
-fn done(task: &Task, Attempt { step: name, direction, number: attempt }: &Attempt) {
-    let Some(latency_ms) = step_latency_ms(task, name) else { return };
-    match direction {
-        Direction::Forward => {
-            say!(task, histogram.step_latency_ms = latency_ms, step = %name, attempt, "step done");
-        }
-        Direction::Undo => {
-            say!(task, histogram.undo_latency_ms = latency_ms, step = %name, attempt, "step undone");
-        }
+fn done(task: &Task, step: &str, of: &Attempt) {
+    let (Some(latency_ms), attempt) = (step_latency_ms(task, of.step), of.number) else { return };
+    match of.direction {
+        Direction::Forward => say!(task, histogram.step_latency_ms = latency_ms, %step, attempt, "step done"),
+        Direction::Undo => say!(task, histogram.undo_latency_ms = latency_ms, %step, attempt, "step undone"),
     }
 }
 
 /// `None` if the same decision started the compensation, which resets the step.
-fn step_latency_ms(task: &Task, name: &str) -> Option<u64> {
-    let (_, step) = task.step(name)?;
+fn step_latency_ms(task: &Task, index: usize) -> Option<u64> {
+    let step = task.steps.get(index)?;
     step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to))
 }
 

@@ -72,13 +72,13 @@ impl Order {
     /// not accepted by a workflow yet (`Workflow::accept`). Its id follows from this order's, so an order is posted again at
     /// most once.
     #[must_use]
-    pub fn again(&self, by: Arc<str>, reason: Arc<str>, now: Timestamp) -> Self {
+    pub fn again(&self, origin: AgainOf, now: Timestamp) -> Self {
         Self {
             order_id: self.order_id.again(),
             submitted_at: now,
             workflow: None,
             terms: Vec::new(),
-            again_of: Some(AgainOf { order_id: self.order_id, by, reason }),
+            again_of: Some(origin),
             ..self.clone()
         }
     }
@@ -109,24 +109,16 @@ pub struct AgainOf {
     pub by: Arc<str>,
     /// The operator's reason.
     pub reason: Arc<str>,
+    /// The bulk job that posted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Arc<str>>,
 }
-
-/// How the words about an origin begin.
-const AGAIN_OF: &str = "again of ";
-/// What stands between the order's id and the operator.
-const BY: &str = ", by ";
 
 impl AgainOf {
     /// The words, as they stand in the first line of the new order's history.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { order_id, by, reason } = self;
-        format!("{AGAIN_OF}{order_id}{BY}{by}: {reason}")
-    }
-
-    /// The operator and the reason in [these words](Self::words), with a colon between them. `None` if they are others.
-    #[must_use]
-    pub fn by_and_reason(words: &str) -> Option<&str> {
-        words.strip_prefix(AGAIN_OF)?.split_once(BY).map(|(_, by_and_reason)| by_and_reason)
+        let Self { order_id, by, reason, bulk: _ } = self;
+        format!("again of {order_id}, by {by}: {reason}")
     }
 }

@@ -100,7 +100,8 @@ fn lacks_result(task: &Task) -> bool {
     let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
     given_up.is_some_and(|step| {
         let is_its_last = |attempt: &Attempt| {
-            (&attempt.step, attempt.direction, attempt.number) == (&step.name, step.direction, step.attempt)
+            (attempt.name(&task.steps), attempt.direction, attempt.number)
+                == (&*step.name, step.direction, step.attempt)
         };
         task.history.iter().any(|line| matches!(&line.what, What::Accepted(attempt) if is_its_last(attempt)))
     })
@@ -223,7 +224,7 @@ impl Situation {
     fn over(task: &Task, head: &str, text: String) -> Self {
         let told = task.history.iter().rfind(|line| matches!(line.what, What::Contradicted(_)));
         let contradicted = told.and_then(|line| {
-            let (Attempt { step, .. }, _) = line.what.of_step()?;
+            let step = line.what.attempt()?.name(&task.steps);
             Some(format!("But a result came at {} for {step}: {}.", line.at, line.why.as_deref()?))
         });
         Self {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use histogram::Histogram;
 pub use stream::{Batch, Change, Count, Cursor, Part, Sequence};
 
-use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, Transition, What, reason};
+use crate::task::{Direction, ProcessState, StepError, StepState, Task, Transition, What, reason};
 use crate::time::Timestamp;
 
 /// The numbers of a span of time.
@@ -245,52 +245,10 @@ impl Tally {
             self.workflows.insert(after.workflow.clone(), Flow::default());
         }
         let Some(Flow { orders, steps }) = self.workflows.get_mut(&after.workflow) else { return };
-        orders.count(before, after);
-        for (index, step) in after.steps.iter().enumerate() {
-            let earlier = before.and_then(|task| task.steps.get(index));
-            let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
-            let is_untouched = earlier.is_none() && !step.was_claimed() && !is_skipped(step);
-            if is_untouched || earlier.is_some_and(|earlier| is_same(earlier, step)) {
-                continue;
-            }
-            let services = steps.entry(step.name.clone()).or_default();
-            if step.attempt > earlier.map_or(0, |earlier| earlier.attempt) {
-                attempts(services, &step.agent, step.direction).begun += 1;
-            }
-            if is_skipped(step) && !earlier.is_some_and(is_skipped) {
-                attempts(services, &step.agent, step.direction).skipped += 1;
-            }
-            let Some(earlier) = earlier else { continue };
-            let is_new = |error: &&StepError| !is_same_error(earlier.last_error.as_ref(), Some(error));
-            // An attempt that goes on has not ended (rule 32).
-            let is_over = |error: &&StepError| *error.code != *StepError::RETRYING;
-            if let Some(error) = step.last_error.as_ref().filter(is_new).filter(is_over) {
-                // The attempt that failed was one of the direction and the service of before.
-                let attempts = attempts(services, &earlier.agent, earlier.direction);
-                if [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code) {
-                    attempts.expired += 1;
-                } else {
-                    attempts.rejected += 1;
-                    step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
-                }
-            } else if earlier.process_state == StepState::Processing && was_given_back(earlier, step) {
-                attempts(services, &earlier.agent, earlier.direction).deferred += 1;
-            }
-            let is_done = |step: &Step| step.process_state == StepState::Processed;
-            // An operator settled it, and no service was called.
-            let is_settled = earlier.process_state == StepState::Error && earlier.direction == step.direction;
-            // Nor for an undo that needs no call: it never began.
-            if is_done(step)
-                && step.started_at.is_some()
-                && !is_settled
-                && !(is_done(earlier) && earlier.direction == step.direction)
-            {
-                let attempts = attempts(services, &step.agent, step.direction);
-                attempts.done += 1;
-                let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));
-                took_ms.into_iter().for_each(|ms| attempts.took.add(ms));
-                step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
-            }
+        let lines = after.added_since(before);
+        orders.count(before, after, lines);
+        for line in lines {
+            count_attempt(steps, before, after, line);
         }
     }
 
@@ -328,13 +286,12 @@ impl Tally {
 }
 
 impl Orders {
-    fn count(&mut self, before: Option<&Task>, after: &Task) {
+    fn count(&mut self, before: Option<&Task>, after: &Task, lines: &[Transition]) {
         let from = before.map(|task| task.process_state);
         self.accepted += u64::from(from.is_none());
-        let was_late = before.is_some_and(|task| task.late_since.is_some());
-        self.late += u64::from(after.late_since.is_some() && !was_late);
-        let is_contradicted = |line: &&Transition| matches!(line.what, What::Contradicted(_));
-        self.contradicted += after.added_since(before).iter().filter(is_contradicted).count() as u64;
+        let times = |is_it: fn(&What) -> bool| lines.iter().filter(|line| is_it(&line.what)).count() as u64;
+        self.late += times(|what| matches!(what, What::Late));
+        self.contradicted += times(|what| matches!(what, What::Contradicted(_)));
         self.count_approvals(before, after);
         if from == Some(after.process_state) {
             return;
@@ -412,32 +369,60 @@ impl Attempts {
     }
 }
 
-/// Whether nothing happened that is counted here.
-fn is_same(before: &Step, after: &Step) -> bool {
-    before.attempt == after.attempt
-        && before.process_state == after.process_state
-        && before.direction == after.direction
-        && is_same_error(before.last_error.as_ref(), after.last_error.as_ref())
-}
-
-/// Whether two errors are the same. An erase changes the message (rule 46), and no more.
-fn is_same_error(one: Option<&StepError>, other: Option<&StepError>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => (&one.code, one.attempt, one.at) == (&other.code, other.attempt, other.at),
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-    }
-}
-
-/// Whether an attempt in flight that brought no error is over all the same: its step is free, claimed again in the same
-/// write, or given up at its horizon.
-fn was_given_back(before: &Step, after: &Step) -> bool {
-    let is_over = match after.process_state {
-        StepState::Pending | StepState::Error => true,
-        StepState::Processing => after.attempt > before.attempt,
-        StepState::Processed | StepState::Skipped => false,
+/// Counts a line of the history that is about an attempt.
+fn count_attempt(
+    steps: &mut BTreeMap<Arc<str>, BTreeMap<Arc<str>, Service>>,
+    before: Option<&Task>,
+    after: &Task,
+    line: &Transition,
+) {
+    let Some((of, step)) = line.what.attempt().and_then(|of| Some((of, after.steps.get(of.step)?))) else { return };
+    // An attempt that ended was one of the service of before: the same write may have chosen another.
+    let asked = before.and_then(|task| task.steps.get(of.step)).unwrap_or(step);
+    let mut count = |agent: &Arc<str>, add: &dyn Fn(&mut Attempts)| {
+        add(attempts(steps.entry(step.name.clone()).or_default(), agent, of.direction));
     };
-    is_over && before.direction == after.direction
+    let rejected = |attempts: &mut Attempts| {
+        attempts.rejected += 1;
+        step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
+    };
+    let done = |attempts: &mut Attempts| {
+        attempts.done += 1;
+        let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));
+        took_ms.into_iter().for_each(|ms| attempts.took.add(ms));
+        step.call_ms.into_iter().for_each(|ms| attempts.calls.add(ms));
+    };
+    let error = step.last_error.as_ref().filter(|error| (error.attempt, error.at) == (of.number, line.at));
+    let is_unanswered = |error: &StepError| [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
+    match line.what {
+        What::Claimed(_) => count(&step.agent, &|it| it.begun += 1),
+        What::Processed(_) | What::Approved(_) => count(&step.agent, &done),
+        What::Deferred(_) => count(&asked.agent, &|it| it.deferred += 1),
+        What::Expired(_) => count(&asked.agent, &|it| it.expired += 1),
+        What::GivenUp(_) if error.is_some_and(is_unanswered) => count(&asked.agent, &|it| it.expired += 1),
+        What::Rejected(_) => count(&asked.agent, &rejected),
+        // An undo that needs no call never began.
+        What::Skipped(_) if of.direction == Direction::Forward => {
+            count(&step.agent, &|it| it.skipped += 1);
+            if error.is_some() {
+                count(&asked.agent, &rejected);
+            }
+        }
+        What::Settled(_) if step.process_state == StepState::Skipped => count(&step.agent, &|it| it.skipped += 1),
+        // An operator settled it, and no service was called.
+        What::Settled(_) | What::GivenUp(_) | What::Skipped(_) => {}
+        What::Waiting(_) | What::Accepted(_) | What::Contradicted(_) => {}
+        What::Submitted
+        | What::Entered(_)
+        | What::Resubmitted
+        | What::Cancelled
+        | What::Paused
+        | What::Resumed
+        | What::Late
+        | What::Noted(_)
+        | What::Erased
+        | What::Other(_) => {}
+    }
 }
 
 fn attempts<'a>(

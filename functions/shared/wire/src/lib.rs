@@ -10,6 +10,7 @@
 //! alone.
 
 mod bulk;
+mod command;
 mod configuration;
 mod list;
 mod numbers;
@@ -19,6 +20,7 @@ mod overview;
 mod problem;
 
 pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
+pub use command::{Callback, CalledBack, Command, Decision, Note, Queued, Settle};
 pub use configuration::{Choose, Configuration, ConfigurationFile, Configure, Configured, Definition};
 pub use list::{
     Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrdersWaiting, Service, ServiceList,
@@ -27,8 +29,7 @@ pub use list::{
 pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
 pub use open_enum::OpenEnum;
 pub use order::{
-    Accepted, AgainOf, Approvers, Callback, CalledBack, Command, Decision, Note, Order, OrderList, Pause, Queued,
-    Reason, Settle, Situation, Step, StepError, Taken, Task, Transition,
+    Accepted, AgainOf, Approvers, Order, OrderList, Pause, Reason, Situation, Step, StepError, Taken, Task, Transition,
 };
 pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -1,11 +1,11 @@
-//! Orders: an order's state, its document, and the operators' commands.
+//! Orders: an order's state and its document.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Action, Priority, Settled};
+use domain::message::Priority;
 use domain::task::{Direction, ProcessState, StepState, Watch};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -261,7 +261,13 @@ pub struct Transition<'a> {
     /// The state that the order entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<OpenEnum<ProcessState>>,
-    /// The bulk job that resubmitted the order.
+    /// Of a note: whether the operator took the order on, or let it go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take: Option<bool>,
+    /// The command that did it.
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<Cow<'a, str>>,
+    /// The bulk job that did it: that sent this command, or posted the order again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Cow<'a, str>>,
 }
@@ -338,125 +344,9 @@ pub struct AgainOf<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
-}
-
-/// The body of a command about an order or a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Command<'a> {
-    /// The operator.
-    pub by: Cow<'a, str>,
-    /// The operator's reason.
-    pub reason: Cow<'a, str>,
-}
-
-impl Command<'_> {
-    /// The names of its members.
-    pub const MEMBERS: [&'static str; 2] = ["By", "Reason"];
-}
-
-/// The body of a settle: an operator's word that a step has had its effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Settle<'a> {
-    /// The step.
-    pub step: Cow<'a, str>,
-    /// The effect.
-    pub outcome: OpenEnum<Settled>,
-    /// The step's output, if it is done.
+    /// The bulk job that posted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Json>,
-    /// The operator.
-    pub by: Cow<'a, str>,
-    /// The operator's reason.
-    pub reason: Cow<'a, str>,
-}
-
-impl Settle<'_> {
-    /// The names of its members.
-    pub const MEMBERS: [&'static str; 5] = ["Step", "Outcome", "Output", "By", "Reason"];
-}
-
-/// The body of a callback: the result of a call that a service took on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Callback<'a> {
-    /// `Done` or `No`.
-    pub outcome: Cow<'a, str>,
-    /// The step's output, if it is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Json>,
-    /// Why not: stable, for programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Cow<'a, str>>,
-    /// The same for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<Cow<'a, str>>,
-}
-
-impl Callback<'_> {
-    /// The names of its members.
-    pub const MEMBERS: [&'static str; 4] = ["Outcome", "Output", "Code", "Message"];
-}
-
-/// The answer to a callback.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct CalledBack<'a> {
-    /// Whether it may change something.
-    pub taken: bool,
-    /// Why it changes nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub because: Option<Cow<'a, str>>,
-}
-
-/// The body of a note.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Note<'a> {
-    /// The operator.
-    pub by: Cow<'a, str>,
-    /// The note.
-    pub reason: Cow<'a, str>,
-    /// Whether the operator takes the order on, or lets it go.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub take: Option<bool>,
-}
-
-impl Note<'_> {
-    /// The names of its members.
-    pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "Take"];
-}
-
-/// The body of a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Decision<'a> {
-    /// Who decides.
-    pub by: Cow<'a, str>,
-    /// The reason.
-    pub reason: Cow<'a, str>,
-    /// The step, where several wait for an approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Cow<'a, str>>,
-}
-
-impl Decision<'_> {
-    /// The names of its members.
-    pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "Step"];
-}
-
-/// The answer to a command about an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Queued {
-    /// The order's id.
-    #[serde(rename = "OrderID")]
-    pub order_id: OrderId,
-    /// The command.
-    pub action: OpenEnum<Action>,
-    /// State of the order when the command was queued.
-    pub process_state: OpenEnum<ProcessState>,
+    pub bulk: Option<Cow<'a, str>>,
 }
 
 impl<History> Task<'_, History> {

@@ -64,7 +64,7 @@ impl Shape {
             "CalledBack" => Self::of::<CalledBack<'static>>(),
             "Taken" => Self::of::<Taken<'static>>(),
             "OperatorCommand" => Self::of::<Command<'static>>(),
-            "Queued" => Self::of::<Queued>(),
+            "Queued" => Self::of::<Queued<'static>>(),
             "Selector" => Self::of::<Selector<'static>>(),
             "JobPlan" => Self::of::<Plan<'static>>(),
             "Job" => Self::of::<Job<'static>>(),
@@ -94,7 +94,7 @@ impl Shape {
             "Problem" => Self::of::<Problem<'static>>(),
             // It is written by Amazon API Gateway.
             "GatewayError" => return None,
-            "Time" | "OrderID" | "ProcessState" | "Priority" | "Document" => return None,
+            "Time" | "OrderID" | "CommandID" | "ProcessState" | "Priority" | "Document" => return None,
             other => panic!("{other} has no shape here"),
         })
     }

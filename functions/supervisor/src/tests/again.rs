@@ -6,7 +6,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::message::Action;
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::ports::{Environment, Store};
 use domain::redaction::Redaction;
 use domain::task::{ProcessState, Task};
@@ -59,7 +59,8 @@ fn posted(ports: &Ports, ids: &[OrderId]) -> usize {
 /// An operator posts one order again, without the job.
 fn post_again(ports: &Ports, order_id: OrderId) {
     let now = ports.now();
-    let order = ports.world().orders[&order_id].again("bob".into(), "it was asked for".into(), now);
+    let origin = AgainOf { order_id, by: "bob".into(), reason: "it was asked for".into(), bulk: None };
+    let order = ports.world().orders[&order_id].again(origin, now);
     let task = Task::new(&order, workflows().current(), 16, 1);
     let again = order.order_id;
     run(ports.insert(order.into(), task.into())).unwrap();
@@ -79,7 +80,7 @@ fn every_compensated_order_is_posted_again_once_under_the_name_of_the_job() {
         let order = ports.world().orders[&id.again()].clone();
         let task = ports.stored(id.again());
         assert_eq!(task.process_state, ProcessState::Processed);
-        let words = format!("again of {id}, by ann: bulk j1: the carrier is back");
+        let words = format!("again of {id}, by ann: the carrier is back");
         assert_eq!(task.history[0].why.as_deref(), Some(&*words));
         let old = ports.world().orders[&id].clone();
         let kept = |order: &Order| (order.document.clone(), order.submitter.clone(), order.correlation_id.clone());

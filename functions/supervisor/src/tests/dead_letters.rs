@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::batch::Failures;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{
     Action, CloudEvent, Command, Delivery, Outcome, Receipt, Request, SchedulerMessage, Trouble, Wake, decode,
 };
 use domain::ports::{DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, SourceQueue};
 use domain::task::{ProcessState, StepState, reason};
+use domain::time::Timestamp;
 
 use super::{EXPIRED_MS, claimed, reply_of, settings, submit, wake, work, yes};
 use crate::testing::{Ports, instance, order, run, run_for};
@@ -226,6 +227,7 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,
@@ -246,6 +248,7 @@ fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

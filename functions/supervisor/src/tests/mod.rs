@@ -9,13 +9,14 @@ mod services;
 mod sweep;
 
 use domain::advance::advance;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::message::{Action, Command, Failure, Outcome, Reply, Request, SchedulerMessage};
 use domain::ports::{Environment, Store};
 use domain::task::{Step, Task};
+use domain::time::Timestamp;
 
 use crate::Settings;
 use crate::testing::{Ports, instance, order, run, workflows};
@@ -135,7 +136,7 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
 
 /// How often an order's history shows a line.
 fn lines(task: &Task, what: &str) -> usize {
-    task.history.iter().filter(|line| line.what.to_string().contains(what)).count()
+    task.lines().filter(|line| line.what.contains(what)).count()
 }
 
 /// An operator resubmits an order, and the scheduler takes it.
@@ -150,6 +151,7 @@ fn command(ports: &Ports, order_id: OrderId, action: Action, by: &str, version: 
         action,
         by: by.into(),
         reason: "mended".into(),
+        command_id: CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]),
         version,
         bulk: None,
         settle: None,

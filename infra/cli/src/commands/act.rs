@@ -2,11 +2,12 @@
 //! `stepwarden approve` and `reject`: a decision on them. `stepwarden settle`: one about a step. `stepwarden note`: one that
 //! only writes.
 
+use std::borrow::Cow;
+
 use domain::message::Action;
-use domain::task::{ProcessState, What};
-use domain::time::Timestamp;
+use domain::task::ProcessState;
 use http::header::IF_MATCH;
-use wire::{Command, Decision, Note, Queued, Settle, Task, Transition};
+use wire::{Command, Decision, Note, Queued, Settle, Task};
 
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
@@ -19,15 +20,11 @@ use crate::show::order;
 use crate::show::table::plain;
 use crate::show::time::clock;
 
-/// How far the API's clock may be from this machine's, in milliseconds.
-const CLOCKS_APART_MS_MAX: u64 = 60_000;
-
 /// What is posted about an order.
 struct Act<'a> {
     action: Action,
-    /// The operator and the reason.
-    command: Command<'static>,
-    /// Both, and what else the action needs.
+    /// The id by which the command is found in the history.
+    id: Option<Cow<'static, str>>,
     body: String,
     if_version: Option<u64>,
     wait: &'a WaitArgs,
@@ -35,17 +32,18 @@ struct Act<'a> {
 
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
-    let act = Act { action, body: body(&command), command, if_version: args.if_version, wait: &args.wait };
+    let act =
+        Act { action, body: body(&command), id: command.command_id, if_version: args.if_version, wait: &args.wait };
     on_each(context, args, &act).await
 }
 
 /// `stepwarden approve` and `reject`
 pub(super) async fn decide(context: &Context, action: Action, args: &DecideArgs) -> Result<Exit, CommandError> {
     let DecideArgs { act: args, step } = args;
-    let command = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.command)?;
     let step = step.as_deref().map(Into::into);
-    let body = body(&Decision { by: command.by.clone(), reason: command.reason.clone(), step });
-    on_each(context, args, &Act { action, command, body, if_version: args.if_version, wait: &args.wait }).await
+    let body = body(&Decision { by, reason, step, command_id: command_id.clone() });
+    on_each(context, args, &Act { action, id: command_id, body, if_version: args.if_version, wait: &args.wait }).await
 }
 
 async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exit, CommandError> {
@@ -62,15 +60,16 @@ async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exi
 
 /// `stepwarden settle`
 pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit, CommandError> {
-    let command = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.command)?;
     let body = body(&Settle {
         step: args.step.as_str().into(),
         outcome: args.outcome.settled().into(),
         output: args.step_output.clone(),
-        by: command.by.clone(),
-        reason: command.reason.clone(),
+        by,
+        reason,
+        command_id: command_id.clone(),
     });
-    let act = Act { action: Action::Settle, command, body, if_version: args.if_version, wait: &args.wait };
+    let act = Act { action: Action::Settle, id: command_id, body, if_version: args.if_version, wait: &args.wait };
     one(context, &ids::whole_one(context, &args.id).await?, &act).await
 }
 
@@ -82,8 +81,9 @@ pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, Com
     if args.take {
         warn_of_who_has_it(context, &id, &command).await?;
     }
-    let body = body(&Note { by: command.by.clone(), reason: command.reason.clone(), take });
-    let act = Act { action: Action::Note, command, body, if_version: args.if_version, wait: &args.wait };
+    let Command { by, reason, command_id } = command;
+    let body = body(&Note { by, reason, take, command_id: command_id.clone() });
+    let act = Act { action: Action::Note, id: command_id, body, if_version: args.if_version, wait: &args.wait };
     one(context, &id, &act).await
 }
 
@@ -130,11 +130,11 @@ async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, Command
         let answer = post(context, id, act).await?;
         return queued(context, action, id, &answer).map(|()| Exit::Fine);
     };
-    // What was there before tells whether what is there later is due to the command.
+    // What was being undone is to be undone.
     let Sight { task: before, .. } = look(context, id).await?;
     post(context, id, act).await?;
     let mut progress = context.progress();
-    let reached = |task: &Task<'_>| is_done(action, &before, task);
+    let reached = |task: &Task<'_>| is_done(action, act.id.as_deref(), task);
     let followed = follow(context, id, at_most, reached, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
@@ -143,44 +143,28 @@ async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, Command
     get::end(context, id, at_most, followed, |task| is_as_commanded(action, &before, task)).await
 }
 
-/// Posts a command, and again where its answer was lost. A repeat may be refused because the first was carried out: the
-/// order's history tells then, and the order is the answer.
+/// Posts a command, and again where its answer was lost. The API knows the command by its id, and a repeat of what was
+/// carried out is accepted.
 async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, CommandError> {
-    let Act { action, command, .. } = act;
+    let Act { action, .. } = act;
     let path = format!("{}/{}", order_path(id), action.segment());
     let mut call = Call::post(path, act.body.clone());
     if let Some(version) = act.if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
-    let began = context.now();
     // A page of somebody between, with the status of a success, is none.
     let answered = context.remote.call(&call).await;
-    let error = match answered.and_then(|answer| answer.read::<Queued>().map(|_| answer)) {
-        Ok(answer) => return Ok(answer),
-        Err(error) => error,
-    };
-    if error.is_refused_repeat()
-        && let Ok(Sight { task, answer }) = look(context, id).await
-        && task.history().iter().any(|line| is_told_by(*action, command, line, began))
-    {
-        return Ok(answer);
-    }
-    if !error.is_refused_repeat() && !error.may_be_done() {
-        return Err(error.into());
-    }
-    Err(CommandError::Unsure {
-        what: format!("{id} was {}", done(*action)),
-        look: format!("stepwarden get {id}"),
-        source: error,
+    answered.and_then(|answer| answer.read::<Queued<'_>>().map(|_| answer)).map_err(|error| {
+        // The first try may be on its way to the scheduler.
+        match error.is_refused_repeat() || error.may_be_done() {
+            true => CommandError::Unsure {
+                what: format!("{id} was {}", done(*action)),
+                look: format!("stepwarden get {id}"),
+                source: error,
+            },
+            false => error.into(),
+        }
     })
-}
-
-/// Whether a line of the history is about this command and no earlier one of the same words.
-fn is_told_by(action: Action, command: &Command<'_>, line: &Transition<'_>, began: Timestamp) -> bool {
-    line.kind == kind(action)
-        && line.who == command.by
-        && line.why.as_deref() == Some(&*command.reason)
-        && line.at >= began.minus_ms(CLOCKS_APART_MS_MAX)
 }
 
 fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Result<(), CommandError> {
@@ -191,8 +175,9 @@ fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Resul
 }
 
 /// Whether the command was carried out, and the order has come to where it leads.
-fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
-    let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
+fn is_done(action: Action, id: Option<&str>, task: &Task<'_>) -> bool {
+    let is_carried_out =
+        task.history().iter().any(|line| line.command_id.is_some() && line.command_id.as_deref() == id);
     match action {
         Action::Note => is_carried_out,
         Action::Erase => task.erased_at.is_some(),
@@ -226,27 +211,6 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     }
 }
 
-/// The last line of the history that tells of such an action.
-fn last<'a>(action: Action, task: &'a Task<'a>) -> Option<&'a Transition<'a>> {
-    task.history().iter().rev().find(|line| line.kind == kind(action))
-}
-
-/// The name of the line of history that tells of an action.
-const fn kind(action: Action) -> &'static str {
-    match action {
-        Action::Resubmit => What::Resubmitted { bulk: None }.kind(),
-        Action::Cancel => What::Cancelled.kind(),
-        Action::Pause => What::Paused.kind(),
-        Action::Resume => What::Resumed.kind(),
-        Action::Settle => "Settled",
-        Action::Approve => "Approved",
-        Action::Reject => "Rejected",
-        Action::Note => What::Noted { take: None }.kind(),
-        Action::Erase => What::Erased.kind(),
-        Action::Close => What::Entered { state: ProcessState::Closed }.kind(),
-    }
-}
-
 /// What was done to the order.
 const fn done(action: Action) -> &'static str {
     match action {
@@ -270,13 +234,9 @@ mod tests {
 
     use super::*;
 
-    fn task(state: &str, direction: &str, history: &[(&str, u32)]) -> Task<'static> {
-        let history: Vec<_> = history
-            .iter()
-            .map(|(kind, s)| {
-                json!({"At": format!("2026-11-20T17:26:{s:02}.000Z"), "Who": "ann", "What": "", "Kind": kind})
-            })
-            .collect();
+    fn task(state: &str, direction: &str, commands: &[&str]) -> Task<'static> {
+        let line = |id: &&str| json!({"At": "2026-11-20T17:26:01.000Z", "Who": "ann", "What": "", "Kind": "Resubmitted", "CommandID": id});
+        let history: Vec<_> = commands.iter().map(line).collect();
         let step = json!({"Name": "a", "Agent": "b", "ProcessState": "Processed", "Direction": direction});
         let task = json!({
             "OrderID": OrderId::from_idempotency_key("shop", "a"), "Version": 1, "ProcessState": state, "Steps": [step], "History": history,
@@ -285,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_was_there_before_is_not_taken_for_the_outcome() {
-        let before = task("Error", "Forward", &[("Resubmitted", 1)]);
-        assert!(!is_done(Action::Resubmit, &before, &before));
-        let failed_again = task("Error", "Forward", &[("Resubmitted", 1), ("Resubmitted", 2)]);
-        assert!(is_done(Action::Resubmit, &before, &failed_again));
+    fn a_command_is_carried_out_once_the_history_has_its_id() {
+        let before = task("Error", "Forward", &["earlier"]);
+        assert!(!is_done(Action::Resubmit, Some("mine"), &before), "another one of the same operator");
+        let failed_again = task("Error", "Forward", &["earlier", "mine"]);
+        assert!(is_done(Action::Resubmit, Some("mine"), &failed_again));
         assert!(!is_as_commanded(Action::Resubmit, &before, &failed_again));
-        let under_way = task("Processing", "Forward", &[("Resubmitted", 2)]);
-        assert!(!is_done(Action::Resubmit, &before, &under_way));
+        let under_way = task("Processing", "Forward", &["mine"]);
+        assert!(!is_done(Action::Resubmit, Some("mine"), &under_way));
     }
 
     #[test]
@@ -309,36 +269,6 @@ mod tests {
         assert!(!is_as_commanded(Action::Close, &undoing, &compensated));
         assert!(!is_as_commanded(Action::Cancel, &forward, &processed));
         assert!(!is_as_commanded(Action::Pause, &forward, &processed), "it was finished before it could be paused");
-        assert!(is_done(Action::Pause, &forward, &processed));
-    }
-
-    #[test]
-    fn a_line_of_the_history_is_about_this_command_only_with_its_words_and_its_time() {
-        let began = Timestamp::from_epoch_ms(1_795_195_603_007);
-        let command = Command { by: "ann".into(), reason: "mended".into() };
-        let is_told_by = |line: &Transition<'_>| is_told_by(Action::Resubmit, &command, line, began);
-        let line = |kind: &str, who: &str, why: &str, ago_ms: u64| Transition {
-            at: began.minus_ms(ago_ms),
-            who: who.to_owned().into(),
-            caller: None,
-            what: "in words".into(),
-            why: Some(why.to_owned().into()),
-            kind: kind.to_owned().into(),
-            step: None,
-            direction: None,
-            attempt: None,
-            state: None,
-            bulk: None,
-        };
-        assert!(is_told_by(&line("Resubmitted", "ann", "mended", 0)));
-        assert!(is_told_by(&line("Resubmitted", "ann", "mended", 60_000)), "clocks differ");
-        for other in [
-            line("Cancelled", "ann", "mended", 0),
-            line("Resubmitted", "bob", "mended", 0),
-            line("Resubmitted", "ann", "other", 0),
-            line("Resubmitted", "ann", "mended", 60_001),
-        ] {
-            assert!(!is_told_by(&other), "{other:?}");
-        }
+        assert!(is_done(Action::Pause, Some("mine"), &processed));
     }
 }

@@ -85,7 +85,7 @@ async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit,
 
 /// A plan that is not carried out is not left lying about.
 async fn drop_plan(context: &Context, job: &Job<'_>, args: &PlanArgs) -> Result<(), CommandError> {
-    let command = Command { by: context.by(&args.command)?.into(), reason: "planned and not started".into() };
+    let command = Command { reason: "planned and not started".into(), ..context.command(&args.command)? };
     act(context, &job.id, JobAction::Cancel, &command, None).await.map(|_| ())
 }
 
@@ -186,7 +186,7 @@ async fn act(
 }
 
 /// Whether a job tells of this command, in the words of the API.
-fn is_told_by(action: JobAction, Command { by, reason }: &Command<'_>, job: &Job<'_>) -> bool {
+fn is_told_by(action: JobAction, Command { by, reason, .. }: &Command<'_>, job: &Job<'_>) -> bool {
     match action {
         JobAction::Start => job.started_by.as_deref() == Some(&*format!("{by}: {reason}")),
         JobAction::Cancel => {

@@ -127,9 +127,15 @@ impl Context {
         Progress::new(self.terminal.stderr)
     }
 
-    /// An operator's command.
+    /// An operator's command, with an id of its own.
     pub(super) fn command(&self, command: &CommandArgs) -> Result<Command<'static>, CommandError> {
-        Ok(Command { by: self.by(command)?.into(), reason: command.reason.clone().into() })
+        #[expect(clippy::disallowed_methods, reason = "an id that nobody else uses; no part of the protocol")]
+        let random = [getrandom::u64(), getrandom::u64()];
+        let [Ok(high), Ok(low)] = random else {
+            return Err(CommandError::Usage("no id of a command can be made up on this machine".to_owned()));
+        };
+        let command_id = Some(format!("{high:016x}{low:016x}").into());
+        Ok(Command { by: self.by(command)?.into(), reason: command.reason.clone().into(), command_id })
     }
 
     /// The operator.

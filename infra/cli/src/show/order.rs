@@ -1,5 +1,6 @@
 //! Orders as people read them: a row of a list, a line for a change, or all there is to know.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use domain::id::OrderId;
@@ -221,14 +222,15 @@ fn history(task: &Task<'_>) -> Table {
             "Expired" => line.what.replace(" re-pended", " failed, to be tried again"),
             _ => line.what.to_string(),
         };
-        table.row([
-            Cell::from(line.at.to_string()),
-            who(line).into(),
-            Cell::from(what),
-            line.why.as_deref().unwrap_or_default().into(),
-        ]);
+        table.row([Cell::from(line.at.to_string()), who(line).into(), Cell::from(what), why_of(line).into()]);
     }
     table
+}
+
+/// The reason, and the bulk job that had it.
+fn why_of<'a>(line: &'a Transition<'_>) -> Cow<'a, str> {
+    let why = line.why.as_deref().unwrap_or_default();
+    line.bulk.as_deref().map_or(why.into(), |job| format!("bulk {job}: {why}").into())
 }
 
 /// What a step waits for.

@@ -23,7 +23,7 @@ fn rule_43_the_stream_says_who_did_what_and_an_altered_byte_is_found_with_its_pl
     let lines = audit(&[]).with_status(0).lines();
     let of = |name: &str| lines.iter().filter(|line| line.get(name).is_some()).count();
     let (first, last) = (&lines[0], lines.last().unwrap());
-    assert_eq!((&first["Seq"], &first["Lines"][0]["What"]), (&1.into(), &"submitted".into()));
+    assert_eq!((&first["Seq"], &first["Lines"][0]["Kind"]), (&1.into(), &"Submitted".into()));
     assert!(of("Command") >= 1 && lines.iter().any(|line| line["OrderID"] == *id && line["State"] == "Processed"));
     for (id, command, state) in [(&settled, "Settle", "Compensated"), (&closed, "Close", "Closed")] {
         let has = |name: &str, value: &str| lines.iter().any(|line| line["OrderID"] == **id && line[name] == value);

@@ -88,7 +88,7 @@ fn compensated_orders_are_posted_again_by_one_job() {
     ended.shows(&["Again", "compensated orders, because of rejected, compensated since", "Done"]);
     ended.says(&["2 match", "2 failed again"]);
     let jobs = served.run(&["bulk", "list", "-o", "json"]).json();
-    let job = format!("bulk {}: the card is back", jobs["JobID"].as_str().unwrap());
+    let job = format!("bulk {}: again of ", jobs["JobID"].as_str().unwrap());
     for id in &old {
         let document = served.run(&["get", id, "--document", "-o", "json"]).with_status(0).json();
         served.run(&["get", document["Again"].as_str().unwrap()]).with_status(0).shows(&["Compensated", id, &job]);

@@ -29,7 +29,7 @@ fn order_of_a_person() -> Order {
         document,
         correlation_id: Some(PERSON.into()),
         terms: vec![Term::correlation(PERSON), Term::correlation("another")],
-        again_of: Some(AgainOf { order_id: order(2).order_id, by: PERSON.into(), reason: PERSON.into() }),
+        again_of: Some(AgainOf { order_id: order(2).order_id, by: PERSON.into(), reason: PERSON.into(), bulk: None }),
         ..order(1)
     }
 }

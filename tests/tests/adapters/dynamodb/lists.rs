@@ -115,8 +115,10 @@ async fn those_in_error_are_listed_by_the_time_of_the_error_whoever_looks_after_
             task.history.push(Transition {
                 at,
                 who: "a".into(),
-                what: What::Entered { state: ProcessState::Error },
+                what: What::Entered(ProcessState::Error),
                 why: None,
+                command_id: None,
+                bulk: None,
             });
         });
         expected.push(committed(&world.store, &first, failed).await.order_id);

@@ -87,7 +87,7 @@ fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
         all_recovered(world);
         for &order_id in &orders {
             let task = world.task(order_id);
-            let resubmitted = task.history.iter().filter(|line| matches!(line.what, What::Resubmitted { .. })).count();
+            let resubmitted = task.history.iter().filter(|line| matches!(line.what, What::Resubmitted)).count();
             assert_eq!(resubmitted, 1, "{:#?}", task.history);
         }
     })

@@ -1,8 +1,9 @@
 //! One task of a handler, and its scene.
 
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::order::Order;
+use domain::time::Timestamp;
 use memory::Fault as QueueFault;
 use memory::faulty::Fault;
 use tests::conformance::samples;
@@ -166,6 +167,7 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
         action,
         by: "ada".into(),
         reason: "a test".into(),
+        command_id: CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]),
         version,
         bulk: None,
         settle: None,

@@ -1,8 +1,9 @@
 //! Scenes that several faults share.
 
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::message::{Action, Command, Failure, Outcome, Request, SchedulerMessage};
+use domain::time::Timestamp;
 use memory::faulty::Fault;
 use tests::world::{BACKED_OFF_MS, EXPIRED_MS, ONE_DONE, World};
 
@@ -58,6 +59,7 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
         action,
         by: "ada".into(),
         reason: "a test".into(),
+        command_id: CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]),
         version,
         bulk: None,
         settle: None,

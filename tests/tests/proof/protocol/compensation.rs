@@ -1,8 +1,10 @@
 //! Rules 8 and 9: a rejected order is compensated completely, in reverse order.
 
+use domain::id::CommandId;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, reason};
+use domain::time::Timestamp;
 
 use tests::world::Act;
 use tests::world::{EXPIRED_MS, ONE_DONE, Ran, World};
@@ -81,6 +83,7 @@ fn rule_16_the_undo_of_an_attempt_that_may_still_run_waits_until_its_calls_have_
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

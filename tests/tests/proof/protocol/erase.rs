@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use domain::alert::Alert;
 use domain::bulk::Job;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::order::ERASED;
 use domain::ports::{Commit, Records, Seen, ServiceHealth};
 use domain::task::{Direction, ProcessState};
+use domain::time::Timestamp;
 use memory::faulty::Fault;
 use tests::conformance::samples::{NOON, health, job};
 
@@ -18,13 +19,13 @@ const JOB: &str = "01932b6d0c5f-0123456789abcdef";
 const ALERT: &str = "service/bank/misconfigured";
 
 fn command(world: &World, order_id: OrderId, action: Action, bulk: Option<Arc<str>>) {
-    let (by, reason) =
-        ("dpo".into(), bulk.as_ref().map_or("letter 7".into(), |job| format!("bulk {job}: mended").into()));
+    let (by, reason) = ("dpo".into(), if bulk.is_some() { "mended".into() } else { "letter 7".into() });
     world.tell_scheduler(SchedulerMessage::Command(Command {
         order_id,
         action,
         by,
         reason,
+        command_id: CommandId::generate(Timestamp::default(), [action as u64, 0]),
         version: None,
         bulk,
         settle: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::definition::Pin;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::index::Term;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
@@ -98,10 +98,24 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
         },
     );
     let of_action = (settle, any::<Option<bool>>(), option::of(name()));
-    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name()), of_action)
-        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take, step })
-        });
+    let command_id = "[A-Za-z0-9._:-]{1,64}".prop_map(|id| CommandId::given(id.into()).expect("an id"));
+    let ids = (order_id(), command_id, option::of(name()));
+    let command = (ids, action, text(256), text(256), option::of(1..=u64::MAX), of_action).prop_map(
+        |((order_id, command_id, bulk), action, by, reason, version, (settle, take, step))| {
+            SchedulerMessage::Command(Command {
+                order_id,
+                action,
+                by,
+                reason,
+                command_id,
+                version,
+                bulk,
+                settle,
+                take,
+                step,
+            })
+        },
+    );
     prop_oneof![wake, reply, command]
 }
 
@@ -149,8 +163,8 @@ fn request() -> impl Strategy<Value = Request> {
 fn order() -> impl Strategy<Value = Order> {
     let optional = (option::of(text(64)), option::of(text(256)));
     let priority = option::of(prop_oneof![Just(Priority::Normal), Just(Priority::High)]);
-    let again_of =
-        (order_id(), text(256), text(256)).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
+    let again_of = (order_id(), text(256), text(256), option::of(text(64)))
+        .prop_map(|(order_id, by, reason, bulk)| AgainOf { order_id, by, reason, bulk });
     let pin = ("[A-Za-z0-9_-]{1,64}", 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
     let terms = proptest::collection::vec(text(256).prop_map(|text| Term::correlation(&text)), 0..3);
     let named = (optional, priority, option::of(pin), terms, option::of(again_of));

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use agent::RejectionsPolicy;
-use domain::id::OrderId;
+use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, Settled, Settlement, decode};
 use domain::order::Order;
 use domain::ports::SourceQueue;
 use domain::task::{Direction, ProcessState};
+use domain::time::Timestamp;
 use serde_json::Value;
 use tests::conformance::samples;
 use tests::world::{AGENTS, Act, PATIENT, World};
@@ -100,7 +101,8 @@ fn command(world: &World, order_id: OrderId, action: Action) {
 fn command_of(world: &World, order_id: OrderId, action: Action) -> Command {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
-    Command { order_id, action, by, reason, version, bulk: None, settle: None, take: None, step: None }
+    let command_id = CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]);
+    Command { order_id, action, by, reason, command_id, version, bulk: None, settle: None, take: None, step: None }
 }
 
 fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
@@ -199,6 +201,7 @@ fn play() -> Witness {
         action: Action::Cancel,
         by: "ann".into(),
         reason: "customer called".into(),
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

@@ -294,7 +294,7 @@ mod tests {
             "OrderID": {"S": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011"}, "Version": {"N": version.to_string()},
             "Nonce": {"B": "AAAAAAAAAAc="}, "Workflow": {"S": "order"}, "WorkflowVersion": {"N": "1"},
             "ProcessState": {"S": "Pending"}, "Notify": {"BOOL": true}, "Priority": {"NULL": true},
-            "Later": {"SS": ["a"]}, "History": {"L": [{"S": "1795195603007 shop submitted"}]},
+            "Later": {"SS": ["a"]}, "History": {"S": "[[\"S\",1795195603007,\"shop\"]]"},
             "Steps": {"L": [{"M": {
                 "Name": {"S": "a"}, "Agent": {"S": "b"}, "ProcessState": {"S": "Pending"}, "LockedBy": {"NULL": true},
                 "FailureCount": {"N": "0"}, "Attempt": {"N": "0"},

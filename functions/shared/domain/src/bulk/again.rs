@@ -1,9 +1,9 @@
 //! The progress of an order that a job posts again.
 
-use super::job::{Entry, Job};
+use super::job::{Entry, Job, Spec};
 use super::step::{EntryState, open_state};
 use crate::order::AgainOf;
-use crate::task::{ProcessState, Task, bulk_mark, reason};
+use crate::task::{ProcessState, Task, reason};
 
 /// The progress of an order that the job posts again. `again` is the present task of the new order, and `task` that of the
 /// order itself.
@@ -16,7 +16,7 @@ pub fn again_state(job: &Job, again: Option<&Task>, task: Option<&Task>) -> Entr
             false => EntryState::PassedOver,
         };
     };
-    if !job.has_posted(again) {
+    if !job.has_handled(again) {
         return EntryState::PassedOver;
     }
     let was_cancelled = again.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
@@ -35,15 +35,9 @@ pub fn again_state(job: &Job, again: Option<&Task>, task: Option<&Task>) -> Entr
 }
 
 impl Job {
-    /// Whether this job posted the order, as the first line of its history says. That line is never dropped.
-    pub(super) fn has_posted(&self, task: &Task) -> bool {
-        let by_and_mark = format!("{}: {}", self.spec.by, bulk_mark(&self.id));
-        let words = task.history.first().and_then(|line| line.why.as_deref());
-        words.and_then(AgainOf::by_and_reason).is_some_and(|words| words.starts_with(&by_and_mark))
-    }
-
     /// The origin of the new order.
     pub(super) fn origin(&self, entry: &Entry) -> AgainOf {
-        AgainOf { order_id: entry.order_id, by: self.spec.by.clone(), reason: self.reason() }
+        let Spec { by, reason, .. } = &self.spec;
+        AgainOf { order_id: entry.order_id, by: by.clone(), reason: reason.clone(), bulk: Some(self.id.clone()) }
     }
 }

@@ -61,9 +61,9 @@ impl Job {
     #[must_use]
     pub fn is_candidate(&self, task: &Task, now: Timestamp) -> bool {
         // By a clock that is behind, a new order of this job may have been compensated before the plan.
-        let is_handled = self.has_handled(task) || self.has_posted(task);
+        let is_handled = self.has_handled(task);
         // Such as one whose call may still have its effect. It would only be waited for.
-        let is_refused = || match command(self, &self.spec.reason, &entry_of(task, now)) {
+        let is_refused = || match command(self, &entry_of(task, now)) {
             Some(command) => command.refusal(task, now).is_some(),
             None => !task.may_be_posted_again(),
         };

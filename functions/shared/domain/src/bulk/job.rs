@@ -13,7 +13,7 @@ use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::Priority;
 use crate::order::ERASED;
 use crate::ports::{Listed, Record, RecordKind, Shown};
-use crate::task::{Task, What, bulk_mark};
+use crate::task::Task;
 use crate::time::Timestamp;
 
 /// The selected orders, among those in the [state](BulkAction::state) that the job's action is for: `Error` or
@@ -45,7 +45,7 @@ pub struct Selector {
 pub struct Spec {
     /// The operator. Goes into the history of each order.
     pub by: Arc<str>,
-    /// The reason. Goes into the history of each order, after the job's id.
+    /// The reason. Goes into the history of each order, beside the job's id.
     pub reason: Arc<str>,
     /// What is done with each order.
     #[serde(default, skip_serializing_if = "BulkAction::is_resubmit")]
@@ -404,19 +404,9 @@ impl Job {
         }
     }
 
-    /// The reason that goes into the history of each order.
-    #[must_use]
-    pub fn reason(&self) -> Arc<str> {
-        (bulk_mark(&self.id) + &self.spec.reason).into()
-    }
-
-    /// Whether the task's history shows that this job handled it.
+    /// Whether the task's history shows that this job handled it, or posted it.
     #[must_use]
     pub fn has_handled(&self, task: &Task) -> bool {
-        let mark = bulk_mark(&self.id);
-        task.history.iter().any(|line| {
-            let is_resubmitted = matches!(&line.what, What::Resubmitted { bulk } if bulk.as_ref() == Some(&self.id));
-            is_resubmitted || line.why.as_ref().is_some_and(|why| why.starts_with(&mark))
-        })
+        task.history.iter().any(|line| line.bulk.as_ref() == Some(&self.id))
     }
 }

@@ -1,9 +1,8 @@
 //! One step of a job: from the stored records to the next record, and to the commands and new orders to send.
 
-use std::sync::Arc;
-
 use super::job::{Entry, Job, JobState, Tally};
 use super::{BulkAction, FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
+use crate::id::CommandId;
 use crate::limits::HISTORY_MAX;
 use crate::message::{Command, Settled, Settlement};
 use crate::order::AgainOf;
@@ -143,8 +142,7 @@ pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Tim
     } else {
         due.extend(begin(&mut after, now, tick_ms));
     }
-    let reason = after.reason();
-    let send = due.iter().map(|entry| outgoing(&after, &reason, entry, now)).collect();
+    let send = due.iter().map(|entry| outgoing(&after, entry, now)).collect();
     let changed = after != *job;
     after.version += 1;
     Next { job: changed.then_some(after), send }
@@ -260,8 +258,8 @@ fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
     begun
 }
 
-fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outgoing {
-    let errand = match command(job, reason, entry) {
+fn outgoing(job: &Job, entry: &Entry, now: Timestamp) -> Outgoing {
+    let errand = match command(job, entry) {
         Some(command) => Errand::Command(command),
         None => Errand::Again(job.origin(entry)),
     };
@@ -269,7 +267,7 @@ fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outg
 }
 
 /// The command about an order; `None` if it is posted again.
-pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Option<Command> {
+pub(super) fn command(job: &Job, entry: &Entry) -> Option<Command> {
     let action = job.spec.action.command()?;
     let step = job.spec.selector.step.clone().filter(|_| job.spec.action == BulkAction::Settle);
     let settle = step.map(|step| {
@@ -280,7 +278,8 @@ pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Option<Com
         order_id: entry.order_id,
         action,
         by: job.spec.by.clone(),
-        reason: reason.clone(),
+        reason: job.spec.reason.clone(),
+        command_id: CommandId::of_job(job.id.clone()),
         version: Some(entry.version),
         bulk: Some(job.id.clone()),
         settle,

@@ -117,13 +117,13 @@ impl Turn<'_> {
             Action::Approve => {
                 self.set_done(index, command.approved(self.moment.now));
                 let approved = What::Approved(self.attempt(index));
-                self.record_by(&command.by, approved, Some(command.reason.clone()));
+                self.record_by(Some(command), approved);
                 self.finish_if_done();
             }
             Action::Reject => {
                 let message = format!("not approved by {}: {}", command.by, command.reason).into();
                 let failure = Failure { code: StepError::NOT_APPROVED.into(), message };
-                self.reject_by(&command.by, index, &failure, Some(command.reason.clone()));
+                self.reject_by(Some(command), index, &failure);
             }
             Action::Resubmit
             | Action::Cancel

@@ -28,6 +28,6 @@ impl Turn<'_> {
             reason.earlier = earlier;
         }
         self.forget_alert();
-        self.end_order(ProcessState::Closed, NoticeKind::OrderClosed, &command.by, Some(command.reason.clone()));
+        self.end_order(ProcessState::Closed, NoticeKind::OrderClosed, Some(command));
     }
 }

@@ -9,7 +9,7 @@ impl Turn<'_> {
     pub(super) fn compensate(&mut self, code: &str, message: &str, index: Option<usize>) {
         self.task.process_state = ProcessState::Compensating;
         self.set_reason(code, message, index);
-        self.record(What::Entered { state: ProcessState::Compensating }, Some(shortened(message)));
+        self.record(What::Entered(ProcessState::Compensating), Some(shortened(message)));
         let now = self.moment.now;
         for (step, rule) in self.task.steps.iter_mut().zip(&self.workflow.steps).filter(|(step, _)| step.was_claimed())
         {

@@ -1,6 +1,7 @@
 //! A result that contradicts how its step or its order ended (rule 5). It changes no state and starts nothing: a person
 //! is told, once.
 
+use super::decision::Happened;
 use super::turn::Turn;
 use crate::limits::NAME_CHARS_MAX;
 use crate::message::{Outcome, Reply};
@@ -55,7 +56,7 @@ impl Reply {
     /// Whether a person was told of this already. Each attempt of an open direction may bring news.
     fn is_told(&self, task: &Task, step: &Step) -> bool {
         let is_this = |of: &Attempt| {
-            (&of.step, of.direction) == (&self.step, self.direction)
+            (of.name(&task.steps), of.direction) == (&*self.step, self.direction)
                 && (of.direction != step.direction || of.number == step.attempt)
         };
         task.history.iter().any(|line| matches!(&line.what, What::Contradicted(of) if is_this(of)))
@@ -70,7 +71,7 @@ impl Turn<'_> {
         let Some((index, _)) = self.task.step(&reply.step) else { return };
         let contradicted = What::Contradicted(Attempt { direction: reply.direction, ..self.attempt(index) });
         if self.task.erased_at.is_some() {
-            return self.note(contradicted);
+            return self.note(Happened::What(contradicted));
         }
         self.record(contradicted, Some(words.into()));
         self.owe(NoticeKind::OrderNeedsOperator);

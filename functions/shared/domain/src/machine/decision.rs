@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::limits::{NOTES_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
-use crate::task::{Notice, Task, What};
+use crate::task::{Attempt, Notice, Task, What};
 use crate::time::Timestamp;
 
 /// A message to send once the change is committed. Sending it again is harmless.
@@ -36,10 +36,34 @@ pub struct Decision {
     pub change: Option<Task>,
     /// The messages to send after the write, or at once if there is no write.
     pub effects: Vec<Effect>,
-    /// What happened to the task, in this order: its new lines of history, and more for the metrics.
-    pub happened: Vec<What>,
+    /// What happened to the task, in this order.
+    pub happened: Vec<Happened>,
     /// For logs and counters.
     pub verdict: Verdict,
+}
+
+/// Something that happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// A line of its history; or one that it lacks, since another line in its place implies it.
+    What(What),
+    /// The attempt had no answer in time, and none follows. The history has [`What::GivenUp`].
+    ExpiredLast(Attempt),
+    /// The step had no answer too often or for too long. The history has [`What::GivenUp`].
+    Exhausted(Attempt),
+    /// A supervisor found the attempt so late that it doubted its own clock.
+    Doubted(Attempt),
+}
+
+impl Happened {
+    /// The attempt that it is about.
+    #[must_use]
+    pub const fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::What(what) => what.attempt(),
+            Self::ExpiredLast(attempt) | Self::Exhausted(attempt) | Self::Doubted(attempt) => Some(attempt),
+        }
+    }
 }
 
 /// The outcome of an event.
@@ -141,9 +165,9 @@ pub enum Refused {
     /// An order keeps [`NOTES_MAX`] notes.
     #[error("the order has {NOTES_MAX} notes, and keeps no more")]
     TooManyNotes,
-    /// The same operator wrote the same words.
-    #[error("the order has this note already")]
-    NotedBefore,
+    /// A queue may deliver a command twice, and a client may send it twice.
+    #[error("the command was carried out already")]
+    DoneBefore,
     /// No operator has taken it on, so there is nothing to let go.
     #[error("no operator has taken the order on")]
     NotTaken,
@@ -191,7 +215,7 @@ impl Refused {
             Self::AlreadyPaused => "AlreadyPaused",
             Self::NotPaused => "NotPaused",
             Self::TooManyNotes => "TooManyNotes",
-            Self::NotedBefore => "NotedBefore",
+            Self::DoneBefore => "DoneBefore",
             Self::NotTaken => "NotTaken",
             Self::NotAsked => "NotAsked",
             Self::WhichStep => "WhichStep",

@@ -18,6 +18,6 @@ impl Turn<'_> {
     pub(super) fn erase(&mut self, command: &Command) {
         self.task.erase();
         self.task.erased_at = Some(self.moment.now);
-        self.record_by(&command.by, What::Erased, Some(command.reason.clone()));
+        self.record_by(Some(command), What::Erased);
     }
 }

@@ -40,7 +40,7 @@ mod wait;
 mod wanted;
 mod watch;
 
-pub use decision::{Decision, Dropped, Effect, Impossible, Refused, TooLarge, Verdict};
+pub use decision::{Decision, Dropped, Effect, Happened, Impossible, Refused, TooLarge, Verdict};
 pub use event::{DeadLetterSubject, Event, Moment};
 pub use request::request;
 pub use wanted::{Wanted, wanted};

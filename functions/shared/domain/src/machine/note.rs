@@ -8,17 +8,7 @@ use crate::task::{Taken, Task, What};
 impl Command {
     /// The reason why this note is not written; `None` if it is.
     pub(super) fn note_refusal(&self, task: &Task) -> Option<Refused> {
-        let is_the_same = |what: &What| matches!(what, What::Noted { take: None });
-        match self.take {
-            // A queue may deliver a note twice.
-            None => {
-                let mut lines = task.history.iter().filter(|line| is_the_same(&line.what));
-                let is_there = lines.any(|line| line.who == self.by && line.why.as_ref() == Some(&self.reason));
-                is_there.then_some(Refused::NotedBefore)
-            }
-            Some(true) => None,
-            Some(false) => task.taken.is_none().then_some(Refused::NotTaken),
-        }
+        (self.take == Some(false) && task.taken.is_none()).then_some(Refused::NotTaken)
     }
 }
 
@@ -28,6 +18,6 @@ impl Turn<'_> {
             self.task.taken = take.then(|| Taken { by: command.by.clone(), since: self.moment.now });
             self.task.taken_version = self.task.version + 1;
         }
-        self.record_by(&command.by, What::Noted { take: command.take }, Some(command.reason.clone()));
+        self.record_by(Some(command), What::Noted(command.take));
     }
 }

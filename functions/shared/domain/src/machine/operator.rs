@@ -1,7 +1,7 @@
 //! The actions of an operator (rule 12).
 
 use super::close::busy_until;
-use super::decision::{Refused, Verdict};
+use super::decision::{Happened, Refused, Verdict};
 use super::erase;
 use super::settle::is_open_to_settle;
 use super::turn::Turn;
@@ -69,7 +69,8 @@ impl Command {
     /// before it queues the command.
     #[must_use]
     pub fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
-        self.action.refusal(task).or_else(|| match self.action {
+        let is_done = || task.has_done(&self.command_id).then_some(Refused::DoneBefore);
+        self.action.refusal(task).or_else(is_done).or_else(|| match self.action {
             Action::Settle => match &self.settle {
                 Some(settlement) => settlement.refusal(task, now),
                 None => Some(Refused::NothingToSettle),
@@ -150,7 +151,7 @@ impl Turn<'_> {
         if self.task.process_state == ProcessState::Error {
             self.leave_error();
         }
-        self.go_on(command, What::Resubmitted { bulk: command.bulk.clone() });
+        self.go_on(command, What::Resubmitted);
         // Attempts in flight may have ended while the task was in `Error`.
         self.finish_if_done();
     }
@@ -170,7 +171,7 @@ impl Turn<'_> {
             since: self.moment.now,
             version: self.task.version + 1,
         });
-        self.record_by(&command.by, What::Paused, Some(command.reason.clone()));
+        self.record_by(Some(command), What::Paused);
     }
 
     /// The operator has just handled this error, so its alert is needless.
@@ -183,10 +184,10 @@ impl Turn<'_> {
         if self.task.paused.take().is_some() {
             self.task.resumed = self.task.version + 1;
             if what != What::Resumed {
-                self.note(What::Resumed);
+                self.note(Happened::What(What::Resumed));
             }
         }
-        self.record_by(&command.by, what, Some(command.reason.clone()));
+        self.record_by(Some(command), what);
         self.forget_alert();
         self.claim_ready(0);
         self.wake_for_all_waiting(0);

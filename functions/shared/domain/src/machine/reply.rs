@@ -9,7 +9,7 @@ use crate::keys::time_text;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,
 };
-use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
+use crate::message::{Command, Deferral, Failure, Outcome, Reply, Trouble};
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, What, reason, shortened};
 use crate::time::Timestamp;
 use crate::workflow::Remedy;
@@ -163,7 +163,7 @@ impl Turn<'_> {
 
     /// When the order turned round. Its line is among the last ones of the history, or it was dropped.
     fn turned_at(&self) -> Timestamp {
-        let turned = What::Entered { state: ProcessState::Compensating };
+        let turned = What::Entered(ProcessState::Compensating);
         let line = self.task.history.iter().rfind(|line| line.what == turned);
         line.map_or(self.moment.now, |line| line.at.min(self.moment.now))
     }
@@ -273,18 +273,18 @@ impl Turn<'_> {
 
     /// The service rejected the step for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
-        self.reject_by(self.moment.instance, index, failure, None);
+        self.reject_by(None, index, failure);
     }
 
     /// A service or a person rejected the step for good.
-    pub(super) fn reject_by(&mut self, who: &Arc<str>, index: usize, failure: &Failure, why: Option<Arc<str>>) {
+    pub(super) fn reject_by(&mut self, command: Option<&Command>, index: usize, failure: &Failure) {
         self.count_failure(index, &failure.code, &failure.message);
         let step = &self.task.steps[index];
         if step.optional && step.direction == Direction::Forward {
             return self.skip_rejected(index, failure);
         }
         self.end_step(index);
-        self.record_by(who, What::Rejected(self.attempt(index)), why);
+        self.record_by(command, What::Rejected(self.attempt(index)));
         let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
         match (self.task.process_state, self.task.steps[index].direction) {

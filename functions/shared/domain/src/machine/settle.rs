@@ -71,7 +71,7 @@ impl Turn<'_> {
                 {
                     *reason = Reason { code: code.into(), message, step: Some(left.name.clone()), ..reason.clone() };
                 }
-                self.record_by(&command.by, settled, Some(command.reason.clone()));
+                self.record_by(Some(command), settled);
             }
             None => {
                 self.leave_error();

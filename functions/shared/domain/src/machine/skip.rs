@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
+use super::decision::Happened;
 use super::turn::{Turn, release};
 use crate::message::Failure;
 use crate::order::Order;
-use crate::task::{Attempt, Direction, ProcessState, StepState, Task, What, shortened};
+use crate::task::{Attempt, Direction, ProcessState, StepState, Task, Transition, What, shortened};
 use crate::workflow::Workflow;
 
 impl Task {
@@ -17,9 +18,10 @@ impl Task {
                 let step = &mut self.steps[index];
                 step.process_state = StepState::Skipped;
                 step.waits_until = None;
-                let attempt = Attempt { step: step.name.clone(), direction: step.direction, number: step.attempt };
-                let why = shortened(&format!("it does not apply: {unmet}"));
-                self.record(order.submitted_at, &order.submitter, What::Skipped(attempt), Some(why));
+                let what = What::Skipped(Attempt::current(index, step));
+                let why = Some(shortened(&format!("it does not apply: {unmet}")));
+                let (at, who) = (order.submitted_at, order.submitter.clone());
+                self.record(Transition { at, who, what, why, command_id: None, bulk: None });
             }
         }
     }
@@ -82,7 +84,7 @@ impl Turn<'_> {
         let why = shortened(&format!("{} ({}), and it is optional", failure.message, failure.code));
         self.end_skipped(index);
         self.record(What::Skipped(self.attempt(index)), Some(why));
-        self.note(rejected);
+        self.note(Happened::What(rejected));
         self.finish_if_done();
     }
 

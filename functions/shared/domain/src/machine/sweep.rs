@@ -1,6 +1,6 @@
 //! The supervisor's look at a task (rule 7). It asks for recovery and claims nothing itself.
 
-use super::decision::Verdict;
+use super::decision::{Happened, Verdict};
 use super::turn::Turn;
 use crate::backoff::Backoff;
 use crate::keys::time_text;
@@ -21,7 +21,7 @@ impl Turn<'_> {
         for index in 0..self.task.steps.len() {
             if self.is_doubtful(index) {
                 self.task.steps[index].doubted_at = Some(self.moment.now);
-                self.note(What::Doubted(self.attempt(index)));
+                self.note(Happened::Doubted(self.attempt(index)));
             } else if self.is_expired(index) {
                 let step = &self.task.steps[index];
                 let trouble = step.trouble_of_attempt().map(|problem| format!("; the last call: {problem}"));
@@ -95,7 +95,7 @@ impl Turn<'_> {
         let longer_ms = rule.longer_wait_ms(failures);
         let until = self.moment.now.plus_ms(longer_ms.unwrap_or(0));
         if failures >= rule.failures_to_give_up() || self.is_past_horizon_at(index, until) {
-            self.note(What::ExpiredLast(self.attempt(index)));
+            self.note(Happened::ExpiredLast(self.attempt(index)));
             self.give_up_unanswered(index);
             return true;
         }

@@ -1,25 +1,30 @@
 //! A task for tests of the state machine: it applies events, keeps the effects and checks the invariants.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Decision, Effect, Event, Moment, Verdict, decide};
-use crate::id::OrderId;
+use super::{Decision, Effect, Event, Happened, Moment, Verdict, decide};
+use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::message::{Action, Command, Failure, Outcome, Reply, Settled, Settlement};
 use crate::order::Order;
-use crate::task::{Notice, ProcessState, Step, StepState, Task, What};
+use crate::task::{Notice, ProcessState, Step, StepState, Task, Transition};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 pub(crate) const AGENTS: [&str; 1] = ["any"];
+
+/// Numbers the commands.
+static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Case {
     pub(crate) workflow: Workflow,
     pub(crate) task: Task,
     pub(crate) now: Timestamp,
     pub(crate) effects: Vec<Effect>,
-    pub(crate) happened: Vec<What>,
+    pub(crate) happened: Vec<Happened>,
     pub(crate) draw: u64,
     instance: Arc<str>,
 }
@@ -101,6 +106,7 @@ impl Case {
             action,
             by: "ann".into(),
             reason: "mended".into(),
+            command_id: CommandId::generate(self.now, [COMMANDS.fetch_add(1, Relaxed), 0]),
             version,
             bulk: None,
             settle: None,
@@ -190,6 +196,23 @@ impl Case {
             self.task.steps.iter().map(|step| step.name.clone()).zip(self.states().chars()).collect();
         states.sort();
         states.into_iter().map(|(_, state)| state).collect()
+    }
+
+    /// What happened in the last turn, in words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let steps = &self.task.steps;
+        let words = |happened: &Happened| match happened {
+            Happened::What(what) => what.words(steps).into_owned(),
+            Happened::ExpiredLast(attempt) => attempt.words(steps, "expired"),
+            Happened::Exhausted(attempt) => attempt.words(steps, "exhausted"),
+            Happened::Doubted(attempt) => attempt.words(steps, "doubted"),
+        };
+        self.happened.iter().map(words).collect()
+    }
+
+    /// The words of a line of the history.
+    pub(crate) fn words_of(&self, line: &Transition) -> String {
+        line.what.words(&self.task.steps).into_owned()
     }
 
     pub(crate) fn state(&self) -> ProcessState {

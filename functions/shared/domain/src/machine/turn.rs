@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::decision::{Decision, Effect, Verdict};
+use super::decision::{Decision, Effect, Happened, Verdict};
 use super::event::Moment;
 use crate::json::Json;
 use crate::limits::{
     DELAY_MS_MAX, EARLY_MS_MAX, LOOKED_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX,
 };
+use crate::message::Command;
 use crate::task::{
-    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, shortened,
+    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, Transition, What,
+    shortened,
 };
 use crate::text::cut;
 use crate::time::Timestamp;
@@ -27,7 +29,7 @@ pub(super) struct Turn<'a> {
     /// Whether the watch is set to the real deadline instead of staying early (rule 14).
     pub(super) exact_watch: bool,
     effects: Vec<Effect>,
-    happened: Vec<What>,
+    happened: Vec<Happened>,
     /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
     pub(super) waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
@@ -207,14 +209,14 @@ impl<'a> Turn<'a> {
             | ProcessState::Compensated
             | ProcessState::Closed => return,
         };
-        self.end_order(end, notice, self.moment.instance, None);
+        self.end_order(end, notice, None);
     }
 
     /// The order comes to a final state.
-    pub(super) fn end_order(&mut self, end: ProcessState, notice: NoticeKind, who: &Arc<str>, why: Option<Arc<str>>) {
+    pub(super) fn end_order(&mut self, end: ProcessState, notice: NoticeKind, command: Option<&Command>) {
         self.task.process_state = end;
         self.owe_status(notice);
-        self.record_by(who, What::Entered { state: end }, why);
+        self.record_by(command, What::Entered(end));
     }
 
     /// The attempt ended without an answer: a call of it may still have its effect (rule 16).
@@ -262,7 +264,7 @@ impl<'a> Turn<'a> {
     /// The step is given up: too many attempts, or its whole horizon, had no answer.
     pub(super) fn give_up_unanswered(&mut self, index: usize) {
         self.give_up(index);
-        self.note(What::Exhausted(self.attempt(index)));
+        self.note(Happened::Exhausted(self.attempt(index)));
     }
 
     /// The task stops and asks an operator.
@@ -276,7 +278,7 @@ impl<'a> Turn<'a> {
         if let Some(reason) = &mut self.task.reason {
             reason.earlier = earlier;
         }
-        self.record(What::Entered { state: ProcessState::Error }, Some(shortened(message)));
+        self.record(What::Entered(ProcessState::Error), Some(shortened(message)));
         self.owe(NoticeKind::OrderNeedsOperator);
         self.owe_status(NoticeKind::OrderFailed);
     }
@@ -417,13 +419,28 @@ impl<'a> Turn<'a> {
 
     /// Records what happened to the task, as a line of history by this instance.
     pub(super) fn record(&mut self, what: What, why: Option<Arc<str>>) {
-        self.record_by(self.moment.instance, what, why);
+        self.add(Transition {
+            at: self.moment.now,
+            who: self.moment.instance.clone(),
+            what,
+            why,
+            command_id: None,
+            bulk: None,
+        });
     }
 
-    pub(super) fn record_by(&mut self, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
+    /// Records what a command did to the task, as a line of history by its operator. Without a command, by this instance.
+    pub(super) fn record_by(&mut self, command: Option<&Command>, what: What) {
+        let Some(Command { by, reason, command_id, bulk, .. }) = command else { return self.record(what, None) };
+        let (who, why, bulk) = (by.clone(), Some(reason.clone()), bulk.clone());
+        let command_id = Some(command_id.clone());
+        self.add(Transition { at: self.moment.now, who, what, why, command_id, bulk });
+    }
+
+    fn add(&mut self, line: Transition) {
         self.changed = true;
-        self.task.record(self.moment.now, who, what.clone(), why);
-        self.happened.push(what);
+        self.happened.push(Happened::What(line.what.clone()));
+        self.task.record(line);
     }
 
     /// Records what happened to a step's attempt, as a line of history by this instance.
@@ -432,8 +449,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Notes an event for the metrics. The history shows it in other lines.
-    pub(super) fn note(&mut self, what: What) {
-        self.happened.push(what);
+    pub(super) fn note(&mut self, happened: Happened) {
+        self.happened.push(happened);
     }
 
     /// Records that an attempt was deferred. A long outage repeats this often: the line replaces the one before, so
@@ -443,7 +460,7 @@ impl<'a> Turn<'a> {
         let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
         let is_deferred_before = |what: &What| {
             let What::Deferred(earlier) = what else { return false };
-            (&earlier.step, earlier.direction) == (&attempt.step, attempt.direction)
+            (earlier.step, earlier.direction) == (attempt.step, attempt.direction)
         };
         self.task.history.pop_if(|last| is_its_claim(&last.what));
         self.task.history.pop_if(|last| is_deferred_before(&last.what));
@@ -452,8 +469,7 @@ impl<'a> Turn<'a> {
 
     /// The current attempt of a step.
     pub(super) fn attempt(&self, index: usize) -> Attempt {
-        let Step { name, direction, attempt, .. } = &self.task.steps[index];
-        Attempt { step: name.clone(), direction: *direction, number: *attempt }
+        Attempt::current(index, &self.task.steps[index])
     }
 }
 

@@ -10,9 +10,9 @@ use crate::workflow::StepRule;
 
 /// The length of a wait that the workflow gives, once it began. `None` if a time of the document may end later: the order
 /// may name any.
-pub(super) fn own_wait_ms(step: &Step, rule: &StepRule, history: &[Transition]) -> Option<u64> {
+pub(super) fn own_wait_ms(index: usize, step: &Step, rule: &StepRule, history: &[Transition]) -> Option<u64> {
     let (wait_ms, until) = (rule.waits.before_ms?, step.waits_until?);
-    let is_begin = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == step.name);
+    let is_begin = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == index);
     let began = history.iter().rfind(|line| is_begin(&line.what))?;
     (until <= began.at.plus_ms(wait_ms)).then_some(wait_ms)
 }

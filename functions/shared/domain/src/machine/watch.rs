@@ -33,7 +33,7 @@ impl Turn<'_> {
             step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
             // A longer wait begins with the failure, so its end is known best. An order may name any time.
             let longer_ms = rule.longer_wait_ms(step.failure_count).filter(|_| step.waits_longer());
-            let own_ms = longer_ms.or_else(|| own_wait_ms(step, rule, &self.task.history));
+            let own_ms = longer_ms.or_else(|| own_wait_ms(index, step, rule, &self.task.history));
             if step.process_state == StepState::Pending
                 && step.waits_until.is_some_and(|at| at.is_beyond(now, longest_wait_ms(own_ms.unwrap_or(WAIT_MS_MAX))))
             {

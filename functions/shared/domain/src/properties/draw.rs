@@ -265,7 +265,12 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
 
 pub(super) fn order() -> impl Strategy<Value = Order> {
     let optional = || proptest::option::of(text());
-    let again_of = (order_id(), text(), text()).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
+    let again_of = (order_id(), text(), text(), optional()).prop_map(|(order_id, by, reason, bulk)| AgainOf {
+        order_id,
+        by,
+        reason,
+        bulk,
+    });
     let pin = (text(), 1..=u32::MAX).prop_map(|(name, version)| Pin { name, version });
     let workflow = proptest::option::of(pin);
     let terms = vec(text().prop_map(|text| Term::correlation(&text)), 0..3);

@@ -12,6 +12,7 @@ use super::cases;
 use super::draw::{order, order_id, outcome, priority, text, time};
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::bulk::{BulkAction, DryRun, Entry, Job, JobState, Selector, Spec, Tally};
+use crate::id::CommandId;
 use crate::json::Json;
 use crate::message::{
     Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
@@ -54,10 +55,23 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until, call_ms })
         });
     let of_action = (settle, any::<Option<bool>>(), option::of(text()));
-    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), of_action)
-        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take, step })
-        });
+    let ids = (order_id(), text().prop_map(CommandId::of_job), option::of(text()));
+    let command = (ids, action, text(), text(), option::of(any::<u64>()), of_action).prop_map(
+        |((order_id, command_id, bulk), action, by, reason, version, (settle, take, step))| {
+            SchedulerMessage::Command(Command {
+                order_id,
+                action,
+                by,
+                reason,
+                command_id,
+                version,
+                bulk,
+                settle,
+                take,
+                step,
+            })
+        },
+    );
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
     prop_oneof![wake, reply, command]
 }

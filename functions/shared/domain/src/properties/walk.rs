@@ -9,6 +9,7 @@ use proptest::sample::Index;
 use super::cases;
 use super::draw::{file, order, outcome};
 use super::walker::Walker;
+use crate::id::CommandId;
 use crate::json::Json;
 use crate::machine::{DeadLetterSubject, Dropped, Effect, Event, Verdict};
 use crate::message::{Action, Command, Outcome, Reply, Settled, Settlement};
@@ -135,6 +136,7 @@ impl Walker {
             action,
             by: "ann".into(),
             reason: "because".into(),
+            command_id: CommandId::generate(self.now, [self.draws, 0]),
             version,
             bulk: None,
             settle: None,

@@ -8,7 +8,7 @@ use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SETTLES_WITHIN_MS_MAX, SHARDS,
     STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
 };
-use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
+use crate::machine::{Decision, Effect, Event, Happened, Moment, Verdict, decide, request};
 use crate::message::{Action, Deferral, Outcome, idempotency_key};
 use crate::order::Order;
 use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
@@ -34,7 +34,7 @@ pub(super) struct Walker {
     /// Versions of the alerts that were returned as effects.
     alerts: BTreeSet<u64>,
     instance: Arc<str>,
-    draws: u64,
+    pub(super) draws: u64,
 }
 
 impl Walker {
@@ -58,7 +58,9 @@ impl Walker {
         let Decision { change, effects, happened, verdict } = decision;
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
-            Verdict::Dropped(_) if happened.iter().any(|what| matches!(what, What::Contradicted(_))) => {
+            Verdict::Dropped(_)
+                if happened.iter().any(|what| matches!(what, Happened::What(What::Contradicted(_)))) =>
+            {
                 check_told(&self.task, change.as_ref(), &happened);
             }
             Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => {
@@ -378,14 +380,14 @@ fn applies(rule: &StepRule, task: &Task) -> bool {
 }
 
 /// A dropped reply that contradicts what is known is told, and changes nothing else.
-fn check_told(before: &Task, after: Option<&Task>, happened: &[What]) {
+fn check_told(before: &Task, after: Option<&Task>, happened: &[Happened]) {
     // Requests in flight may be sent again in the same write.
     let steps =
         |task: &Task| task.steps.iter().map(|step| Step { may_run_until: None, ..step.clone() }).collect::<Vec<_>>();
     let parts = |task: &Task| (task.process_state, steps(task), task.reason.clone(), task.paused.clone());
     assert_eq!(after.map(parts), Some(parts(before)));
-    assert!(matches!(happened, [What::Contradicted(_)]), "{happened:?}");
-    assert!(before.history.iter().all(|line| happened != [line.what.clone()]), "told twice: {happened:?}");
+    let [Happened::What(told @ What::Contradicted(_))] = happened else { panic!("{happened:?}") };
+    assert!(before.history.iter().all(|line| line.what != *told), "told twice: {happened:?}");
 }
 
 /// The steps agree with the final state.
@@ -411,15 +413,20 @@ fn check_end(after: &Task) {
 }
 
 /// Each change is reported once, in the events and in the history alike.
-fn check_reported(before: &Task, after: &Task, happened: &[What]) {
+fn check_reported(before: &Task, after: &Task, happened: &[Happened]) {
+    let expired = happened.iter().filter_map(|one| if let Happened::ExpiredLast(of) = one { Some(of) } else { None });
+    let expired: Vec<&Attempt> = expired.collect();
+    let lines =
+        happened.iter().filter_map(|one| if let Happened::What(what) = one { Some(what.clone()) } else { None });
+    let happened: &[What] = &lines.collect::<Vec<_>>();
     let count = |what: &What| happened.iter().filter(|one| *one == what).count();
     let told_once = |is_so: bool, what: What| {
-        assert_eq!(count(&what), usize::from(is_so), "{what} in {happened:?}");
-        assert!(!is_so || after.history.iter().any(|line| line.what == what), "{what} in {:?}", after.history);
+        assert_eq!(count(&what), usize::from(is_so), "{what:?} in {happened:?}");
+        assert!(!is_so || after.history.iter().any(|line| line.what == what), "{what:?} in {:?}", after.history);
     };
     told_once(before.late_since != after.late_since, What::Late);
-    for (b, a) in before.steps.iter().zip(&after.steps) {
-        let attempt = |of: &Step| Attempt { step: of.name.clone(), direction: of.direction, number: of.attempt };
+    for (index, (b, a)) in before.steps.iter().zip(&after.steps).enumerate() {
+        let attempt = |of: &Step| Attempt::current(index, of);
         told_once(a.attempt > b.attempt, What::Claimed(attempt(a)));
         // If the same write started the compensation, the step starts afresh.
         if a.direction == b.direction {
@@ -429,7 +436,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
                 let is_end = matches!(what, What::Processed(_))
                     || matches!(what, What::Settled(_) if !is_skipped)
                     || matches!(what, What::Skipped(of) if of.direction == Direction::Undo);
-                is_end && what.of_step().is_some_and(|(of, _)| of.step == a.name)
+                is_end && what.attempt().is_some_and(|of| of.step == index)
             });
             assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
             let is_rejected = happened.contains(&What::Rejected(attempt(a)));
@@ -442,19 +449,20 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
                 told_once(is_now(StepState::Error), end(attempt(a)));
             }
             let has_failed = a.failure_count > b.failure_count;
-            let tells = |what: &What| matches!(what, What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) if of.step == a.name);
+            let tells = |what: &What| matches!(what, What::Expired(of) | What::Rejected(of) if of.step == index);
             let is_dead_letter = a.last_error.as_ref().is_some_and(|error| *error.code == *reason::DEAD_LETTER);
-            let is_told = happened.iter().filter(|what| tells(what)).count();
+            let is_told = happened.iter().filter(|what| tells(what)).count()
+                + expired.iter().filter(|of| of.step == index).count();
             assert_eq!(is_told, usize::from(has_failed && !is_dead_letter), "{} in {happened:?}", a.name);
         }
     }
     for state in [ProcessState::Processed, ProcessState::Error, ProcessState::Compensated, ProcessState::Closed] {
         let is_new = after.process_state == state && before.process_state != state;
         // An operator lets the order go on. If another step is given up in the same write, it is in `Error` once more.
-        let lets_go_on = |what: &What| matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted { .. });
+        let lets_go_on = |what: &What| matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted);
         let is_back = before.process_state == state && happened.iter().any(lets_go_on);
-        if !(is_back && count(&What::Entered { state }) == 1) {
-            told_once(is_new, What::Entered { state });
+        if !(is_back && count(&What::Entered(state)) == 1) {
+            told_once(is_new, What::Entered(state));
         }
     }
 }

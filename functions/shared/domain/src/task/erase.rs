@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{ProcessState, Reason, Task, Transition, What, bulk_mark};
+use super::{ProcessState, Reason, Task, Transition, What};
 use crate::order::ERASED;
 use crate::time::Timestamp;
 
@@ -37,7 +37,7 @@ impl Task {
     #[must_use]
     pub fn quoted(&self) -> Quoted {
         let (first, last) = (self.history.first(), self.history.last());
-        let jobs = self.history.iter().filter_map(Transition::job).map(Into::into);
+        let jobs = self.history.iter().filter_map(|line| line.bulk.clone());
         Quoted {
             from: first.map_or(Timestamp::from_epoch_ms(0), |line| line.at),
             until: last.map_or(Timestamp::from_epoch_ms(i64::MAX), |line| line.at.plus_ms(LATE_MS)),
@@ -81,13 +81,10 @@ fn erase_line(line: &mut Transition) {
     if !line.what.is_by_an_instance() {
         line.who = ERASED.into();
     }
-    line.why = None;
-    // The line is read back with the job only if its reason names it.
-    if let What::Resubmitted { bulk: Some(job_id) } = &line.what {
-        line.why = Some(format!("{}{ERASED}", bulk_mark(job_id)).into());
-    }
-    if let What::Other { text } = &mut line.what {
-        *text = "other".into();
+    // A client may choose any id for its command.
+    (line.why, line.command_id) = (None, None);
+    if let What::Other(value) = &mut line.what {
+        **value = "other".into();
     }
 }
 
@@ -101,25 +98,22 @@ impl What {
             | Self::Deferred(_)
             | Self::Expired(_)
             | Self::GivenUp(_)
-            | Self::ExpiredLast(_)
-            | Self::Exhausted(_)
             | Self::Waiting(_)
             | Self::Accepted(_)
-            | Self::Doubted(_)
             | Self::Contradicted(_)
             | Self::Late => true,
-            Self::Entered { state } => !matches!(state, ProcessState::Closed),
+            Self::Entered(state) => !matches!(state, ProcessState::Closed),
             Self::Skipped(_)
             | Self::Rejected(_)
             | Self::Settled(_)
             | Self::Approved(_)
-            | Self::Resubmitted { .. }
+            | Self::Resubmitted
             | Self::Cancelled
             | Self::Paused
             | Self::Resumed
-            | Self::Noted { .. }
+            | Self::Noted(_)
             | Self::Erased
-            | Self::Other { .. } => false,
+            | Self::Other(_) => false,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::OrderId;
+use crate::id::{CommandId, OrderId};
 use crate::limits::{HISTORY_MAX, JOBS_MAX};
 use crate::order::Order;
 use crate::priority::Priority;
@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 pub use erase::Quoted;
-pub use history::{Attempt, Line, Transition, What, bulk_mark};
+pub use history::{Attempt, Line, Transition, What, stored};
 pub use step::{Approvers, Step, StepError, StepState};
 pub use watch::Watch;
 
@@ -249,6 +249,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub jobs: BTreeSet<Arc<str>>,
     /// The last [`HISTORY_MAX`] transitions, with the first one and all notes.
+    #[serde(with = "stored")]
     pub history: Vec<Transition>,
 }
 
@@ -295,8 +296,15 @@ impl Task {
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
-        let why = order.again_of.as_ref().map(|again| again.words().into());
-        task.record(order.submitted_at, &order.submitter, What::Submitted, why);
+        let again_of = order.again_of.as_ref();
+        task.record(Transition {
+            at: order.submitted_at,
+            who: order.submitter.clone(),
+            what: What::Submitted,
+            why: again_of.map(|again| again.words().into()),
+            command_id: None,
+            bulk: again_of.and_then(|again| again.bulk.clone()),
+        });
         task.skip_inapplicable(order, workflow);
         task
     }
@@ -330,14 +338,14 @@ impl Task {
     /// When it entered `Error`, if its history still shows it.
     #[must_use]
     pub fn failed_at(&self) -> Option<Timestamp> {
-        let failed = What::Entered { state: ProcessState::Error };
+        let failed = What::Entered(ProcessState::Error);
         self.history.iter().rev().find(|line| line.what == failed).map(|line| line.at)
     }
 
     /// When it became `Compensated`: nothing but an erase comes after that.
     #[must_use]
     pub fn compensated_at(&self) -> Option<Timestamp> {
-        let compensated = What::Entered { state: ProcessState::Compensated };
+        let compensated = What::Entered(ProcessState::Compensated);
         let line = self.history.iter().rev().find(|line| line.what == compensated);
         line.map(|line| line.at).or_else(|| self.updated_at())
     }
@@ -359,12 +367,17 @@ impl Task {
     #[must_use]
     pub fn added_since(&self, before: Option<&Self>) -> &[Transition] {
         let before = before.map_or(&[][..], |before| &before.history);
-        let is_whole = self.history.len() >= before.len() && self.history.len() < HISTORY_MAX;
-        let known = match is_whole {
-            true => before.len(),
-            false => before.iter().fold(0, |known, line| known + usize::from(self.history.get(known) == Some(line))),
-        };
+        // An erase changes texts and names, and a line about an attempt that is put off takes the place of the last ones.
+        let is_same = |own: &Transition, line: &Transition| (own.at, &own.what) == (line.at, &line.what);
+        let is_known = |known: usize, line| self.history.get(known).is_some_and(|own| is_same(own, line));
+        let known = before.iter().fold(0, |known, line| known + usize::from(is_known(known, line)));
         &self.history[known..]
+    }
+
+    /// Whether its history shows that it was changed by this command.
+    #[must_use]
+    pub fn has_done(&self, command_id: &CommandId) -> bool {
+        self.history.iter().any(|line| line.command_id.as_ref() == Some(command_id))
     }
 
     /// The number of its notes.
@@ -374,16 +387,16 @@ impl Task {
     }
 
     /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`] that need not be kept.
-    pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
+    pub(crate) fn record(&mut self, line: Transition) {
         while self.history.len() >= HISTORY_MAX {
             let oldest = self.history.iter().position(|line| !line.what.is_kept()).unwrap_or(0);
             // The id of a job begins with its time.
-            self.jobs.extend(self.history.remove(oldest).job().map(Into::into));
+            self.jobs.extend(self.history.remove(oldest).bulk);
             while self.jobs.len() > JOBS_MAX {
                 self.jobs.pop_first();
             }
         }
-        self.history.push(Transition { at, who: who.clone(), what, why });
+        self.history.push(line);
     }
 }
 
@@ -409,4 +422,4 @@ mod epoch_ms {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,11 @@ use crate::limits::{ERROR_CHARS_MAX, SHARDS};
 use crate::machine::testing::Case;
 use crate::message::Outcome;
 
+/// A line by a test.
+pub(crate) fn line(at: Timestamp, what: What) -> Transition {
+    Transition { at, who: "test".into(), what, why: None, command_id: None, bulk: None }
+}
+
 #[test]
 fn a_new_task_has_every_step_pending_and_unclaimed() {
     let case = Case::chain();
@@ -55,11 +60,11 @@ fn a_task_grows_by_its_open_steps() {
 fn history_keeps_the_last_fifty_and_how_it_began() {
     let mut task = Case::chain().task;
     for n in 0..200 {
-        task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Other { text: n.to_string().into() }, None);
+        task.record(line(Timestamp::from_epoch_ms(n), What::Other(Box::new(n.into()))));
     }
     assert_eq!(task.history.len(), HISTORY_MAX);
-    assert_eq!((&task.history[0].what, task.history[1].what.to_string().as_str()), (&What::Submitted, "151"));
-    assert_eq!(task.history[HISTORY_MAX - 1].what.to_string(), "199");
+    let words: Vec<_> = task.lines().map(|line| line.what).collect();
+    assert_eq!((&*words[0], &*words[1], &*words[HISTORY_MAX - 1]), ("submitted", "151", "199"));
 }
 
 #[test]
@@ -68,15 +73,15 @@ fn rule_46_the_last_hundred_jobs_are_known_though_the_history_dropped_their_line
     let job = |n: i64| format!("{n:012x}-0123456789abcdef");
     let jobs = |from, to| (from..to).map(|n| Arc::from(job(n))).collect::<BTreeSet<Arc<str>>>();
     for n in 0..60 {
-        let what = What::Resubmitted { bulk: Some(job(n).into()) };
-        task.record(Timestamp::from_epoch_ms(n), &"ann".into(), what, Some(format!("bulk {}: why", job(n)).into()));
+        let bulk = Some(job(n).into());
+        task.record(Transition { bulk, ..line(Timestamp::from_epoch_ms(n), What::Resubmitted) });
     }
     assert_eq!((task.jobs.len(), task.quoted().jobs()), (11, &jobs(0, 60)));
     let read: Task = serde_json::from_str(&serde_json::to_string(&task).unwrap()).unwrap();
     assert_eq!(read, task);
     for n in 60..300 {
-        let why = format!("bulk {}: why", job(n));
-        task.record(Timestamp::from_epoch_ms(n), &"ann".into(), What::Cancelled, Some(why.into()));
+        let bulk = Some(job(n).into());
+        task.record(Transition { bulk, ..line(Timestamp::from_epoch_ms(n), What::Cancelled) });
     }
     assert_eq!((&task.jobs, task.quoted().jobs()), (&jobs(151, 251), &jobs(151, 300)));
 }
@@ -87,7 +92,7 @@ fn a_task_tells_when_its_order_was_submitted_also_after_many_transitions() {
     let submitted_at = task.history[0].at;
     assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(submitted_at)));
     for n in 0..60 {
-        task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Paused, None);
+        task.record(line(Timestamp::from_epoch_ms(n), What::Paused));
     }
     assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(Timestamp::from_epoch_ms(59))));
 }

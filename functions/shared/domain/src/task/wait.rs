@@ -25,7 +25,8 @@ impl Task {
         if step.waits_longer() {
             return true;
         }
-        let is_its_wait = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == step.name);
+        let is_its_wait =
+            |what: &What| matches!(what, What::Waiting(attempt) if attempt.name(&self.steps) == &*step.name);
         let mut before = self.steps.iter().take_while(|other| other.name != step.name);
         self.history.iter().any(|line| is_its_wait(&line.what)) || before.all(|other| other.process_state.is_over())
     }

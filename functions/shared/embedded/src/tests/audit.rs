@@ -7,6 +7,7 @@ use domain::audit::{Altered, Verifier};
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::callback::CallbackKey;
 use domain::definition::Deployment;
+use domain::id::CommandId;
 use domain::message::{Action, Command, Priority, SchedulerMessage};
 use domain::ports::{
     Acceptance, Breaker, Evidence, HasRecords, HasStore, Pace, PortError, Records, Rejections, Seen, ServiceHealth,
@@ -26,6 +27,7 @@ fn cancel(n: u64, reason: &str) -> SchedulerMessage {
         action: Action::Cancel,
         by: "ada [desk]".into(),
         reason: reason.into(),
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::audit::{Altered, Hash, Verifier};
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job};
+use domain::id::CommandId;
 use domain::index::Term;
 use domain::message::{Action, CloudEvent, Command, Outcome, Priority, SchedulerMessage};
 use domain::order::AgainOf;
@@ -40,7 +41,12 @@ fn order_of(n: u64) -> Order {
         document,
         correlation_id: Some((&*person).into()),
         terms: vec![Term::correlation(&person)],
-        again_of: Some(AgainOf { order_id: order(n).order_id, by: (&*person).into(), reason: (&*person).into() }),
+        again_of: Some(AgainOf {
+            order_id: order(n).order_id,
+            by: (&*person).into(),
+            reason: (&*person).into(),
+            bulk: None,
+        }),
         ..order(n)
     }
 }
@@ -61,6 +67,7 @@ fn command(n: u64, action: Action, name: &str) -> SchedulerMessage {
         action,
         by: name.into(),
         reason: name.into(),
+        command_id: CommandId::generate(Timestamp::default(), [0; 2]),
         version: None,
         bulk: None,
         settle: None,
@@ -71,7 +78,7 @@ fn command(n: u64, action: Action, name: &str) -> SchedulerMessage {
 
 fn line(task: &mut Task, person: &str) {
     let mut line = task.history[0].clone();
-    (line.who, line.what, line.why) = (person.into(), What::Noted { take: None }, Some(person.into()));
+    (line.who, line.what, line.why) = (person.into(), What::Noted(None), Some(person.into()));
     task.history.push(line);
 }
 
@@ -245,8 +252,9 @@ async fn rule_46_what_may_quote_an_erased_order_goes_from_the_audit_stream_and_t
     // The writer's clock is the machine's.
     next(&engine, 1, |task| {
         task.history[0].at = Timestamp::from_epoch_ms(0);
-        line(task, &format!("bulk {JOB}: {person}"));
-        task.history.last_mut().unwrap().at = Timestamp::from_epoch_ms(1 << 42);
+        line(task, &person);
+        let last = task.history.last_mut().unwrap();
+        (last.at, last.bulk) = (Timestamp::from_epoch_ms(1 << 42), Some(JOB.into()));
     })
     .await;
     let job = |id: &str, reason: &str| {

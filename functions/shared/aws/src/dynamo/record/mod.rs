@@ -2,11 +2,10 @@
 //! epoch milliseconds. A missing value has no attribute, except that `LockedBy` and `CompleteBy` are null.
 //!
 //! DynamoDB bills a write by the whole item, one unit for each started kilobyte. The task of a healthy order of three
-//! steps must stay below the first kilobyte. Each byte of a name counts three times there. [`history`] and [`step`]
-//! describe the parts that they leave out.
+//! steps must stay below the first kilobyte. Each byte of a name counts three times there. [`step`] describes the
+//! parts that it leaves out.
 
 mod document;
-mod history;
 mod image;
 mod order;
 mod reader;

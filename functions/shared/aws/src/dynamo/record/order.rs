@@ -59,10 +59,11 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
 }
 
 fn again_of_value(again_of: &AgainOf) -> AttributeValue {
-    let mut item = Item::with_capacity(3);
+    let mut item = Item::with_capacity(4);
     put(&mut item, "OrderID", text(again_of.order_id.to_string()));
     put(&mut item, "By", text(&*again_of.by));
     put(&mut item, "Reason", text(&*again_of.reason));
+    put_if(&mut item, "Bulk", again_of.bulk.as_deref().map(text));
     AttributeValue::M(item)
 }
 
@@ -71,6 +72,7 @@ fn again_of(mut reader: Reader) -> Result<AgainOf, Unreadable> {
         order_id: reader.word("OrderID", |id| id.parse().ok())?,
         by: reader.text("By")?.into(),
         reason: reader.text("Reason")?.into(),
+        bulk: reader.text_if("Bulk")?.map(Into::into),
     })
 }
 

@@ -3,10 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::message::Priority;
-use domain::task::{ProcessState, Task, Watch};
+use domain::task::{ProcessState, Task, Transition, Watch, stored};
 use domain::time::Timestamp;
 
-use super::history::{history, history_value};
 use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value, taken, taken_value};
 use super::step::{step, step_value};
 use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time, ttl};
@@ -47,7 +46,7 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, "Unsent", unsent);
     let jobs = (!task.jobs.is_empty()).then(|| AttributeValue::L(task.jobs.iter().map(|job| text(&**job)).collect()));
     put_if(&mut item, "Jobs", jobs);
-    put(&mut item, "History", history_value(&task.history, &task.steps));
+    put(&mut item, "History", text(history_text(&task.history)));
     if task.process_state == ProcessState::Error {
         put(&mut item, FAILED.hash.name, text(failed_key(task.order_id.shard(FAILED_SHARDS))));
         put(&mut item, FAILED.range.name, time(failed_at(task)));
@@ -92,9 +91,23 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         notify: reader.flag("Notify")?,
         unsent: unsent.collect::<Result<Vec<_>, _>>()?,
         jobs: reader.texts("Jobs")?,
-        history: history(reader.elements("History")?, &steps)?,
+        history: history(&reader.text("History")?)?,
         steps,
     })
+}
+
+/// The history is one text, in the form of every store.
+fn history_text(history: &[Transition]) -> String {
+    let mut json = Vec::with_capacity(256);
+    // Memory takes all that is written, and the values have a form in JSON.
+    let written = stored::serialize(history, &mut serde_json::Serializer::new(&mut json));
+    debug_assert!(written.is_ok(), "{written:?}");
+    String::from_utf8(json).unwrap_or_default()
+}
+
+fn history(text: &str) -> Result<Vec<Transition>, Unreadable> {
+    let read = stored::deserialize(&mut serde_json::Deserializer::from_str(text));
+    read.map_err(|error| Unreadable::new("History", error.to_string()))
 }
 
 /// The key of a shard of the index `failed`.

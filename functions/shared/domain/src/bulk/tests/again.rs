@@ -3,7 +3,9 @@
 use futures_util::FutureExt;
 
 use super::*;
+use crate::limits::SHARDS;
 use crate::message::Action;
+use crate::order::Order;
 use crate::testing::FakePorts;
 
 fn again_spec() -> Spec {
@@ -26,14 +28,14 @@ fn page_of(tasks: &[&Task]) -> Page {
     Page { tasks: tasks.iter().map(|task| Arc::new((*task).clone())).collect(), next: None, read: tasks.len() }
 }
 
-/// The order that posts the one of this name again, for the job's operator and with this reason.
-fn new_order(name: &str, reason: &str) -> Case {
+/// The order that posts the one of this name again, for the job's operator, with this reason and job.
+fn new_order(name: &str, reason: &str, bulk: Option<&str>) -> Case {
     let order_id = OrderId::from_idempotency_key("test", name);
     let options = "on_rejected = \"hold\"\non_exhausted = { wait = \"2h\", times = 3 }\nmax_failures = 1";
     let mut case = Case::new(&[("a", &[], options), ("b", &["a"], "")], false);
-    let origin = case.order().again("ann".into(), reason.into(), case.now).again_of.unwrap();
-    case.task.order_id = order_id.again();
-    case.task.history[0].why = Some(AgainOf { order_id, ..origin }.words().into());
+    let origin = AgainOf { order_id, by: "ann".into(), reason: reason.into(), bulk: bulk.map(Into::into) };
+    let order = Order { order_id, ..case.order() }.again(origin, case.now);
+    case.task = Task::new(&order, &case.workflow, SHARDS, 1);
     case.wake();
     case
 }
@@ -67,7 +69,8 @@ fn a_job_sends_new_orders_that_name_it_at_the_rate_and_repeats_them_as_they_were
     let after = after.unwrap();
     assert_eq!((after.under_way.len(), after.found.len(), send.len()), (3, 2, 3), "the canaries");
     for (outgoing, entry) in send.iter().zip(&after.under_way) {
-        let origin = AgainOf { order_id: entry.order_id, by: "ann".into(), reason: "bulk j: mended".into() };
+        let origin =
+            AgainOf { order_id: entry.order_id, by: "ann".into(), reason: "mended".into(), bulk: Some("j".into()) };
         assert_eq!((&outgoing.entry, &outgoing.errand), (entry, &Errand::Again(origin)));
         assert_eq!(at(outgoing.delay_ms), entry.at);
     }
@@ -93,10 +96,9 @@ fn an_order_that_is_compensated_after_the_plan_is_not_posted_again() {
 fn a_new_order_of_the_job_is_no_candidate_of_it_whatever_the_clocks_say() {
     let job = started(again_spec());
     let mut posted = compensated("a", 0);
-    let origin = AgainOf { order_id: posted.task.order_id, by: "ann".into(), reason: job.reason() };
     posted.task.order_id = posted.task.order_id.again();
     assert!(job.is_candidate(&posted.task, at(1)));
-    posted.task.history[0].why = Some(origin.words().into());
+    posted.task.history[0].bulk = Some(job.id.clone());
     assert!(!job.is_candidate(&posted.task, at(1)));
     let other = Job { id: "k".into(), ..job };
     assert!(other.is_candidate(&posted.task, at(1)), "a later job may post it again");
@@ -118,7 +120,7 @@ fn the_progress_is_that_of_the_new_order() {
     let old = compensated("a", 0);
     let stands = |case: &Case| again_state(&job, Some(&case.task), Some(&old.task));
     assert_eq!(again_state(&job, None, Some(&old.task)), EntryState::Untouched);
-    let new = || new_order("a", "bulk j: mended");
+    let new = || new_order("a", "mended", Some("j"));
     let mut case = new();
     assert_eq!(stands(&case), EntryState::OnItsWay);
     case.done("a");
@@ -159,8 +161,8 @@ fn the_progress_is_that_of_the_new_order() {
 #[test]
 fn a_new_order_of_another_operator_or_job_is_not_counted_for_the_job() {
     let job = started(again_spec());
-    for reason in ["the carrier delivers again", "as bulk j: mended", "bulk k: mended"] {
-        let mut case = new_order("a", reason);
+    for (reason, bulk) in [("bulk j: mended", None), ("again of j, by ann: bulk j: mended", Some("k"))] {
+        let mut case = new_order("a", reason, bulk);
         assert_eq!(again_state(&job, Some(&case.task), None), EntryState::PassedOver, "{reason}");
         case.done("a");
         case.done("b");
@@ -171,13 +173,11 @@ fn a_new_order_of_another_operator_or_job_is_not_counted_for_the_job() {
 #[test]
 fn the_first_line_of_a_new_order_names_its_job() {
     let id = "01a1f9ff083f-0000000000000000";
-    let bulk = |reason: &str| new_order("a", reason).task.history[0].bulk().map(str::to_owned);
-    assert_eq!(bulk(&format!("bulk {id}: mended")).as_deref(), Some(id));
-    assert_eq!((bulk("mended"), bulk("bulk orders: mended")), (None, None));
-    let mut case = new_order("a", &format!("bulk {id}: mended"));
+    let case = new_order("a", "mended", Some(id));
+    assert_eq!(case.task.history[0].bulk.as_deref(), Some(id));
     assert_eq!(case.task.quoted().jobs().iter().map(|job| &**job).collect::<Vec<_>>(), [id]);
-    case.task.erase();
-    assert!(case.task.quoted().jobs().is_empty());
+    let other = new_order("a", &format!("bulk {id}: mended"), None);
+    assert!(other.task.quoted().jobs().is_empty(), "a reason is no more than a reason");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn the_list_of_orders_under_way_is_written_with_the_commands_that_follow_from_it
             panic!("{outgoing:?}");
         };
         assert_eq!((command.order_id, command.version), (entry.order_id, Some(entry.version)));
-        assert_eq!((&*command.by, &*command.reason), ("ann", "bulk j: mended"));
+        assert_eq!((&*command.by, &*command.reason), ("ann", "mended"));
         assert_eq!(at(outgoing.delay_ms), entry.at);
     }
     let stored = serde_json::to_string(&after).unwrap();

@@ -20,7 +20,7 @@ fn like(other: &Case) -> Case {
 
 pub(super) fn resubmit(case: &mut Case, job: &Job) {
     let seen = Some(case.task.version);
-    let command = Command { reason: job.reason(), bulk: Some(job.id.clone()), ..case.command(Action::Resubmit, seen) };
+    let command = Command { bulk: Some(job.id.clone()), ..case.command(Action::Resubmit, seen) };
     assert_eq!(case.apply(crate::machine::Event::Command { command: &command, redelivered: false }), Verdict::Taken);
 }
 

@@ -181,7 +181,7 @@ fn the_history_names_step_attempt_and_direction() {
     case.done("a");
     case.rejected("b");
     case.wake();
-    let lines: Vec<String> = case.task.history.iter().map(|line| line.what.to_string()).collect();
+    let lines: Vec<String> = case.task.history.iter().map(|line| case.words_of(line)).collect();
     assert_eq!(lines[1..5], ["a claimed #1", "a processed #1", "b claimed #1", "b rejected #1"]);
     assert_eq!(lines[5..], ["Compensating", "undo of b claimed #2"]);
 }

@@ -2,7 +2,7 @@
 
 use crate::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use crate::machine::testing::{Case, done};
-use crate::machine::{Dropped, Refused, Verdict};
+use crate::machine::{Dropped, Happened, Refused, Verdict};
 use crate::message::Action;
 use crate::task::{ProcessState, What, reason};
 
@@ -41,7 +41,7 @@ fn a_closed_order_is_over_and_its_steps_stay_as_they_are() {
     assert_eq!(close(&mut case), Verdict::Taken);
     assert_eq!((case.state(), &case.task.steps), (ProcessState::Closed, &steps));
     assert_eq!((case.requested(), case.wakes()), (vec![], vec![]), "nobody is called");
-    assert_eq!(case.happened, [What::Entered { state: ProcessState::Closed }]);
+    assert_eq!(case.happened, [Happened::What(What::Entered(ProcessState::Closed))]);
     let line = case.task.history.last().unwrap();
     assert_eq!((&*line.who, line.why.as_deref()), ("ann", Some("mended")));
     case.all_sent();

@@ -1,7 +1,7 @@
 //! Results that contradict how a step or its order ended (rule 5).
 
 use crate::machine::testing::{Case, done, failed};
-use crate::machine::{Dropped, Verdict};
+use crate::machine::{Dropped, Happened, Verdict};
 use crate::message::{Failure, Outcome, Reply, Settled};
 use crate::situation::Situation;
 use crate::tally::Tally;
@@ -204,7 +204,7 @@ fn rule_46_an_erased_order_gets_no_line_and_the_metrics_tell_of_it() {
     let version = case.task.version;
     assert_eq!(case.take(&paid), Verdict::Dropped(Dropped::Finished));
     assert_eq!(case.task.version, version);
-    assert!(matches!(case.happened[..], [What::Contradicted(_)]), "{:?}", case.happened);
+    assert!(matches!(case.happened[..], [Happened::What(What::Contradicted(_))]), "{:?}", case.happened);
 }
 
 #[test]

@@ -82,12 +82,11 @@ fn rule_46_a_line_of_a_bulk_job_still_names_its_job() {
     let mut case = closed();
     case.all_sent();
     let line = &mut case.task.history[1];
-    line.what = What::Resubmitted { bulk: Some(job.into()) };
-    line.why = Some(format!("bulk {job}: {PERSON}").into());
+    (line.what, line.why, line.bulk) = (What::Resubmitted, Some(PERSON.into()), Some(job.into()));
     act(&mut case, Action::Erase, None, "dpo");
     let read: Task = serde_json::from_str(&text(&case.task)).unwrap();
-    assert_eq!(read.history[1].what, What::Resubmitted { bulk: Some(job.into()) });
-    assert_eq!(read.history[1].why, Some(format!("bulk {job}: {ERASED}").into()));
+    let line = &read.history[1];
+    assert_eq!((&line.what, &line.why, line.bulk.as_deref()), (&What::Resubmitted, &None, Some(job)));
 }
 
 #[test]
@@ -99,7 +98,7 @@ fn rule_46_the_records_of_others_that_may_quote_an_order_are_those_of_its_time_a
     case.now = first.plus_ms(10_000);
     case.task.history.last_mut().unwrap().at = case.now;
     assert!(case.task.quoted().jobs().is_empty());
-    case.task.history[1].why = Some(format!("bulk {job}: {PERSON}").into());
+    case.task.history[1].bulk = Some(job.into());
     let quoted = case.task.quoted();
     assert_eq!(quoted.jobs().iter().map(|job| &**job).collect::<Vec<_>>(), [job]);
     let late = 60 * 60 * 1_000;

@@ -66,7 +66,7 @@ fn the_history_says_who_is_asked_instead_and_stays_short() {
     decline(&mut case, "a", &["b"]);
     let line = |case: &Case, back: usize| {
         let line = &case.task.history[case.task.history.len() - back];
-        (line.what.to_string(), line.why.as_deref().unwrap_or_default().to_owned())
+        (case.words_of(line), line.why.as_deref().unwrap_or_default().to_owned())
     };
     assert_eq!(line(&case, 2), ("a put off #1".to_owned(), "any is failing, b is asked instead".to_owned()));
     decline(&mut case, "a", &[]);

@@ -38,7 +38,7 @@ fn a_note_changes_nothing_but_the_history_in_every_state_before_the_end() {
         assert_eq!(case.effects, []);
         let mut after = case.task.clone();
         let line = after.history.pop().unwrap();
-        assert_eq!((&*line.who, line.what), ("ann", What::Noted { take: None }));
+        assert_eq!((&*line.who, line.what), ("ann", What::Noted(None)));
         (after.version, after.nonce) = (before.version, before.nonce);
         assert_eq!(after, before);
     };
@@ -76,9 +76,9 @@ fn a_note_that_is_delivered_twice_is_written_once_whatever_came_between() {
     assert_eq!((apply(&mut case, &first), apply(&mut case, &second)), (Verdict::Taken, Verdict::Taken));
     case.done("a");
     for again in [&first, &second] {
-        assert_eq!(apply(&mut case, again), Verdict::Refused(Refused::NotedBefore));
+        assert_eq!(apply(&mut case, again), Verdict::Refused(Refused::DoneBefore));
     }
-    assert_eq!(apply(&mut case, &Command { by: "bob".into(), ..first }), Verdict::Taken, "it is another operator's");
+    assert_eq!(write(&mut case, "one", None), Verdict::Taken, "it is another note");
     assert_eq!(words(&case), ["one", "two", "one"]);
 }
 

@@ -96,7 +96,7 @@ fn resubmit_takes_the_failed_step_back_with_no_failures_counted() {
     let step = case.step("a");
     assert_eq!((step.failure_count, step.attempt, step.process_state), (0, 4, StepState::Processing));
     assert_eq!((case.state(), &case.task.reason, case.requested()), (ProcessState::Processing, &None, vec!["a"]));
-    let line = case.task.history.iter().find(|line| line.what == What::Resubmitted { bulk: None }).unwrap();
+    let line = case.task.history.iter().find(|line| line.what == What::Resubmitted).unwrap();
     assert_eq!((&*line.who, line.why.as_deref()), ("ann", Some("mended")));
     assert!(case.task.unsent.is_empty(), "nobody needs to be called for it any more");
 }

@@ -7,9 +7,9 @@ use crate::task::{Direction, ProcessState, StepState, What};
 
 /// The words of the last line of the history about this step, with its reason.
 fn line(case: &Case, step: &str) -> String {
-    let is_about = |what: &What| what.of_step().is_some_and(|(attempt, _)| *attempt.step == *step);
+    let is_about = |what: &What| what.attempt().is_some_and(|attempt| attempt.name(&case.task.steps) == step);
     let line = case.task.history.iter().rev().find(|line| is_about(&line.what)).unwrap();
-    format!("{}: {}", line.what, line.why.as_deref().unwrap_or_default())
+    format!("{}: {}", case.words_of(line), line.why.as_deref().unwrap_or_default())
 }
 
 // ---- when

@@ -183,8 +183,7 @@ fn rule_35_a_step_waits_from_the_moment_at_which_it_is_ready_and_no_message_does
     assert_eq!((case.done("a"), case.requested(), case.wakes().len()), (Verdict::Taken, vec!["c"], 0));
     let until = case.now.plus_ms(2 * DAY_MS);
     assert_eq!(case.step("b").waits_until, Some(until));
-    let words: Vec<String> = case.happened.iter().map(ToString::to_string).collect();
-    assert_eq!(words, ["a processed #1", "b waits", "c claimed #1"]);
+    assert_eq!(case.words(), ["a processed #1", "b waits", "c claimed #1"]);
     case.done("c");
     case.next_sweep();
     assert_eq!((look_after_wait(&case), case.effects.len()), (Some(until), 0));

@@ -1,192 +1,205 @@
-//! A stored line has one meaning; an ambiguous text is kept as it is.
+//! A line has one stored form and one meaning, whatever people write and however steps are called.
+
+use serde_json::{Value, json};
 
 use super::*;
+use crate::machine::testing::Case;
+use crate::task::tests::line;
 
-/// A history as it is stored.
-const STORED: &str = r#"[
-    {"At":"2026-11-20T17:26:43.007Z","Who":"shop","What":"submitted"},
-    {"At":"2026-11-20T17:26:44.000Z","Who":"scheduler-1","What":"reserve-inventory claimed #1"},
-    {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"reserve-inventory processed #1"},
-    {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"charge-payment claimed #1"},
-    {"At":"2026-11-20T17:27:46.000Z","Who":"supervisor-1","What":"charge-payment re-pended #1","Why":"attempt 1 expired, failure 1 of 3"},
-    {"At":"2026-11-20T17:27:47.000Z","Who":"scheduler-2","What":"charge-payment put off #2"},
-    {"At":"2026-11-20T17:27:48.000Z","Who":"scheduler-2","What":"charge-payment claimed #3"},
-    {"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"charge-payment given up #3"},
-    {"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"Error","Why":"charge-payment: no (declined)"},
-    {"At":"2026-11-20T17:28:00.000Z","Who":"ann","What":"resubmitted","Why":"bulk 0193494e5c8f-00ab54a98ceb1f0a: it is back"},
-    {"At":"2026-11-20T17:28:01.000Z","Who":"ann","What":"resubmitted","Why":"bulk goods: it is back"},
-    {"At":"2026-11-20T17:28:02.000Z","Who":"bob","What":"paused","Why":"stock-taking"},
-    {"At":"2026-11-20T17:28:03.000Z","Who":"bob","What":"resumed","Why":"done"},
-    {"At":"2026-11-20T17:28:04.000Z","Who":"scheduler-1","What":"Compensating","Why":"cancelled by bob: enough"},
-    {"At":"2026-11-20T17:28:04.000Z","Who":"bob","What":"cancelled","Why":"enough"},
-    {"At":"2026-11-20T17:28:05.000Z","Who":"scheduler-1","What":"undo of charge-payment claimed #4"},
-    {"At":"2026-11-20T17:29:06.000Z","Who":"supervisor-1","What":"undo of charge-payment re-pended #4","Why":"attempt 4 expired, failure 1 of 3"},
-    {"At":"2026-11-20T17:29:07.000Z","Who":"scheduler-1","What":"undo of charge-payment processed #5"},
-    {"At":"2026-11-20T17:29:08.000Z","Who":"scheduler-1","What":"Compensated"}
-]"#;
+const AT: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 
-fn read(lines: &str) -> Vec<Transition> {
-    serde_json::from_str(lines).unwrap()
+fn attempt(step: usize, direction: Direction, number: u32) -> Attempt {
+    Attempt { step, direction, number }
 }
 
-fn attempt(step: &str, direction: Direction, number: u32) -> Attempt {
-    Attempt { step: step.into(), direction, number }
+fn text(history: &[Transition]) -> String {
+    let mut text = Vec::new();
+    stored::serialize(history, &mut serde_json::Serializer::new(&mut text)).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
-fn forward(step: &str, number: u32) -> Attempt {
-    attempt(step, Direction::Forward, number)
+fn read(text: &str) -> serde_json::Result<Vec<Transition>> {
+    stored::deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-#[test]
-fn a_history_is_read_as_typed_values() {
-    let undo = |number| attempt("charge-payment", Direction::Undo, number);
-    let state = |state| What::Entered { state };
-    let by_job = What::Resubmitted { bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()) };
-    let expected = [
+/// One of each kind.
+fn all() -> Vec<What> {
+    let of = attempt(3, Direction::Undo, 2);
+    vec![
         What::Submitted,
-        What::Claimed(forward("reserve-inventory", 1)),
-        What::Processed(forward("reserve-inventory", 1)),
-        What::Claimed(forward("charge-payment", 1)),
-        What::Expired(forward("charge-payment", 1)),
-        What::Deferred(forward("charge-payment", 2)),
-        What::Claimed(forward("charge-payment", 3)),
-        What::GivenUp(forward("charge-payment", 3)),
-        state(ProcessState::Error),
-        by_job,
-        What::Resubmitted { bulk: None },
+        What::Claimed(attempt(0, Direction::Forward, 1)),
+        What::Processed(attempt(0, Direction::Forward, 2)),
+        What::Deferred(of),
+        What::Expired(of),
+        What::GivenUp(of),
+        What::Rejected(of),
+        What::Settled(of),
+        What::Approved(of),
+        What::Waiting(attempt(1, Direction::Forward, 0)),
+        What::Accepted(of),
+        What::Skipped(of),
+        What::Contradicted(of),
+        What::Entered(ProcessState::Error),
+        What::Resubmitted,
+        What::Cancelled,
         What::Paused,
         What::Resumed,
-        state(ProcessState::Compensating),
-        What::Cancelled,
-        What::Claimed(undo(4)),
-        What::Expired(undo(4)),
-        What::Processed(undo(5)),
-        state(ProcessState::Compensated),
+        What::Late,
+        What::Noted(None),
+        What::Noted(Some(true)),
+        What::Noted(Some(false)),
+        What::Erased,
+    ]
+}
+
+#[test]
+fn each_kind_is_read_as_it_was_written_and_has_a_letter_of_its_own() {
+    let history: Vec<Transition> = all().into_iter().map(|what| line(AT, what)).collect();
+    assert_eq!(read(&text(&history)).unwrap(), history);
+    let letter = |what: &What| match serde_json::to_value(what).unwrap() {
+        Value::Object(members) => members.keys().next().unwrap().clone(),
+        value => value.as_str().unwrap().to_owned(),
+    };
+    let letters: std::collections::BTreeMap<String, &str> =
+        all().iter().map(|what| (letter(what), what.kind())).collect();
+    let kinds: std::collections::BTreeSet<&str> = letters.values().copied().collect();
+    assert_eq!((letters.len(), kinds.len()), (21, 21), "{letters:?}");
+}
+
+#[test]
+fn a_history_is_stored_short() {
+    let at = |ms| AT.plus_ms(ms);
+    let of = |step| attempt(step, Direction::Forward, 1);
+    let by = |who: &str, at, what| Transition { who: who.into(), ..line(at, what) };
+    let history = [
+        by("shop", at(0), What::Submitted),
+        by("scheduler-1f3a9c2e", at(12), What::Claimed(of(0))),
+        by("scheduler-99b01d7c", at(2_512), What::Processed(of(0))),
+        by("scheduler-99b01d7c", at(2_512), What::Claimed(of(1))),
+        Transition {
+            why: Some("no".into()),
+            ..by("scheduler-99b01d7c", at(2_511), What::Entered(ProcessState::Error))
+        },
+        Transition { bulk: Some("j".into()), ..by("ann", at(2_511), What::Resubmitted) },
+        Transition { command_id: CommandId::given("c".into()), ..by("ann", at(2_511), What::Paused) },
     ];
-    let history = read(STORED);
-    let kinds: Vec<What> = history.iter().map(|line| line.what.clone()).collect();
-    assert_eq!(kinds, expected);
-    assert_eq!(history[4].why.as_deref(), Some("attempt 1 expired, failure 1 of 3"));
+    let expected = concat!(
+        r#"[["S",1795195603007,"shop"],[{"C":0},12,"scheduler-1f3a9c2e"],[{"P":0},2500,"~99b01d7c"],[{"C":1}],"#,
+        r#"[{"E":"Error"},-1,null,"no"],["R",0,"ann",null,null,"j"],["H",0,null,null,"c"]]"#
+    );
+    assert_eq!(text(&history), expected);
+    assert_eq!(read(expected).unwrap(), history);
 }
 
 #[test]
-fn a_step_that_was_settled_by_hand_has_a_word_of_its_own() {
-    for (direction, words) in [(Direction::Forward, "ship settled #3"), (Direction::Undo, "undo of ship settled #3")] {
-        let settled = What::Settled(attempt("ship", direction, 3));
-        assert_eq!((settled.to_string().as_str(), settled.kind()), (words, "Settled"));
-        assert_eq!(What::read(words, None), settled);
+fn any_names_reasons_and_times_are_read_as_they_were_written() {
+    let odd =
+        ["", " ", "~", "~x", "~~", "a-", "a-~b", "a-b", "-", "--", "\"", "\\", "\n", "\u{0}", "\u{1F4A5}", "null"];
+    let times = [0, -1, 1, i64::MIN, i64::MAX, 1_795_176_000_000];
+    for (n, one) in odd.into_iter().enumerate() {
+        for other in odd {
+            let (first, second) = (times[n % times.len()], times[(n / 2) % times.len()]);
+            let by = |who: &str, why: &str, at| {
+                let at = Timestamp::from_epoch_ms(at);
+                Transition { who: who.into(), why: Some(why.into()), ..line(at, What::Late) }
+            };
+            let history = [by(one, other, first), by(other, one, second), by(other, other, first), by(one, one, first)];
+            assert_eq!(read(&text(&history)).unwrap(), history, "{}", text(&history));
+        }
+    }
+    assert_eq!(read(&text(&[])).unwrap(), []);
+}
+
+#[test]
+fn a_line_of_an_unknown_kind_is_kept_as_it_was_and_shown_as_other() {
+    for unknown in
+        [r#""Frozen""#, r#"{"Frozen":[1,{"b":null}]}"#, r#"{"C":"soon"}"#, r#"{"E":"Frozen"}"#, r#"["C",0]"#, "7"]
+    {
+        let stored = format!(r#"[["S",1795195603007,"shop"],[{unknown},5,"x","why"],[{{"C":0}}]]"#);
+        let history = read(&stored).unwrap();
+        let shown = serde_json::to_value(Line::of(&history[1], &[])).unwrap();
+        let value: Value = serde_json::from_str(unknown).unwrap();
+        let words = value.to_string();
+        assert_eq!((&shown["Kind"], &shown["What"], &shown["Why"]), (&json!("Other"), &json!(words), &json!("why")));
+        assert_eq!(serde_json::to_value(&history[1].what).unwrap(), value);
+        assert_eq!(read(&text(&history)).unwrap(), history);
     }
 }
 
 #[test]
-fn a_rejected_step_has_a_word_of_its_own() {
-    let line = r#"[{"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"undo of charge-payment rejected #4"}]"#;
-    let rejected = What::Rejected(attempt("charge-payment", Direction::Undo, 4));
-    assert_eq!(read(line)[0].what, rejected);
-    assert_eq!((rejected.to_string().as_str(), rejected.kind()), ("undo of charge-payment rejected #4", "Rejected"));
-}
-
-#[test]
-fn a_line_is_stored_as_it_was_read_and_its_words_leave_out_the_attempt_of_an_expiry() {
-    let history = read(STORED);
-    let stored: serde_json::Value = serde_json::from_str(STORED).unwrap();
-    assert_eq!(serde_json::to_value(&history).unwrap(), stored);
-    for (line, stored) in history.iter().zip(stored.as_array().unwrap()) {
-        let is_expired = matches!(line.what, What::Expired(_));
-        let words = if is_expired { "charge-payment re-pended" } else { stored["What"].as_str().unwrap() };
-        assert_eq!(line.what.to_string(), words);
-    }
-}
-
-#[test]
-fn a_text_that_could_mean_another_thing_is_kept_as_it_is() {
-    for text in [
-        "",
-        "retried",
-        "Submitted",
-        "claimed #1",
-        " claimed #1",
-        "a claimed",
-        "a claimed #",
-        "a claimed #+1",
-        "a claimed #01",
-        "a claimed #1 ",
-        "a claimed #4294967296",
-        "a  claimed #1",
-        "a finished #1",
-        "x claimed claimed #1",
-        "undo of undo of a claimed #1",
-        "undo of  claimed #1",
-        "a re-pended",
-        "a exhausted #1",
+fn what_is_no_history_is_refused() {
+    for (broken, fault) in [
+        ("{}", "invalid type"),
+        (r#"["S"]"#, "expected a line of history"),
+        ("[[]]", "expected a line of history"),
+        (r#"[["S",1]]"#, "a line of history continues another, and there is none"),
+        (r#"[["S",1,"~x"]]"#, "a line of history continues another, and there is none"),
+        (r#"[["S",1,"shop"],["L",1,"~x"]]"#, "a line of history continues another, and there is none"),
+        (r#"[["S","1","shop"]]"#, "invalid type"),
     ] {
-        let what = What::read(text, None);
-        assert_eq!(what, What::Other { text: text.into() });
-        assert_eq!((what.to_string(), &*what.stored()), (text.to_owned(), text));
+        let told = read(broken).unwrap_err().to_string();
+        assert!(told.contains(fault), "{broken}: {told}");
     }
 }
 
 #[test]
-fn a_step_whose_name_reads_like_a_line_breaks_nothing() {
-    let odd = forward("x claimed", 7);
-    let what = What::Claimed(odd.clone());
-    assert_eq!(what.to_string(), "x claimed claimed #7");
-    assert_eq!(What::read(&what.stored(), None).to_string(), what.to_string(), "the words stay");
-    assert_ne!(what, What::Processed(odd));
+fn a_step_that_is_called_like_a_verb_or_a_kind_changes_nothing() {
+    let names = ["claimed", "undo", "Processed", "re-pended"];
+    let steps = names.map(|name| (name, &[][..], ""));
+    let mut case = Case::new(&steps, false);
+    case.wake();
+    for name in names {
+        case.done(name);
+    }
+    let stored = serde_json::to_string(&case.task).unwrap();
+    let read: Task = serde_json::from_str(&stored).unwrap();
+    assert_eq!(read, case.task);
+    let steps: Vec<Option<&str>> = read.lines().map(|line| line.step).collect();
+    let claimed = names.map(Some);
+    assert_eq!(steps, [&[None], &claimed[..], &claimed[..], &[None]].concat());
+    assert_eq!(read.lines().nth(1).unwrap().what, "claimed claimed #1");
 }
 
 #[test]
-fn only_what_has_the_form_of_a_job_id_is_a_job() {
-    let id = "0193494e5c8f-00ab54a98ceb1f0a";
-    assert_eq!(bulk_of(&(bulk_mark(id) + "it is back")), Some(id));
-    for other in [
-        "it is back",
-        "bulk",
-        "bulk goods: they are back",
-        "bulk 0193494e5c8f-00ab54a98ceb1f0a",
-        "bulk 0193494e5c8-00ab54a98ceb1f0a: a digit is missing",
-        "bulk 0193494e5c8f-00ab54a98ceb1f0: a digit is missing",
-        "bulk 00193494e5c8f-00ab54a98ceb1f0a: a digit too many",
-        "bulk 0193494e5c8g-00ab54a98ceb1f0a: no digit",
-        "bulk 0193494e5c8f-00ab54a98ceb1f0A: no digit",
-        "Bulk 0193494e5c8f-00ab54a98ceb1f0a: another word",
-    ] {
-        assert_eq!(bulk_of(other), None, "{other}");
+fn a_reason_that_looks_like_the_mark_of_a_job_names_none() {
+    let job = "0193494e5c8f-00ab54a98ceb1f0a";
+    let why = Some(format!("again of {job}, by ann: bulk {job}: it is back").into());
+    for what in [What::Submitted, What::Resubmitted, What::Noted(None)] {
+        let history = [Transition { why: why.clone(), ..line(AT, what) }];
+        let read = read(&text(&history)).unwrap();
+        assert_eq!((read[0].bulk.as_ref(), &read[0].why), (None, &why));
+        assert_eq!(Line::of(&read[0], &[]).bulk, None);
     }
 }
 
 #[test]
 fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
-    let shown = |what| {
-        let at = Timestamp::from_epoch_ms(1_795_195_603_007);
-        serde_json::to_value(Line::from(&Transition { at, who: "s".into(), what, why: Some("so".into()) })).unwrap()
-    };
-    let line = |more: serde_json::Value| {
-        let mut line = serde_json::json!({"At": "2026-11-20T17:26:43.007Z", "Who": "s", "Why": "so"});
-        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        line
-    };
-    let undo = attempt("a", Direction::Undo, 2);
+    let case = Case::new(&[("a", &[], "")], false);
+    let undo = attempt(0, Direction::Undo, 2);
     for (what, expected) in [
         (
-            What::Claimed(undo.clone()),
-            serde_json::json!({"What": "undo of a claimed #2", "Kind": "Claimed", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+            What::Claimed(undo),
+            json!({"What": "undo of a claimed #2", "Kind": "Claimed", "Step": "a", "Direction": "Undo", "Attempt": 2}),
         ),
         (
             What::Expired(undo),
-            serde_json::json!({"What": "a re-pended", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+            json!({"What": "a re-pended", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
         ),
         (
-            What::Entered { state: ProcessState::Error },
-            serde_json::json!({"What": "Error", "Kind": "Entered", "State": "Error"}),
+            What::Waiting(attempt(0, Direction::Forward, 0)),
+            json!({"What": "a waits", "Kind": "Waiting", "Step": "a", "Direction": "Forward", "Attempt": 0}),
         ),
-        (What::Resubmitted { bulk: None }, serde_json::json!({"What": "resubmitted", "Kind": "Resubmitted"})),
-        (
-            What::Resubmitted { bulk: Some("j".into()) },
-            serde_json::json!({"What": "resubmitted", "Kind": "Resubmitted", "Bulk": "j"}),
-        ),
-        (What::Other { text: "retried".into() }, serde_json::json!({"What": "retried", "Kind": "Other"})),
+        (What::Entered(ProcessState::Error), json!({"What": "Error", "Kind": "Entered", "State": "Error"})),
+        (What::Resubmitted, json!({"What": "resubmitted", "Kind": "Resubmitted"})),
+        (What::Noted(Some(false)), json!({"What": "let go", "Kind": "Noted", "Take": false})),
     ] {
-        assert_eq!(shown(what), line(expected));
+        let command_id = CommandId::given("c".into());
+        let line = Transition { why: Some("so".into()), command_id, bulk: Some("j".into()), ..line(AT, what) };
+        let mut all =
+            json!({"At": "2026-11-20T17:26:43.007Z", "Who": "test", "Why": "so", "CommandID": "c", "Bulk": "j"});
+        all.as_object_mut().unwrap().extend(expected.as_object().unwrap().clone());
+        assert_eq!(serde_json::to_value(Line::of(&line, &case.task.steps)).unwrap(), all);
+        all.as_object_mut().unwrap().remove("What");
+        assert_eq!(serde_json::to_value(Line::typed(&line, &case.task.steps)).unwrap(), all);
     }
 }

@@ -62,7 +62,7 @@ fn an_order_that_is_posted_again_after_its_deadline_gets_that_of_its_workflow() 
     let day = parse("complete_within = \"1d\"").unwrap();
     let over = order(&format!("{{\"CompleteBy\":\"{}\"}}", NOW.minus_ms(1)));
     assert_eq!(day.complete_by(&over), Ok(Some(NOW.minus_ms(1))), "its own time counts, also one that is over");
-    let again_of = Some(AgainOf { order_id: over.order_id, by: "ann".into(), reason: "mended".into() });
+    let again_of = Some(AgainOf { order_id: over.order_id, by: "ann".into(), reason: "mended".into(), bulk: None });
     assert_eq!(day.complete_by(&Order { again_of, ..over }), Ok(Some(NOW.plus_ms(24 * HOUR_MS))));
 }
 
@@ -96,7 +96,8 @@ fn rule_37_a_deadline_that_cannot_be_kept_is_refused() {
             Err(("/CompleteBy".to_owned(), "is over already: the order could not be in time")),
             "{ms}"
         );
-        let again_of = Some(AgainOf { order_id: by(ms).order_id, by: "ann".into(), reason: "mended".into() });
+        let again_of =
+            Some(AgainOf { order_id: by(ms).order_id, by: "ann".into(), reason: "mended".into(), bulk: None });
         assert_eq!(accepted(Order { again_of, ..by(ms) }), Ok(()), "an order that is posted again");
     }
     let both = |begin, end| order(&format!("{{\"NotBefore\":\"{}\",\"CompleteBy\":\"{}\"}}", at(begin), at(end)));
