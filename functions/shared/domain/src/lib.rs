@@ -17,6 +17,8 @@ pub mod backoff;
 pub mod batch;
 pub mod bulk;
 pub mod callback;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod decimal;
 pub mod definition;
 pub mod delivery;

@@ -11,6 +11,8 @@
 
 mod bulk;
 mod configuration;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod list;
 mod numbers;
 mod open_enum;
