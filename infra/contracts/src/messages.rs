@@ -248,11 +248,10 @@ fn name(title: &str) -> String {
 fn outside(schema: Value) -> Value {
     match schema {
         Value::Object(members) => {
-            let outside = |(name, inner): (String, Value)| match inner {
-                Value::String(path) if name == "$ref" && path.starts_with('#') => {
-                    (name, format!("common.json{path}").into())
-                }
-                inner => (name, outside(inner)),
+            let outside = |(name, inner): (String, Value)| {
+                let path = inner.as_str().filter(|path| name == "$ref" && path.starts_with('#'));
+                let moved = path.map(|path| Value::from(format!("common.json{path}")));
+                (name, moved.unwrap_or_else(|| outside(inner)))
             };
             members.into_iter().map(outside).collect()
         }
