@@ -5,14 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::id::OrderId;
-use crate::index::Term;
-use crate::json::Json;
 use crate::limits::{DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, NESTING_MAX};
-use crate::message::Acceptance;
-use crate::task::Watch;
-use crate::template::Template;
-use crate::time::Timestamp;
 
 /// Marks a member that is always written, though its type lets it be absent.
 pub const ALWAYS: &str = "x-always";
@@ -41,6 +34,7 @@ macro_rules! schemas {
         })+
     };
 }
+pub(crate) use schemas;
 
 /// The name of a step.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,21 +50,6 @@ pub struct Document;
 pub struct Body;
 
 schemas! {
-    OrderId, "OrderID" => json_schema!({
-        "type": "string",
-        "description": "A UUID in lower case with hyphens. Version 7 contains the time of the post. Version 8 is derived from \
-            an Idempotency-Key.",
-        "format": "uuid",
-        "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
-        "examples": ["01934b2e-1c5a-7d3f-8a21-5f0c9f4be011"],
-    });
-    Timestamp, "Time" => json_schema!({
-        "type": "string",
-        "description": "RFC 3339 in UTC with milliseconds.",
-        "format": "date-time",
-        "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$",
-        "examples": ["2026-11-20T17:26:43.007Z"],
-    });
     StepName, "Step" => json_schema!({
         "type": "string",
         "description": "The name of a step in its workflow.",
@@ -95,9 +74,4 @@ schemas! {
         "type": ["object", "array", "string", "number", "boolean"],
         "examples": [{"amount": 25.0, "currency": "EUR"}],
     });
-    Template, "" => json_schema!({"type": ["object", "string"], "examples": [{"ChargeID": "/id"}]});
-    Term, "" => json_schema!({"type": "string", "pattern": "^[0-9a-f]{32}$"});
-    Watch, "" => json_schema!({"type": "string", "pattern": "^(due|wait|error)#[0-9]{2}$"});
-    Acceptance, "" => json_schema!({"type": "object"});
-    Json, "" => json_schema!(true);
 }

@@ -40,6 +40,8 @@ pub mod ports;
 pub mod priority;
 #[cfg(test)]
 mod properties;
+#[cfg(feature = "contract")]
+mod published;
 pub mod redaction;
 pub mod search;
 pub mod settlement;
