@@ -22,7 +22,6 @@ use crate::route::JobAction;
 use crate::{body, etag, query, reply};
 
 /// Largest number of canaries, so that a failure affects few orders.
-const CANARY_MAX: u64 = 100;
 const NOT_PLANNED: &str = "it is not known whether the job was stored; it is safe to plan it again, since a job does nothing until it is started";
 const NOT_WRITTEN: &str = "it is not known whether this was done; look at the job, or send it again";
 
@@ -133,7 +132,7 @@ fn spec(caller: &str, document: &Json) -> Result<Spec, Problem> {
         return Err(Problem::member("Action", format!("must be one of {names}")));
     }
     let (timeout_ms_min, timeout_ms_max) = Spec::CANARY_TIMEOUT_MS;
-    members.whole_number("Canary", 1, CANARY_MAX)?;
+    members.whole_number("Canary", 1, u64::from(Spec::CANARY_MAX))?;
     members.whole_number("CanaryTimeoutMs", timeout_ms_min, timeout_ms_max)?;
     members.whole_number("RatePerSecond", 1, u64::from(Spec::RATE_MAX))?;
     members.whole_number("StopAtFailedPercent", 0, 100)?;

@@ -20,6 +20,8 @@ mod caller;
 mod config;
 mod configuration;
 mod console;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod cursor;
 mod dead_letters;
 mod etag;

@@ -5,7 +5,7 @@ use http::Response;
 
 use crate::reply;
 
-/// OpenAPI 3.1. Tests compare it with the routes and the problems of this crate, and with the running API.
+/// OpenAPI 3.1, written from the types and the routes. Tests compare it with the running API.
 const CONTRACT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 /// The contract.

@@ -20,28 +20,43 @@ pub(crate) const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
 const WORDS_CHARS_MAX: usize = 1_000;
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
-struct LostCommand {
+pub(crate) struct LostCommand {
+    /// The order.
     #[serde(rename = "OrderID")]
     order_id: OrderId,
+    /// Why: the command is lost.
     reason: Reason,
+    /// The command to repeat: the last segment of an API path.
     actions: [&'static str; 1],
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "LostCommandReason"))]
 #[serde(rename_all = "PascalCase")]
 struct Reason {
+    /// The code.
+    #[cfg_attr(feature = "contract", schemars(extend("const" = COMMAND_LOST)))]
     code: &'static str,
+    /// The command, its operator and its reason.
+    #[cfg_attr(feature = "contract", schemars(length(max = WORDS_CHARS_MAX)))]
     message: String,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "UnreadableDeadLetter"))]
 #[serde(rename_all = "PascalCase")]
-struct Unreadable<'a> {
+pub(crate) struct Unreadable<'a> {
+    /// The message's id on its queue.
     #[serde(rename = "MessageID")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1)))]
     message_id: &'a str,
+    /// The queue that gave it up; absent if even the envelope is unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<&'a SourceQueue>,
+    /// The error, without a quotation of the body.
+    #[cfg_attr(feature = "contract", schemars(length(max = WORDS_CHARS_MAX)))]
     message: String,
 }
 

@@ -11,6 +11,8 @@
 mod alerts;
 mod bulk;
 mod causes;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod dead_letters;
 mod services;
 mod sweep;

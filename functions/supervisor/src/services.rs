@@ -19,13 +19,22 @@ pub trait ServicePorts: HasRecords + HasEvents + HasEnvironment {}
 impl<P: HasRecords + HasEvents + HasEnvironment> ServicePorts for P {}
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "ServiceAlert"))]
 #[serde(rename_all = "PascalCase")]
-struct Alert<'a> {
+pub(crate) struct Alert<'a> {
+    /// Name of an agent in the workflow.
+    #[cfg_attr(feature = "contract", schemars(with = "domain::contract::AgentName"))]
     service: &'a str,
+    /// Why its requests wait.
     reason: OutageReason,
+    /// The problem at the beginning, without data of an order and without secrets.
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::ERROR_CHARS_MAX)))]
     problem: &'a str,
+    /// When it began.
     since: Timestamp,
+    /// The outage in words.
     text: String,
+    /// The operator's remedy.
     to_do: String,
 }
 

@@ -173,19 +173,35 @@ impl Turn {
 
 /// The data of an event about an alert.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "CauseAlert"))]
 #[serde(rename_all = "PascalCase")]
 struct Data<'a> {
+    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW` or
+    /// `dead-letter/OUTCOME`.
     cause: &'a str,
+    /// What happened, in words.
     text: &'a str,
+    /// The operator's remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     to_do: Option<&'a str>,
+    /// When it began.
     since: Timestamp,
+    /// Orders that waited because of it at the last look; 0 if it is not about orders.
     count: u64,
+    /// Whether there may be more.
     at_least: bool,
+    /// One of the orders.
     #[serde(rename = "OrderID", skip_serializing_if = "Option::is_none")]
     order_id: Option<OrderId>,
+    /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Timestamp>,
+}
+
+/// The schema of the data of an event about an alert.
+#[cfg(feature = "contract")]
+pub fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.subschema_for::<Data<'_>>()
 }
 
 impl Alert {

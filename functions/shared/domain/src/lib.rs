@@ -17,6 +17,8 @@ pub mod backoff;
 pub mod batch;
 pub mod bulk;
 pub mod callback;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod decimal;
 pub mod definition;
 pub mod delivery;
@@ -39,6 +41,8 @@ pub mod ports;
 pub mod priority;
 #[cfg(test)]
 mod properties;
+#[cfg(feature = "contract")]
+mod published;
 pub mod redaction;
 pub mod search;
 pub mod settlement;

@@ -20,12 +20,15 @@ pub use crate::settlement::{Settled, Settlement};
 
 /// A message on the scheduler queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum SchedulerMessage {
-    /// Look at the task and claim the steps that are ready.
+    /// To the scheduler: look at the task and claim its ready steps.
     Wake(Wake),
-    /// An agent's answer.
+    /// To the scheduler: an agent's answer to a request. A success counts from any attempt of the step in its present
+    /// direction. A failure counts only from the current attempt. The scheduler drops late and repeated replies, and
+    /// those of an unknown step.
     Reply(Reply),
-    /// An operator's command.
+    /// To the scheduler: an operator's command. The scheduler drops a command that the task's state no longer allows.
     Command(Command),
 }
 
@@ -66,57 +69,67 @@ pub fn is_about(body: &str, order_id: OrderId) -> bool {
 
 /// Look at the task and claim the steps that are ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Wake {
-    /// The order to look at.
+    /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// Messages in the chain that led here (rule 15).
+    /// Messages in the chain so far. An answer carries one more than its message. A limit ends a chain that runs in
+    /// circles (rule 15).
     #[serde(default)]
     pub hops: u32,
 }
 
 /// An agent's answer to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Reply {
     /// From the request.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// From the request.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     pub step: Arc<str>,
     /// From the request.
     pub direction: Direction,
     /// From the request.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub attempt: u32,
-    /// The outcome of the attempt.
+    /// The outcome of an attempt: exactly one of four members. For an attempt without an answer, the agent sends no
+    /// outcome.
     pub outcome: Outcome,
-    /// From the request.
+    /// One more than in the request.
     #[serde(default)]
     pub hops: u32,
-    /// The latest time at which a call of the step that had no answer may still have its effect, by the agent's clock
-    /// (rule 16). Absent if there is no such call.
+    /// Until then a call of this attempt that had no answer may still have its effect, by the agent's clock: its start
+    /// plus `SettlesWithinMs`. No undo is sent before. Absent: every call was answered (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
-    /// How long the call took that brought the success or the rejection, in milliseconds. Absent if none did: a memo knew
-    /// the outcome, or it came by callback (rule 36).
+    /// How long the call took that brought the success or the rejection, in milliseconds. It is counted and shown, and
+    /// nothing else follows from it. Absent: no call did, or the agent does not report it (rule 36).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "call_ms")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<f64>", range(min = 0)))]
     pub call_ms: Option<u64>,
 }
 
 /// The outcome of an attempt. An attempt without an answer has none: the agent stays silent (rule 6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum Outcome {
-    /// The service did the work, now or earlier.
+    /// The service carried out the call, now or earlier. The step's output: any JSON value of up to 16384 bytes and 64
+    /// levels. Later steps and the undo get it. The output of an undo is not used.
     Done(Json),
-    /// The service rejected the step for good.
+    /// The service rejected the call, and a retry would not help. By the workflow, the order is compensated or waits for an
+    /// operator.
     Failed(Failure),
-    /// The attempt was given back, since the service is known to fail. There was no call, or none that could count.
-    /// The step is tried again later, and no failure is counted.
+    /// The service is known to fail. The agent gives the attempt back: it is tried again later, and no failure is counted.
     Deferred(Deferral),
-    /// The attempt goes on, and its last call failed (rule 32). More outcomes may follow.
+    /// The attempt goes on, and its last call failed (rule 32). Operators see why. An outcome may follow.
     Retrying(Trouble),
-    /// The service took the call on, and tells the result later (rule 36). Repeated, it extends the wait for the result.
+    /// The service took the call on, and tells the result later (rule 36). The step waits for it, and no message does. Sent
+    /// again, it extends the wait. For a request with `WaitWithinMs`; for any other the wait is an hour.
     Accepted(Acceptance),
 }
 
@@ -134,21 +147,30 @@ impl From<BTreeMap<String, IgnoredAny>> for Acceptance {
 
 /// What went wrong with the last call of an attempt that goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Trouble {
-    /// For people.
+    /// What went wrong, for people. Cut to 400 characters when stored.
+    #[cfg_attr(feature = "contract", schemars(length(max = crate::limits::ERROR_CHARS_MAX + 1)))]
     pub problem: Arc<str>,
 }
 
 /// When an attempt that was given back may be made again, and by which agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Deferral {
-    /// The time to wait, in milliseconds, cut to [`DEFERRAL_MS_MAX`](crate::limits::DEFERRAL_MS_MAX).
+    /// The shortest wait, in milliseconds.
+    #[cfg_attr(feature = "contract", schemars(range(max = crate::limits::DEFERRAL_MS_MAX)))]
     pub wait_ms: u64,
-    /// Present if the agent declined the step (rule 21): for this attempt and those before it no call was made, and
-    /// none will be. The agents to ask instead, in this order.
+    /// The agent declines the step: for this attempt and all earlier ones it made no call, and will make none, not even
+    /// for a copy of a request. The agents to ask instead, in this order; none: the workflow's agent is asked again.
+    /// Only for a forward request that may be declined. Absent: the step stays with this agent (rule 21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(with = "Option<Vec<crate::contract::AgentName>>", length(max = crate::limits::FALLBACKS_MAX))
+    )]
     pub fallback: Option<Vec<Arc<str>>>,
 }
 
@@ -162,49 +184,59 @@ impl Deferral {
 
 /// A permanent failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Failure {
-    /// Stable, for programs.
+    /// Stable, for programs. `output-too-large` is reserved for an output over its limit. Cut to 64 characters when
+    /// stored.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::ERROR_CHARS_MAX + 1)))]
     pub code: Arc<str>,
-    /// The same for people.
+    /// A message for people. Cut to 400 characters when stored.
+    #[cfg_attr(feature = "contract", schemars(length(max = crate::limits::ERROR_CHARS_MAX + 1)))]
     pub message: Arc<str>,
 }
 
 /// An operator's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Command {
-    /// The order to act on.
+    /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// What to do.
     pub action: Action,
     /// The operator.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub by: Arc<str>,
-    /// The operator's reason.
+    /// The reason.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub reason: Arc<str>,
     /// Its id, by which the sender finds it in the history of the order.
     #[serde(rename = "CommandID")]
     pub command_id: CommandId,
-    /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
+    /// The task's version that the operator saw. The command is refused if a newer error or pause exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: Option<u64>,
-    /// The bulk job that sends it.
+    /// The bulk job that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Arc<str>>,
-    /// What a settle says about which step (rule 27).
+    /// Of the action Settle: the step, and what became of it by the operator's word (rule 27).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settlement>,
-    /// Of a note: whether the operator takes the order on, or lets it go (rule 30).
+    /// Of the action Note: whether the operator takes the order on, or lets it go. Absent: neither (rule 30).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take: Option<bool>,
-    /// Of a decision: the step. Absent: the only one that is asked for (rule 40).
+    /// Of the actions Approve and Reject: the step. Absent: the only one that waits for people (rule 40).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::StepName>"))]
     pub step: Option<Arc<str>>,
 }
 
 /// The actions of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum Action {
     /// Take the failed steps of a task in `Error` back to `Pending`.
     Resubmit,
@@ -278,68 +310,85 @@ impl Action {
     }
 }
 
-/// A message on an agent's queue: carry out, or undo, one step.
+/// To an agent: carry out or undo one step. Duplicates are possible, also after the answer. An attempt may come after a
+/// later one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Request {
-    /// The order of the step.
+    /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The step's name.
+    /// Name of a step in its workflow.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     pub step: Arc<str>,
     /// The agent that the request is for, since one queue may serve several.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::AgentName"))]
     pub agent: Arc<str>,
-    /// Carry out, or undo.
+    /// Forward: carry out the step. Undo: compensate it.
     pub direction: Direction,
-    /// Fencing token, to be repeated in the reply.
+    /// Fencing token; the reply repeats it.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub attempt: u32,
-    /// The same over all attempts of the step in this direction (rule 4).
+    /// For the remote service: `{OrderID}/{Step}` forward, `{OrderID}/{Step}/undo` backward. The same over all
+    /// attempts, redeliveries and retries (rule 4).
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::IDEMPOTENCY_KEY_CHARS_MAX)))]
     pub idempotency_key: Arc<str>,
-    /// The agent sends no answer after this time, by its own clock.
+    /// No answer after this time, by the agent's clock.
     pub complete_by: Timestamp,
-    /// The time left until `CompleteBy` when the request was sent, in milliseconds. The agent takes the earlier (rule
-    /// 6).
+    /// The time left until `CompleteBy` when the request was sent, in milliseconds. It counts from the receipt. The
+    /// agent uses the earlier deadline of the two (rule 6).
+    #[cfg_attr(feature = "contract", schemars(range(max = crate::limits::COMPLETE_WITHIN_MS_MAX)))]
     pub budget_ms: u64,
-    /// The time for which a call without an answer may still have its effect, in milliseconds, from its start (rule 16).
+    /// The time for which a call without an answer may still have its effect, in milliseconds, from its start (rule
+    /// 16).
     #[serde(default = "settles_within_default", skip_serializing_if = "is_settles_within_default")]
+    #[cfg_attr(feature = "contract", schemars(range(max = crate::limits::SETTLES_WITHIN_MS_MAX)))]
     pub settles_within_ms: u64,
-    /// The latest time at which a call of an earlier attempt may still have its effect (rule 16).
+    /// Until then a call of an earlier attempt may still have its effect. Absent: there is no such call (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
-    /// How long the result is awaited after the service took the call on, in milliseconds (rule 36). Absent: it must
-    /// answer at once.
+    /// The service may take the call on and tell the result later: then reply `Accepted`, and the result is awaited for
+    /// so many milliseconds. Absent: the service must answer at once (rule 36).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1, max = crate::limits::WAIT_MS_MAX)))]
     pub wait_within_ms: Option<u64>,
-    /// Whether every earlier attempt was declined, so that this one may be declined too (rule 21). Nothing forbids to
-    /// decline the first attempt.
+    /// Every earlier attempt was declined, so this one may be declined too: see `Fallback` of the reply. Absent: only a
+    /// first attempt may be declined (rule 21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_decline: bool,
-    /// Of an undo: whether the step was done, by its agent or by an operator's hand. Its service is then called also
-    /// where an agent finds no trace of a call (rule 27).
+    /// Of an undo: the step was done, by its agent or by an operator's hand. An agent that remembers its calls then
+    /// calls its service also where it finds no trace of one (rule 27).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_done: bool,
-    /// Messages in the chain that led here, to be repeated in the reply.
+    /// The reply carries one more.
     #[serde(default)]
     pub hops: u32,
-    /// The priority of the reply.
+    /// The priority queue of the reply: `high` means the scheduler's high queue. Absent: normal.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// The order's document. With `Body` it is `{}`.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Document"))]
     pub order: Json,
-    /// Outputs of the steps that this one comes after and, for an undo, its own. The same over all attempts. With
-    /// `Body` there are none.
+    /// Outputs by step name: of the steps before this one and, for an undo, its own output if it has one. The same over
+    /// all attempts; 262144 bytes at most. With `Body` it is `{}`.
     #[serde(default)]
+    #[cfg_attr(feature = "contract", schemars(with = "BTreeMap<crate::contract::StepName, Json>"))]
     pub outputs: BTreeMap<Arc<str>, Json>,
-    /// The body of the call, if the workflow says what the service gets (rule 19). The same over all attempts.
+    /// The whole body of the call, if the workflow maps what the service gets. The same over all attempts; 131072 bytes
+    /// at most. Absent: the body has `OrderID`, `Order` and `Outputs` (rule 19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Body>"))]
     pub body: Option<Json>,
-    /// The encoding of this body.
+    /// The encoding of `Body`: JSON, or a form with brackets for what is nested (`a[b]=c`, `a[0]=b`).
     #[serde(default, skip_serializing_if = "Encoding::is_json")]
     pub encode: Encoding,
-    /// The path of the call below the URL of the operation, percent-encoded.
+    /// The path of the call below the URL of the operation, percent-encoded. Absent: the URL itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::PATH_CHARS_MAX)))]
     pub path: Option<Arc<str>>,
-    /// What the reply has of the service's answer, if not all.
+    /// The output to reply with: a template whose texts that begin with a slash are JSON pointers into the service's
+    /// answer. A pointer that finds nothing leaves its member out. Absent: the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<Template>,
 }
@@ -390,24 +439,29 @@ pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> A
 
 /// An event on a reply channel or on the event bus: CloudEvents 1.0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub struct CloudEvent {
-    /// Always `1.0`.
+    /// The version of CloudEvents.
+    #[cfg_attr(feature = "contract", schemars(extend("const" = "1.0")))]
     pub specversion: Arc<str>,
-    /// The same for every sending of the same event, so that a receiver recognises repeats.
+    /// The same for every sending of one event, so that a receiver can detect duplicates.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1)))]
     pub id: Arc<str>,
-    /// Always `stepwarden`.
+    /// The sender.
+    #[cfg_attr(feature = "contract", schemars(extend("const" = "stepwarden")))]
     pub source: Arc<str>,
-    /// `OrderReceived`, `OrderWaiting`, `OrderLate`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderClosed`,
-    /// `OrderNeedsOperator`, `OrderNeedsApproval`, `ReplyChannelFailing` or `DeadLetterUnreadable`.
+    /// The kind of event.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
-    /// The OrderID.
+    /// The order, the service, the cause or the message that it is about.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1)))]
     pub subject: Arc<str>,
-    /// When it was sent.
+    /// The time of sending; it differs in a repeat.
     pub time: Timestamp,
-    /// Always `application/json`.
+    /// The media type of `data`.
+    #[cfg_attr(feature = "contract", schemars(extend("const" = "application/json")))]
     pub datacontenttype: Arc<str>,
-    /// The payload of the event.
+    /// The content of the event.
     pub data: Json,
 }
 

@@ -17,40 +17,58 @@ const ALERT_HISTORY_MAX: usize = 15;
 
 /// The data of a status message.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "OrderStatus"))]
 #[serde(rename_all = "PascalCase")]
 struct Status<'a> {
+    /// The order.
     #[serde(rename = "OrderID")]
     order_id: OrderId,
+    /// The application's own ID of the order.
     #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     correlation_id: Option<&'a str>,
+    /// Who posted the order: the name of the caller, or anonymous or local.
     submitter: &'a str,
+    /// The task's version that the event reports. Events come at least once and in any order: keep the highest version.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     version: u64,
+    /// Why an order waits for an operator, or was compensated or closed, as known when the event is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a Reason>,
 }
 
 /// The data of an alert: the state of the order, its last attempts, and the possible actions.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "OrderAlert"))]
 #[serde(rename_all = "PascalCase")]
 struct Alert<'a> {
     #[serde(flatten)]
     status: Status<'a>,
+    /// The state of the task.
     process_state: ProcessState,
+    /// The steps that wait for the operator.
+    #[cfg_attr(feature = "contract", schemars(length(max = crate::limits::STEPS_MAX)))]
     failed_steps: Vec<FailedStep<'a>>,
-    /// The last events: each attempt with its time.
+    /// The latest changes, oldest first.
+    #[cfg_attr(feature = "contract", schemars(length(max = ALERT_HISTORY_MAX)))]
     history: Vec<Line<'a>>,
-    /// What the operator can do.
+    /// The possible commands: the last segments of API paths.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1)))]
     actions: Vec<&'static str>,
+    /// How the order stands, in words.
     situation: Situation,
 }
 
 /// The data of an alert about a reply channel. It does not hold up the order.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 struct ChannelAlert<'a> {
     #[serde(flatten)]
     status: Status<'a>,
+    /// Registered name of a reply channel.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::NAME_CHARS_MAX)))]
     reply_channel: Option<&'a str>,
     /// The messages that the channel did not take.
     unsent: Vec<&'static str>,
@@ -58,36 +76,50 @@ struct ChannelAlert<'a> {
 
 /// The data of an event about an order that is late or waits for long.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "OrderProgress"))]
 #[serde(rename_all = "PascalCase")]
 struct Progress<'a> {
     #[serde(flatten)]
     status: Status<'a>,
+    /// The state of the task.
     process_state: ProcessState,
+    /// The deadline of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     complete_by: Option<Timestamp>,
+    /// When it was found late.
     #[serde(skip_serializing_if = "Option::is_none")]
     late_since: Option<Timestamp>,
+    /// The steps whose result, or a decision on which, is awaited now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits: Vec<Wait<'a>>,
+    /// How the order stands, in words.
     situation: Situation,
 }
 
 /// A step whose result or decision is awaited.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 struct Wait<'a> {
+    /// Name of a step in its workflow.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     step: &'a str,
+    /// The end of the wait.
     until: Timestamp,
+    /// Present if people decide on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Asked<'a>>,
 }
 
 /// Who decides on a step.
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "WaitApproval"))]
 #[serde(rename_all = "PascalCase")]
 struct Asked<'a> {
+    /// Their role.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'a str>,
+    /// A person who may not decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_by: Option<&'a str>,
 }
@@ -99,12 +131,20 @@ impl<'a> From<&'a Approvers> for Asked<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 struct FailedStep<'a> {
+    /// Name of a step in its workflow.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     name: &'a str,
+    /// Forward: carry out the step. Undo: compensate it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::task::Direction"))]
     direction: &'static str,
+    /// The number of claims.
     attempt: u32,
+    /// Attempts that failed or expired.
     failure_count: u32,
+    /// The last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a StepError>,
 }
@@ -160,6 +200,24 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
         time: now,
         datacontenttype: "application/json".into(),
         data,
+    }
+}
+
+/// The schema of the data of such an event, without what only some kinds have.
+#[cfg(feature = "contract")]
+pub fn schema(kind: NoticeKind, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    match kind {
+        NoticeKind::OrderNeedsOperator => generator.subschema_for::<Alert<'_>>(),
+        NoticeKind::ReplyChannelFailing => generator.subschema_for::<ChannelAlert<'_>>(),
+        NoticeKind::OrderLate
+        | NoticeKind::OrderLateStatus
+        | NoticeKind::OrderWaiting
+        | NoticeKind::OrderNeedsApproval => generator.subschema_for::<Progress<'_>>(),
+        NoticeKind::OrderReceived
+        | NoticeKind::OrderProcessed
+        | NoticeKind::OrderFailed
+        | NoticeKind::OrderCompensated
+        | NoticeKind::OrderClosed => generator.subschema_for::<Status<'_>>(),
     }
 }
 

@@ -18,33 +18,42 @@ pub const UNAUTHENTICATED: [&str; 2] = ["anonymous", "local"];
 /// The application's order, with the values that identify it and address its answers. Also the message on the
 /// submission queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "Submission"))]
 #[serde(rename_all = "PascalCase")]
 pub struct Order {
     /// Key of the order and of its task.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The document, unchanged.
+    /// The order document, as posted: any JSON object of up to 131072 bytes and 64 levels.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Document"))]
     pub document: Json,
-    /// SHA-256 of the document's canonical form, in hexadecimal.
+    /// SHA-256 of the document's canonical form (members sorted by name, no white space, numbers as written), in
+    /// hexadecimal.
+    #[cfg_attr(feature = "contract", schemars(regex(pattern = "^[0-9a-f]{64}$")))]
     pub fingerprint: Arc<str>,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub submitted_at: Timestamp,
-    /// The submitter, as the API knows it.
+    /// The authenticated caller, as the API knows it.
     pub submitter: Arc<str>,
-    /// Registered name of the channel that status messages go to.
+    /// The reply channel of status messages. Absent: none are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::NAME_CHARS_MAX)))]
     pub reply_channel: Option<Arc<str>>,
-    /// The application's own name for the order, repeated in status messages.
+    /// The application's own ID of the order.
     #[serde(rename = "CorrelationID", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub correlation_id: Option<Arc<str>>,
-    /// The priority of its messages, if the application named one; otherwise the workflow's.
+    /// The requested priority queue. Absent: the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// The workflow that it begins with. `None`: it is not accepted by one yet.
+    /// The workflow that the order begins with. Absent: the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Pin>,
-    /// What it is found by (rule 28), for the index of a store. An order that is read from a store has none.
+    /// What the order is found by: for its correlation id, and for each member that its workflow declares, the first
+    /// 128 bits of SHA-256 of the name's length (8 bytes, big-endian), the name and the text. Absent: none, or from an
+    /// API of an earlier version (rule 28).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "contract", schemars(length(max = crate::limits::INDEXED_MAX + 1)))]
     pub terms: Vec<Term>,
     /// The compensated order that an operator posted again as this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,14 +109,17 @@ impl Order {
 
 /// The origin of an order that was posted again: the order, the operator, and the operator's reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct AgainOf {
     /// The compensated order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// The operator.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub by: Arc<str>,
     /// The operator's reason.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub reason: Arc<str>,
     /// The bulk job that posted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// A workflow in a version. As a text: `order/2`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Pin {
     /// The name.
+    #[cfg_attr(feature = "contract", schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$")))]
     pub name: Arc<str>,
     /// The version, from 1.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u32,
 }
 

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The priority of an order's messages. High priority overtakes at every queue. At least one of four batches is of
+/// The priority queue of an order's messages. High priority overtakes at every queue. At least one of four batches is of
 /// normal priority, so that no order starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// After the others.

@@ -9,19 +9,23 @@ use crate::state::Direction;
 
 /// An operator's word about the effect of a step (rule 27).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Settlement {
-    /// The step's name.
+    /// Name of a step in its workflow.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     pub step: Arc<str>,
-    /// The effect.
+    /// Done: a step that ran forward is carried out. Undone: a step that was being undone is undone. Skipped: the order
+    /// goes on without a step that is optional.
     pub outcome: Settled,
-    /// The step's output, if it is done. Without one it is `{}`.
+    /// The step's output, if it is done: any JSON value, 16384 bytes at most. Absent: `{}`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub output: Option<Json>,
 }
 
 /// What an operator says about a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Settled {
     /// The step is carried out.
     Done,

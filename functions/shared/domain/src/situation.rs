@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 
 /// The situation of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation {
     /// One sentence.

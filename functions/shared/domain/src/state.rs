@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a task.
+/// The state of an order. An order in Error waits for an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum ProcessState {
     /// Stored; no step has ever been claimed.
     Pending,
@@ -90,6 +91,7 @@ impl FromStr for ProcessState {
 
 /// Whether a step is carried out or undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum Direction {
     /// Carry it out.
     Forward,

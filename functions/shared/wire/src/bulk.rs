@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "contract")]
+use domain::bulk::{BulkAction, Spec};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +11,53 @@ use crate::OpenEnum;
 
 /// The body of `POST /bulk`. The API has a default for each member that is missing, but not for the selector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "JobPlan"))]
 #[serde(rename_all = "PascalCase")]
 pub struct Plan<'a> {
-    /// The operator.
+    /// The operator, kept in the history of each order, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason, kept in the history of each order.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
-    /// What is done with each order; absent: a resubmit.
+    /// What is done with each order. Settle ends the step of the Selector, which must name one, as done, or as undone
+    /// if the order was being undone. Again posts compensated orders again, each as one new order at most; the other
+    /// actions are for orders in Error.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<BulkAction>", extend("default" = "Resubmit")))]
     pub action: Option<Cow<'a, str>>,
     /// The selected orders.
     pub selector: Selector<'a>,
-    /// Number of orders that go first.
+    /// The number of canary orders. They go first; the others wait for their outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(range(min = 1, max = Spec::CANARY_MAX), extend("default" = Spec::default_canary()))
+    )]
     pub canary: Option<u32>,
-    /// Time in which a canary has to be settled, in milliseconds.
+    /// The time-out of a canary.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(
+            range(min = Spec::CANARY_TIMEOUT_MS.0, max = Spec::CANARY_TIMEOUT_MS.1),
+            extend("default" = Spec::default_canary_timeout_ms())
+        )
+    )]
     pub canary_timeout_ms: Option<u64>,
-    /// Orders handled in a second.
+    /// Orders handled per second.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(range(min = 1, max = Spec::RATE_MAX), extend("default" = Spec::default_rate()))
+    )]
     pub rate_per_second: Option<u32>,
-    /// The job stops at a larger share of orders that failed again, in percent.
+    /// The job stops when a larger share of its settled orders fails again.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(range(max = 100), extend("default" = Spec::default_stop_at_failed_percent()))
+    )]
     pub stop_at_failed_percent: Option<u8>,
 }
 
@@ -40,24 +67,30 @@ impl Plan<'_> {
         ["By", "Reason", "Action", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
 }
 
-/// The orders that a job covers, in `Error` or, to be posted again, `Compensated`. A missing member matches every order.
+/// The orders to handle; `{}` means all of the state that the action is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Selector<'a> {
-    /// State of the order; only the one that the action is for is possible.
+    /// Compensated if the action is Again, else Error; may be absent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("enum" = ["Error", "Compensated"])))]
     pub state: Option<Cow<'a, str>>,
-    /// Code of the order's reason.
+    /// The code of Reason.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Name>"))]
     pub reason_code: Option<Cow<'a, str>>,
-    /// Step of the order's reason.
+    /// The step that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Name>"))]
     pub step: Option<Cow<'a, str>>,
-    /// The order entered its state at this time or later.
+    /// Only orders that failed, or were compensated, at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::DateTime>"))]
     pub failed_since: Option<Timestamp>,
-    /// The order entered its state at this time or earlier.
+    /// Only orders that failed, or were compensated, at this time or earlier. It is not before FailedSince.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::DateTime>"))]
     pub failed_until: Option<Timestamp>,
 }
 
@@ -66,25 +99,31 @@ impl Selector<'_> {
     pub const MEMBERS: [&'static str; 5] = ["State", "ReasonCode", "Step", "FailedSince", "FailedUntil"];
 }
 
+/// A bulk job: the same action on many orders.
+///
 /// `GET /bulk/{id}`, the answers to a plan and to a command about a job, and an entry of [`JobList`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Job<'a> {
-    /// The job's id.
+    /// Job ID; sorts by the time of planning.
     #[serde(rename = "JobID")]
+    #[cfg_attr(feature = "contract", schemars(regex(pattern = r"^[0-9a-f]{12}-[0-9a-f]{16}$")))]
     pub id: Cow<'a, str>,
-    /// Increases with every change. It is also the `ETag`.
+    /// +1 at every change; also the ETag.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
-    /// State of the job.
+    /// Done, Stopped and Cancelled are final. More values may come.
     pub state: OpenEnum<JobState>,
-    /// Why it stopped or was cancelled.
+    /// The reason of the stop or the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
-    /// The operator that planned it.
+    /// The operator that planned the job, and in brackets the authenticated caller.
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason.
     pub reason: Cow<'a, str>,
-    /// What is done with each order.
+    /// What is done with each order. More values may come.
+    #[cfg_attr(feature = "contract", schemars(with = "OpenEnum<BulkAction>"))]
     pub action: Cow<'a, str>,
     /// The selected orders.
     #[serde(default)]
@@ -103,27 +142,28 @@ pub struct Job<'a> {
     pub stop_at_failed_percent: u8,
     /// Result of the dry run.
     pub dry_run: DryRun<'a>,
-    /// The operator that started it, and the reason.
+    /// The operator that started the job, and the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_by: Option<Cow<'a, str>>,
-    /// When it was planned.
+    /// The time of planning.
     pub planned_at: Timestamp,
-    /// When it entered its state.
+    /// The time of the last change of state.
     #[serde(default)]
     pub since: Timestamp,
     /// Outcomes so far.
     #[serde(default)]
     pub tally: Tally,
-    /// Number of orders that were handled and are not settled yet.
+    /// Orders handled and not settled yet.
     #[serde(default)]
     pub under_way: usize,
-    /// Number of orders that were found and wait for their turn.
+    /// Orders found and not yet handled.
     #[serde(default)]
     pub waiting: usize,
 }
 
 /// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum JobState {
     /// Counted. The job waits for its start.
     Planned,
@@ -162,31 +202,34 @@ impl std::fmt::Display for JobState {
 
 /// Result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct DryRun<'a> {
-    /// Number of orders that match.
+    /// The number of matching orders.
     pub matching: u64,
-    /// Whether all orders in the state were examined.
+    /// Whether all orders in the state were read. If false, more orders may match.
     pub complete: bool,
-    /// The result in words.
+    /// The result, for people.
     #[serde(default)]
     pub message: Cow<'a, str>,
 }
 
 /// Outcomes of a job's orders so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Tally {
-    /// Orders that were handled.
+    /// Orders begun.
     pub begun: u64,
-    /// Orders that came to the end that the action is for.
+    /// Orders that came to the end that the action is for. Of an order that is posted again: its new order was
+    /// processed.
     pub recovered: u64,
-    /// Orders that failed again, or were not settled in time.
+    /// Orders in Error again, compensated, or not settled in time.
     pub failed_again: u64,
-    /// Those of `failed_again` that were not settled in time.
+    /// Orders that were not settled in time.
     #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
-    /// Orders that changed in another way before their turn.
+    /// Orders that an operator had already acted on.
     pub passed_over: u64,
 }
 
@@ -197,8 +240,10 @@ const fn is_zero(count: &u64) -> bool {
 
 /// `GET /bulk`: the newest jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "JobList"))]
 #[serde(rename_all = "PascalCase")]
 pub struct JobList<Item> {
     /// The newest first.
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::PAGE_MAX)))]
     pub jobs: Vec<Item>,
 }

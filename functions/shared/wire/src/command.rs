@@ -10,16 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::OpenEnum;
 
+/// An operator's command.
+///
 /// The body of a command about an order or a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "OperatorCommand"))]
 #[serde(rename_all = "PascalCase")]
 pub struct Command<'a> {
-    /// The operator.
+    /// The operator, kept in the history, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason, kept in the history.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
-    /// Its id, for the sender to find it in the history. The API makes one if it is missing.
+    /// Its id, by which the sender finds it in the history. Default: the API makes one.
     #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
 
@@ -28,23 +34,33 @@ impl Command<'_> {
     pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "CommandID"];
 }
 
+/// A settle of a step.
+///
 /// The body of a settle: an operator's word that a step has had its effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Settle<'a> {
-    /// The step.
+    /// The name of a step in Error.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub step: Cow<'a, str>,
-    /// The effect.
+    /// Done: the step, which ran forward, is carried out. Undone: the step, which was being undone, is undone. Skipped:
+    /// the order goes on without the step, which is optional.
+    #[cfg_attr(feature = "contract", schemars(with = "Settled"))]
     pub outcome: OpenEnum<Settled>,
-    /// The step's output, if it is done.
+    /// Of a step that is Done: its output, any JSON value of at most 16 KiB. Default: {}. The steps after it get it,
+    /// and its undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// The operator.
+    /// The operator, kept in the history, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason, kept in the history.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
-    /// Its id, for the sender to find it in the history. The API makes one if it is missing.
+    /// Its id, by which the sender finds it in the history. Default: the API makes one.
     #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
 
@@ -53,19 +69,24 @@ impl Settle<'_> {
     pub const MEMBERS: [&'static str; 6] = ["Step", "Outcome", "Output", "By", "Reason", "CommandID"];
 }
 
+/// The result of a call.
+///
 /// The body of a callback: the result of a call that a service took on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Callback<'a> {
-    /// `Done` or `No`.
+    /// Done: the service did the work. No: it rejects the step for good.
+    #[cfg_attr(feature = "contract", schemars(extend("enum" = ["Done", "No"])))]
     pub outcome: Cow<'a, str>,
-    /// The step's output, if it is done.
+    /// Of a result Done: its output, any JSON value. Default: {}. The workflow's keep applies to it, as to an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// Why not: stable, for programs.
+    /// Of a result No, where it is required: the reason, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Text>"))]
     pub code: Option<Cow<'a, str>>,
-    /// The same for people.
+    /// Of a result No: the same for people. Default: Code. At most 400 characters are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
 }
@@ -77,6 +98,7 @@ impl Callback<'_> {
 
 /// The answer to a callback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct CalledBack<'a> {
     /// Whether it may change something.
@@ -86,19 +108,25 @@ pub struct CalledBack<'a> {
     pub because: Option<Cow<'a, str>>,
 }
 
+/// A note on an order.
+///
 /// The body of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Note<'a> {
-    /// The operator.
+    /// The operator, kept in the history, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The note.
+    /// The note, kept in the history.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
-    /// Whether the operator takes the order on, or lets it go.
+    /// true: the operator takes the order on. false: it is let go, for somebody else. Default: neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take: Option<bool>,
-    /// Its id, for the sender to find it in the history. The API makes one if it is missing.
+    /// Its id, by which the sender finds it in the history. Default: the API makes one.
     #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
 
@@ -107,19 +135,26 @@ impl Note<'_> {
     pub const MEMBERS: [&'static str; 4] = ["By", "Reason", "Take", "CommandID"];
 }
 
+/// A decision on a step that waits for people.
+///
 /// The body of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Decision<'a> {
-    /// Who decides.
+    /// Who decides, kept in the history, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The reason.
+    /// The reason, kept in the history and in the output of an approved step.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// The step, where several wait for an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Text>"))]
     pub step: Option<Cow<'a, str>>,
-    /// Its id, for the sender to find it in the history. The API makes one if it is missing.
+    /// Its id, by which the sender finds it in the history. Default: the API makes one.
     #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
 
@@ -130,16 +165,18 @@ impl Decision<'_> {
 
 /// The answer to a command about an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Queued<'a> {
     /// The order's id.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The command.
+    /// The queued command. More values may come.
     pub action: OpenEnum<Action>,
-    /// Its id. The line of the history that it makes has it.
+    /// The command's id. The line of the history that it makes has it.
     #[serde(rename = "CommandID")]
+    #[cfg_attr(feature = "contract", schemars(with = "domain::id::CommandId"))]
     pub command_id: Cow<'a, str>,
-    /// State of the order when the command was queued.
+    /// The state of the order when the command was queued.
     pub process_state: OpenEnum<ProcessState>,
 }

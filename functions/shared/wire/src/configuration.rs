@@ -5,27 +5,36 @@ use std::borrow::Cow;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// The files of a configuration folder, of at most 124 KiB together, as they are written in the request.
+///
 /// The body of `POST /configuration`: the files of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Configure<'a> {
-    /// The operator.
+    /// The operator, kept with the configuration, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason, kept in the log.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// `stepwarden.toml`, and `workflows/NAME.toml`.
+    #[cfg_attr(feature = "contract", schemars(length(max = 100)))]
     pub files: Vec<ConfigurationFile<'a>>,
     /// The share of new orders that begin with the new versions, in percent. Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1, max = 99)))]
     pub share_percent: Option<u8>,
-    /// Only tells what would change.
+    /// Only tells what would change. Absent: no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// The version of the configuration that the operator saw: another one is not replaced.
+    /// The version of the configuration that the operator saw. Refused if another one applies now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Makes a new key of callback addresses. Those of the earlier keys count for this long, in milliseconds.
+    /// Makes a new key of callback addresses, which signs after a minute. The addresses that the earlier keys signed
+    /// count for this long, in milliseconds; with 0 they end at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(range(max = domain::limits::WAIT_MS_MAX)))]
     pub earlier_callback_key_ms: Option<u64>,
 }
 
@@ -37,43 +46,50 @@ impl Configure<'_> {
 
 /// A file of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ConfigurationFile<'a> {
-    /// Its name relative to the folder, with slashes.
+    /// Its name relative to the folder: `stepwarden.toml`, or `workflows/NAME.toml`.
     pub name: Cow<'a, str>,
-    /// Its text.
+    /// Its text, in TOML.
     pub text: Cow<'a, str>,
 }
 
 /// The answer to `POST /configuration`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Configured<'a> {
-    /// Whether it applies now. `false` after a dry run.
+    /// Whether it applies now; no after a dry run.
     pub applied: bool,
     /// The changes in words. Empty: there are none.
     pub changes: Vec<Cow<'a, str>>,
-    /// What the folder has and this does not change, in words.
+    /// What the folder has and this does not change, in words. Absent: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Cow<'a, str>>,
-    /// The version of the configuration that applies now, for the next call.
+    /// The version of the configuration that applies now; 0 if none was applied.
     pub version: u64,
 }
 
 /// The body of `POST /workflows/{name}/choose`: the version that new orders begin with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Choose<'a> {
-    /// The operator.
+    /// The operator, kept in the history, with the authenticated caller in brackets beside it.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason, kept in the history.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// The version.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u32,
     /// The share of new orders that begin with it, in percent. Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1, max = 99)))]
     pub share_percent: Option<u8>,
-    /// Whether orders that name no workflow begin with this one from now on.
+    /// Whether orders that name no workflow begin with this one from now on. Absent: as before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
 }
@@ -85,17 +101,19 @@ impl Choose<'_> {
 
 /// `GET /workflows/{name}/{version}`: a version of a workflow, as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Definition<'a> {
     /// Its name.
     pub name: Cow<'a, str>,
     /// Its version.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u32,
     /// Its text, in TOML.
     pub text: Cow<'a, str>,
-    /// The hash of its content.
+    /// The SHA-256 of its content, in hexadecimal.
     pub hash: Cow<'a, str>,
-    /// When it was applied. Absent: it is compiled in.
+    /// When it was applied. Missing: it is compiled in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<Timestamp>,
     /// The operator.
@@ -108,13 +126,14 @@ pub struct Definition<'a> {
 
 /// `GET /configuration`: what new orders begin with, and the settings of the agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Configuration<'a> {
     /// +1 at every change; 0 if none was applied.
     pub version: u64,
     /// The workflow of orders that name none.
     pub default: Cow<'a, str>,
-    /// The text of `stepwarden.toml`, in which secrets are references.
+    /// The text of `stepwarden.toml`. Secrets are references.
     pub settings: Cow<'a, str>,
     /// When it was changed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

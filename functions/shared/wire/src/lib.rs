@@ -12,6 +12,8 @@
 mod bulk;
 mod command;
 mod configuration;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod list;
 mod numbers;
 mod open_enum;

@@ -12,23 +12,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::OpenEnum;
 
+/// The state of an order in its workflow.
+///
 /// The state of an order and of its steps: `GET /orders/{id}`, and an entry of [`OrderList`]. It is also the answer to
 /// `POST /orders` once the order is settled.
 ///
 /// A reader gets `History` as a list. The API writes it from the task, without a list of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "Task"))]
 #[serde(rename_all = "PascalCase")]
 pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// The order's id.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// Increases with every change. It is also the `ETag`.
+    /// +1 at every change; also the ETag.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
-    /// Name of the workflow.
+    /// Pinned at submission.
     #[serde(default)]
     pub workflow: Cow<'a, str>,
-    /// Version of the workflow.
+    /// Pinned at submission.
     #[serde(default)]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub workflow_version: u32,
     /// State of the order.
     pub process_state: OpenEnum<ProcessState>,
@@ -37,20 +42,23 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     pub reason: Option<Reason<'a>>,
     /// In the order of the workflow.
     #[serde(default)]
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::STEPS_MAX)))]
     pub steps: Vec<Step<'a>>,
-    /// The index of the task: the supervisor's or the operator's.
+    /// Who has to look at the order: `due#NN` the supervisor of that shard, `wait#NN` the same after a long wait or at
+    /// the deadline, `error#NN` the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<OpenEnum<Watch>>,
-    /// When the supervisor looks, or since when the order waits for an operator. Epoch milliseconds, since it is a key.
+    /// With `due#NN` the time at which the supervisor looks, with `error#NN` the time of the error, in epoch
+    /// milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_at: Option<i64>,
-    /// Its deadline. Missing if it has none.
+    /// The deadline of the order. Absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete_by: Option<Timestamp>,
     /// When it was found late: after its deadline and not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_since: Option<Timestamp>,
-    /// When the order is deleted.
+    /// When the order is deleted. Missing: it has not ended, or is kept for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When its personal data were erased.
@@ -65,197 +73,223 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// The operator who has taken it on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken<'a>>,
-    /// When the order was accepted. Missing if only the order document has it.
+    /// The time of acceptance. Absent if the task no longer has it; the order has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
-    /// When the task last changed.
+    /// The time of the last change of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub updated_at: Option<Timestamp>,
-    /// The commands that are allowed now, as last path segments of the API.
+    /// The commands that are allowed now: last segments of paths of this API.
     #[serde(default)]
     pub actions: Vec<Cow<'a, str>>,
     /// The order's wait and the operator's remedy.
     #[serde(default)]
     pub situation: Situation<'a>,
-    /// The texts by which it is found, by their positions in the document (rule 28). Only in a list that is asked for
-    /// them.
+    /// With `with=index`: the texts by which the order is found, by their positions in the document: `/CorrelationID`,
+    /// and the members that its workflow declares.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "contract",
+        schemars(extend("examples" = [{"/CorrelationID": "cart-7", "/Customer/Email": "ann@example.org"}]))
+    )]
     pub index: Option<BTreeMap<String, String>>,
-    /// The last changes, oldest first. Missing in lists.
+    /// The last 50 changes, oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::HISTORY_MAX), extend("x-always" = true)))]
     pub history: Option<History>,
 }
 
 /// Why an order is in `Error` or was compensated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Reason<'a> {
-    /// One of the codes of [`domain::task::reason`].
+    /// Stable: rejected, exhausted, cancelled, compensation-failed, hop-limit, dead-letter.
     pub code: Cow<'a, str>,
-    /// The reason in words.
+    /// A message for people. It may contain a service's message, in which nothing is redacted.
     pub message: Cow<'a, str>,
     /// The step that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
-    /// Why the order was being compensated when its compensation failed.
+    /// The reason of the compensation during which an undo failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Self>>,
 }
 
 /// A step of an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Step<'a> {
-    /// Its name in the workflow.
+    /// The name in the workflow.
     pub name: Cow<'a, str>,
-    /// The agent that carries it out.
+    /// The agent that calls the service.
     pub agent: Cow<'a, str>,
-    /// State of the step in its present direction.
+    /// The state of the step in its direction. More values may come.
     pub process_state: OpenEnum<StepState>,
-    /// The instance of submission or scheduler that claimed it. Null while it is not claimed.
+    /// The instance of submission or scheduler that claimed the step.
     pub locked_by: Option<Cow<'a, str>>,
-    /// The time by which the attempt must be done. Null while there is no attempt.
+    /// The deadline of the attempt.
     pub complete_by: Option<Timestamp>,
-    /// Attempts that failed since the step's last fresh start.
+    /// Attempts that expired or failed since the step last started afresh.
     #[serde(default)]
     pub failure_count: u32,
-    /// Number of the attempt, counted over the whole life of the order.
+    /// The number of claims; the fencing token.
     #[serde(default)]
     pub attempt: u32,
-    /// Carried out, or compensated.
+    /// Forward, or compensation.
+    #[cfg_attr(feature = "contract", schemars(with = "Direction"))]
     pub direction: OpenEnum<Direction>,
-    /// Whether the order goes on past it if it is rejected.
+    /// Whether the order goes on past the step if it is rejected. Absent: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// Whether the order only goes forward once it has begun.
+    /// Whether the order only goes forward once the step has begun. Absent: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
-    /// Who decides on it. Only of an approval: no service is called for it.
+    /// Present if people decide on it: no service is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,
-    /// When a supervisor doubted its own clock about this step.
+    /// The time at which a supervisor found the attempt expired implausibly late, and doubted its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
-    /// The next attempt does not begin before this time.
+    /// Back-off: the step is not claimed before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
     /// The end of a long wait: of the step before its first attempt, or of an attempt whose result comes later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
-    /// The latest time at which a call of this step that had no answer may still have its effect. The undo waits for it.
+    /// Until then a call of this step that had no answer may still have its effect. The undo waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
-    /// The agent's output, without its redacted values. Missing in lists.
+    /// The agent's result, any JSON; marked members are redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Cow<'a, Json>>,
     /// The last failure, in either direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError<'a>>,
-    /// How long the call took that ended the present direction, in milliseconds, if the agent reported it.
+    /// How long the call took that brought the last success or rejection, in milliseconds. Present once its present
+    /// direction has ended, if the agent reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
-    /// When the present direction was first claimed.
+    /// The time of the first claim in this direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the present direction was completed or given up.
+    /// The end of this direction: processed or given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
 
 /// Who decides on a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Approvers<'a> {
     /// Their role, for people: nothing checks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Cow<'a, str>>,
-    /// A person who may not decide.
+    /// The name of a person who may not decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_by: Option<Cow<'a, str>>,
 }
 
-/// A failure of a step.
+/// The last failure of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct StepError<'a> {
-    /// The code from the agent or the scheduler.
+    /// The agent's code, or `expired` if no answer came in time. A service's code is unchanged: nothing in it is
+    /// redacted.
     pub code: Cow<'a, str>,
-    /// The failure in words.
+    /// A message for people. A service's message is unchanged: nothing in it is redacted, and services should not quote
+    /// documents.
     pub message: Cow<'a, str>,
     /// The attempt that failed.
     pub attempt: u32,
-    /// When it failed.
+    /// The time at which the failure was noticed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub at: Option<Timestamp>,
 }
 
 /// A pause of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Pause<'a> {
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Cow<'a, str>,
-    /// The operator's reason.
+    /// The reason.
     pub reason: Cow<'a, str>,
-    /// When it began.
+    /// The start time.
     pub since: Timestamp,
-    /// The version of the task that began it.
+    /// The version of the task in which the pause began.
     #[serde(default)]
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
 }
 
-/// Who has taken an order on.
+/// The operator who has taken the order on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Taken<'a> {
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Cow<'a, str>,
     /// Since when.
     pub since: Timestamp,
 }
 
-/// The situation of an order, in words.
+/// How an order stands, in words. It follows from the order's version alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation<'a> {
-    /// One sentence.
+    /// In one sentence.
     pub head: Cow<'a, str>,
-    /// Reasons and details.
+    /// Reasons and details. It may repeat what a service said, in which nothing is redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// The operator's remedy. Missing once the order is finished.
+    /// What an operator does about it. Missing once the order is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
-    /// Whether the order waits.
+    /// Whether the order waits: for an operator, for the end of a pause, or until a step may be tried again.
     #[serde(default)]
     pub waits: bool,
 }
 
 /// A line of an order's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Transition<'a> {
-    /// When it happened.
+    /// The time.
     pub at: Timestamp,
-    /// An instance, or an operator's name.
+    /// The instance or the operator.
     pub who: Cow<'a, str>,
     /// The authenticated caller of that operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<Cow<'a, str>>,
-    /// The change, in a few words.
+    /// The change, for people.
     pub what: Cow<'a, str>,
-    /// The reason, if one was given.
+    /// The reason of an operator or a service. Nothing in a service's reason is redacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
-    /// The name of the change, as in [`domain::task::What::kind`].
+    /// The kind of change, for programs: Submitted, Claimed, Processed, Deferred (given back without a failure),
+    /// Expired (no answer in time; another attempt follows), Rejected (by the service), GivenUp, Entered (a state),
+    /// Resubmitted, Cancelled, Paused, Resumed, Settled (by an operator), Skipped (a step or an undo that needs no
+    /// call), Waiting (before its first attempt), Accepted (by the service, which tells the result later), Contradicted
+    /// (a result came against the end of a step or an order), Noted (by an operator). Other is an unknown line of an
+    /// earlier version. More kinds may be added.
     pub kind: Cow<'a, str>,
-    /// The step of the change.
+    /// The step that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
-    /// The direction of that step.
+    /// Forward, or compensation.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<Direction>"))]
     pub direction: Option<OpenEnum<Direction>>,
-    /// The attempt of the change.
+    /// The attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// The state that the order entered.
@@ -274,26 +308,31 @@ pub struct Transition<'a> {
 
 /// `GET /orders`: a page of orders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "OrderList"))]
 #[serde(rename_all = "PascalCase")]
 pub struct OrderList<Item> {
     /// The newest first.
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::PAGE_MAX)))]
     pub orders: Vec<Item>,
-    /// The start of the next page. Missing on the last page.
+    /// Opaque: pass it to the next call unchanged, with the same other parameters. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = 2_048), extend("examples" = ["c2VhbGVkLWN1cnNvcg"])))]
     pub next_cursor: Option<String>,
-    /// Of a search: the number of orders that were examined for this page.
+    /// Of a search: the number of orders that were read for this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub examined: Option<usize>,
-    /// Of a search: when the last of them was submitted.
+    /// Of a search: the submission time of the last order read, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched_back_to: Option<Timestamp>,
-    /// Of a search: whether this page is from an index. The next page goes on with the orders that are in none.
+    /// Of a search: true if this page is from an index. Absent: it is not. The next page goes on in the index, or with
+    /// orders that are not in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_index: bool,
 }
 
 /// The answer to `POST /orders` while the order is not settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Accepted {
     /// The order's id.
@@ -305,42 +344,45 @@ pub struct Accepted {
 
 /// `GET /orders/{id}/document`: the order as it was posted, without its redacted values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Order<'a> {
     /// The order's id.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub submitted_at: Timestamp,
-    /// The caller that posted the order.
+    /// The authenticated caller.
     pub submitter: Cow<'a, str>,
-    /// The caller's own name for the order.
+    /// Copied from the document.
     #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Cow<'a, str>>,
-    /// The channel for its status messages.
+    /// Copied from the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_channel: Option<Cow<'a, str>>,
     /// The priority, if the order names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<OpenEnum<Priority>>,
-    /// The compensated order that was posted again as this one.
+    /// The compensated order that an operator posted again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again_of: Option<AgainOf<'a>>,
     /// The order that this one was posted again as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<OrderId>,
-    /// The body.
+    /// The document; marked members are redacted.
+    #[cfg_attr(feature = "contract", schemars(with = "BTreeMap<String, Json>"))]
     pub document: Cow<'a, Json>,
 }
 
 /// The origin of an order that was posted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct AgainOf<'a> {
     /// The compensated order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,

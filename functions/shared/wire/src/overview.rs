@@ -11,34 +11,38 @@ use crate::{Lease, OpenEnum, Service, StepError, Took};
 
 /// `GET /overview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Overview<'a> {
-    /// When it was made.
+    /// The API's clock.
     pub at: Timestamp,
-    /// Whether no order goes on (`serve --paused`).
+    /// Present and true if no order goes on (`serve --paused`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Why the server cannot do its work now. Missing where it can, and where the host does not say.
+    /// Why the server cannot do its work now, such as a full disk. Missing where it can, and where the host does not
+    /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unready: Option<Cow<'a, str>>,
-    /// Orders by state.
+    /// One count for each state.
+    #[cfg_attr(feature = "contract", schemars(length(min = 7, max = 7)))]
     pub counts: Vec<Count>,
-    /// Since when the counts and the minutes are counted with the orders. Such counts are exact. In such minutes,
-    /// `processed`, `compensated` and `error` are the orders that came to this state in the minute, and `under_way` those
-    /// under way at its end.
+    /// Present where orders are counted as they change: since then. Then all counts are exact, and a count of Minutes
+    /// is of what happened in the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_since: Option<Timestamp>,
-    /// Orders by the minute in which they were submitted, oldest first.
+    /// The last 30 minutes, oldest first. Without CountedSince, counted from the newest 1,000 orders.
+    #[cfg_attr(feature = "contract", schemars(length(min = 30, max = 30)))]
     pub minutes: Vec<Minute>,
-    /// Whether `minutes` and the counts of finished orders cover all orders of their time.
+    /// Whether Minutes and the counts of the final states cover all orders of their time.
     pub minutes_complete: bool,
-    /// How long the orders took that were processed in these minutes. Missing without any, and where they are not counted.
+    /// How long the orders took that were processed in these minutes: from acceptance to `Processed`. Missing without
+    /// any, and where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
     /// Approvals that people are asked for now. Missing where they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<u64>,
-    /// Orders in `Error`, by cause.
+    /// Failed orders by cause, largest group first.
     pub failures: Vec<Failure<'a>>,
     /// The remote services.
     pub services: Vec<Service<'a>>,
@@ -46,35 +50,39 @@ pub struct Overview<'a> {
     pub leases: Vec<Lease<'a>>,
     /// The dead letters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub dead_letters: Option<DeadLetterCount>,
 }
 
 /// Number of orders in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Count {
     /// The state.
     pub state: OpenEnum<ProcessState>,
-    /// The number.
+    /// The count. Without CountedSince, of 1,000 tasks read at most.
     pub count: usize,
     /// Whether there may be more.
     #[serde(default)]
     pub at_least: bool,
-    /// Only orders submitted since then are counted.
+    /// Only orders submitted since this time are counted. Present for final states without CountedSince.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When the oldest of them was accepted. Absent for an end, without such an order, and where the store does not tell.
+    /// When the oldest of them was accepted, on one machine. Absent for final states, and if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Timestamp>,
 }
 
-/// The orders that were submitted in one minute, by their present state.
+/// The orders of one minute: without CountedSince those submitted in it, by their present state; with it, what happened
+/// in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Minute {
-    /// Its beginning.
+    /// The beginning of the minute.
     pub at: Timestamp,
-    /// All orders of the minute. Each one is also counted by its state.
+    /// All orders submitted in this minute.
     pub accepted: u32,
     /// In `Processed`.
     pub processed: u32,
@@ -84,54 +92,60 @@ pub struct Minute {
     pub closed: u32,
     /// In `Error`.
     pub error: u32,
-    /// In any other state.
+    /// Pending, Processing or Compensating: now, or with CountedSince at the end of the minute.
     pub under_way: u32,
 }
 
 /// Orders in `Error` for the same reason at the same step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Failure<'a> {
-    /// Code of their reason.
+    /// The code of Reason.
     pub code: Cow<'a, str>,
-    /// The step.
+    /// The step that was given up, or that Reason names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
     /// Number of orders.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub count: usize,
     /// Whether there may be more.
     #[serde(default)]
     pub at_least: bool,
-    /// When the first of them entered `Error`.
+    /// The time of the oldest failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub oldest_at: Option<Timestamp>,
-    /// When the last of them entered `Error`.
+    /// The time of the newest failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub newest_at: Option<Timestamp>,
-    /// The last error of that step in the newest of these orders.
+    /// The last error of that step in the newest order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError<'a>>,
-    /// The newest of these orders.
+    /// The newest orders.
     #[serde(rename = "OrderIDs", default)]
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = 5)))]
     pub order_ids: Vec<OrderId>,
-    /// The meaning of the code.
+    /// What the code means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// The operator's remedy.
+    /// What an operator does about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
 }
 
 /// Number of dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct DeadLetterCount {
-    /// The number.
+    /// The count, at most 100.
     pub count: usize,
-    /// Whether there are more.
+    /// Whether there may be more.
     #[serde(default)]
     pub at_least: bool,
-    /// When the last of them was settled.
+    /// The time of the last settlement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_at: Option<Timestamp>,
 }

@@ -1,102 +1,46 @@
-//! The shapes match the contract. A test reads and writes every answer in `infra/contracts/openapi.json` and finds it
-//! unchanged. Another test compares the members of each shape with its schema.
+//! The shapes read what the contract shows: a test reads and writes every answer in `infra/contracts/openapi.json` and
+//! finds it unchanged.
 
-use std::collections::BTreeSet;
-
-use domain::ports::Acceptance;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
-    Accepted, Alert, AlertList, AttemptNumbers, Callback, CalledBack, Choose, Command, Configuration,
-    ConfigurationFile, Configure, Configured, Count, DeadLetter, DeadLetterList, Decision, Definition, Failure, Health,
-    Job, JobList, Lease, LeaseList, Minute, Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan,
-    Point, Problem, Queued, Reason, Selector, Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError,
-    StepNumbers, Taken, Task, Took, Transition, Workflow, WorkflowList, WorkflowNumbers, WorkflowStep,
+    Accepted, AlertList, Callback, CalledBack, Command, Configuration, Configured, DeadLetter, DeadLetterList,
+    Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Problem, Queued,
+    Selector, Service, ServiceList, Settle, Task, WorkflowList,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
 
-fn contract() -> Value {
-    serde_json::from_str(CONTRACT).unwrap()
-}
-
-/// A shape of this crate.
-struct Shape {
-    /// The names of its members.
-    members: &'static [&'static str],
-    /// Reads a value and writes it again.
-    again: fn(&Value) -> serde_json::Result<Value>,
-}
-
-impl Shape {
-    fn of<T: Serialize + DeserializeOwned>() -> Self {
-        Self { members: members::<T>(), again: |value| serde_json::to_value(T::deserialize(value)?) }
+/// Reads an example of this schema and writes it again.
+fn again(schema: &str, example: &Value) -> serde_json::Result<Value> {
+    fn of<T: Serialize + DeserializeOwned>(example: &Value) -> serde_json::Result<Value> {
+        serde_json::to_value(T::deserialize(example)?)
     }
-
-    /// The shape of a schema of the contract. `None` for schemas of words or documents.
-    fn named(schema: &str) -> Option<Self> {
-        Some(match schema {
-            "Took" => Self::of::<Took>(),
-            "OrderNumbers" => Self::of::<OrderNumbers>(),
-            "AttemptNumbers" => Self::of::<AttemptNumbers>(),
-            "Point" => Self::of::<Point>(),
-            "WorkflowNumbers" => Self::of::<WorkflowNumbers<'static>>(),
-            "StepNumbers" => Self::of::<StepNumbers<'static>>(),
-            "ServiceNumbers" => Self::of::<ServiceNumbers<'static>>(),
-            "Numbers" => Self::of::<Numbers<'static>>(),
-            "Acceptance" => Self::of::<Acceptance>(),
-            "Accepted" => Self::of::<Accepted>(),
-            "StepError" => Self::of::<StepError<'static>>(),
-            "Step" | "ListedStep" => Self::of::<Step<'static>>(),
-            "Reason" => Self::of::<Reason<'static>>(),
-            "Transition" => Self::of::<Transition<'static>>(),
-            "Pause" => Self::of::<Pause<'static>>(),
-            "Situation" => Self::of::<Situation<'static>>(),
-            "Task" | "ListedTask" => Self::of::<Task<'static>>(),
-            "OrderList" => Self::of::<OrderList<Task<'static>>>(),
-            "Order" => Self::of::<Order<'static>>(),
-            "Settle" => Self::of::<Settle<'static>>(),
-            "Decision" => Self::of::<Decision<'static>>(),
-            "Note" => Self::of::<Note<'static>>(),
-            "Callback" => Self::of::<Callback<'static>>(),
-            "CalledBack" => Self::of::<CalledBack<'static>>(),
-            "Taken" => Self::of::<Taken<'static>>(),
-            "OperatorCommand" => Self::of::<Command<'static>>(),
-            "Queued" => Self::of::<Queued<'static>>(),
-            "Selector" => Self::of::<Selector<'static>>(),
-            "JobPlan" => Self::of::<Plan<'static>>(),
-            "Job" => Self::of::<Job<'static>>(),
-            "JobList" => Self::of::<JobList<Job<'static>>>(),
-            "DeadLetter" => Self::of::<DeadLetter<'static>>(),
-            "DeadLetterList" => Self::of::<DeadLetterList<DeadLetter<'static>>>(),
-            "Service" => Self::of::<Service<'static>>(),
-            "ServiceList" => Self::of::<ServiceList<'static>>(),
-            "Alert" => Self::of::<Alert<'static>>(),
-            "AlertList" => Self::of::<AlertList<'static>>(),
-            "Lease" => Self::of::<Lease<'static>>(),
-            "LeaseList" => Self::of::<LeaseList<'static>>(),
-            "WorkflowStep" => Self::of::<WorkflowStep<'static>>(),
-            "Workflow" => Self::of::<Workflow<'static>>(),
-            "WorkflowList" => Self::of::<WorkflowList<'static>>(),
-            "Count" => Self::of::<Count>(),
-            "Minute" => Self::of::<Minute>(),
-            "Failure" => Self::of::<Failure<'static>>(),
-            "Overview" => Self::of::<Overview<'static>>(),
-            "ConfigurationFile" => Self::of::<ConfigurationFile<'static>>(),
-            "Configure" => Self::of::<Configure<'static>>(),
-            "Configured" => Self::of::<Configured<'static>>(),
-            "Configuration" => Self::of::<Configuration<'static>>(),
-            "Choose" => Self::of::<Choose<'static>>(),
-            "Definition" => Self::of::<Definition<'static>>(),
-            "Health" => Self::of::<Health<'static>>(),
-            "Problem" => Self::of::<Problem<'static>>(),
-            // It is written by Amazon API Gateway.
-            "GatewayError" => return None,
-            "Time" | "OrderID" | "CommandID" | "ProcessState" | "Priority" | "Document" => return None,
-            other => panic!("{other} has no shape here"),
-        })
+    match schema {
+        "Accepted" => of::<Accepted>(example),
+        "AlertList" => of::<AlertList<'static>>(example),
+        "CalledBack" => of::<CalledBack<'static>>(example),
+        "Configuration" => of::<Configuration<'static>>(example),
+        "Configured" => of::<Configured<'static>>(example),
+        "DeadLetterList" => of::<DeadLetterList<DeadLetter<'static>>>(example),
+        "Definition" => of::<Definition<'static>>(example),
+        "Health" => of::<Health<'static>>(example),
+        "Job" => of::<Job<'static>>(example),
+        "JobList" => of::<JobList<Job<'static>>>(example),
+        "LeaseList" => of::<LeaseList<'static>>(example),
+        "Numbers" => of::<Numbers<'static>>(example),
+        "Order" => of::<Order<'static>>(example),
+        "OrderList" => of::<OrderList<Task<'static>>>(example),
+        "Overview" => of::<Overview<'static>>(example),
+        "Problem" => of::<Problem<'static>>(example),
+        "Queued" => of::<Queued<'static>>(example),
+        "Service" => of::<Service<'static>>(example),
+        "ServiceList" => of::<ServiceList<'static>>(example),
+        "Task" => of::<Task<'static>>(example),
+        "WorkflowList" => of::<WorkflowList<'static>>(example),
+        other => panic!("{other} is no answer"),
     }
 }
 
@@ -133,24 +77,6 @@ fn members<T: DeserializeOwned>() -> &'static [&'static str] {
 }
 
 #[test]
-fn each_shape_has_the_members_of_its_schema() {
-    let contract = contract();
-    for (name, schema) in contract["components"]["schemas"].as_object().unwrap() {
-        let Some(shape) = Shape::named(name) else { continue };
-        let mut expected: BTreeSet<&str> =
-            schema["properties"].as_object().unwrap().keys().map(|name| &**name).collect();
-        // A list leaves out members of unbounded size. Only a list has what its orders are found by.
-        match &**name {
-            "ListedTask" => assert!(expected.insert("History")),
-            "Task" => assert!(expected.insert("Index")),
-            "ListedStep" => assert!(expected.insert("Output")),
-            _ => {}
-        }
-        assert_eq!(shape.members.iter().copied().collect::<BTreeSet<_>>(), expected, "{name}");
-    }
-}
-
-#[test]
 fn a_body_has_the_members_that_the_api_looks_for() {
     assert_eq!(members::<Command<'static>>(), Command::MEMBERS);
     assert_eq!(members::<Settle<'static>>(), Settle::MEMBERS);
@@ -162,15 +88,14 @@ fn a_body_has_the_members_that_the_api_looks_for() {
 
 #[test]
 fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
-    let contract = contract();
-    let mut seen = BTreeSet::new();
+    let contract: Value = serde_json::from_str(CONTRACT).unwrap();
+    let mut seen = 0;
     let mut look = |content: &Value| {
         let Some(name) = content["schema"]["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else { return };
-        let Some(shape) = Shape::named(name) else { return };
         let examples = content["examples"].as_object().into_iter().flat_map(|examples| examples.values());
         for example in examples.map(|example| &example["value"]).chain(content.get("example")) {
-            assert_eq!(&(shape.again)(example).unwrap(), example, "{name}");
-            seen.insert(name.to_owned());
+            assert_eq!(&again(name, example).unwrap(), example, "{name}");
+            seen += 1;
         }
     };
     for item in contract["paths"].as_object().unwrap().values() {
@@ -183,30 +108,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
     for response in contract["components"]["responses"].as_object().unwrap().values() {
         look(&response["content"]["application/problem+json"]);
     }
-    let expected = [
-        "Accepted",
-        "AlertList",
-        "CalledBack",
-        "Configuration",
-        "Configured",
-        "DeadLetterList",
-        "Definition",
-        "Health",
-        "Job",
-        "JobList",
-        "LeaseList",
-        "Numbers",
-        "Order",
-        "OrderList",
-        "Overview",
-        "Problem",
-        "Queued",
-        "Service",
-        "ServiceList",
-        "Task",
-        "WorkflowList",
-    ];
-    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    assert!(seen > 60, "{seen}");
 }
 
 /// An order from a newer server: with members and words that this version does not know.

@@ -7,6 +7,7 @@ use crate::state::ProcessState;
 
 /// What a job does with each order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(inline))]
 pub enum BulkAction {
     /// Resubmits orders in `Error`.
     #[default]

@@ -224,22 +224,32 @@ pub enum NotNow {
 impl Spec {
     /// Largest rate, in orders a second.
     pub const RATE_MAX: u32 = 1_000;
+    /// Most canaries.
+    pub const CANARY_MAX: u32 = 100;
     /// Shortest and longest canary time-out, in milliseconds.
     pub const CANARY_TIMEOUT_MS: (u64, u64) = (1_000, 24 * 60 * 60 * 1_000);
 
-    const fn default_canary() -> u32 {
+    /// The canaries of a job that names no number.
+    #[must_use]
+    pub const fn default_canary() -> u32 {
         5
     }
 
-    const fn default_canary_timeout_ms() -> u64 {
+    /// Its canary time-out, in milliseconds.
+    #[must_use]
+    pub const fn default_canary_timeout_ms() -> u64 {
         5 * 60 * 1_000
     }
 
-    const fn default_rate() -> u32 {
+    /// Its rate, in orders a second.
+    #[must_use]
+    pub const fn default_rate() -> u32 {
         10
     }
 
-    const fn default_stop_at_failed_percent() -> u8 {
+    /// Its share of failed orders, in percent.
+    #[must_use]
+    pub const fn default_stop_at_failed_percent() -> u8 {
         20
     }
 

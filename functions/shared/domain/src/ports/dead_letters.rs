@@ -50,6 +50,7 @@ pub struct DeadLetter {
 
 /// A queue that has dead letters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum SourceQueue {
     /// Accepted orders.
     Submission,

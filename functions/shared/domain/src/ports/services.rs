@@ -115,6 +115,7 @@ impl Listed for ServiceHealth {}
 
 /// Whether requests to a service go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum Breaker {
     /// They go through.
     Closed,
@@ -214,6 +215,7 @@ pub struct Outage {
 
 /// The kinds of outages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageReason {
     /// The service fails or does not answer.
@@ -268,9 +270,10 @@ pub struct Answers {
 
 /// An operator's word that the rejections of a service are right.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Acceptance {
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Arc<str>,
     /// The operator's reason.
     pub reason: Arc<str>,

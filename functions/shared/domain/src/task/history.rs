@@ -208,6 +208,7 @@ impl Attempt {
 
 /// A line for display: words, and the typed members beside them.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "HistoryLine"))]
 #[serde(rename_all = "PascalCase")]
 pub struct Line<'a> {
     /// When.
@@ -223,7 +224,7 @@ pub struct Line<'a> {
     /// The reason, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'a str>,
-    /// [`What::kind`].
+    /// The kind of change, for programs. More kinds may be added.
     pub kind: &'static str,
     /// The step of this line.
     #[serde(skip_serializing_if = "Option::is_none")]

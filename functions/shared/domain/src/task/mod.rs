@@ -28,18 +28,22 @@ pub use crate::text::shortened;
 
 /// Why a task is in `Error`, or was compensated or closed: a stable code, and words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Reason {
-    /// One of the codes of [`reason`].
+    /// Stable, for programs. More codes may be added.
+    #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::NAME_CHARS_MAX), extend("examples" = reason::ALL)))]
     pub code: Arc<str>,
-    /// The same for people.
+    /// A message for people.
     pub message: Arc<str>,
-    /// The step that caused it, if it was a step.
+    /// The step that caused it; absent if no step did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::StepName>"))]
     pub step: Option<Arc<str>>,
-    /// The version in which it came up. It identifies a command that was meant for an earlier reason.
+    /// The task's version in which the reason arose.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub since_version: u64,
-    /// The reason of the compensation whose undo failed, or of the error in which the order was closed.
+    /// The reason of the compensation during which an undo failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Reason>>,
 }
@@ -62,6 +66,9 @@ pub mod reason {
     pub const HOP_LIMIT: &str = "hop-limit";
     /// A message that the order needs was delivered too often without success.
     pub const DEAD_LETTER: &str = "dead-letter";
+    /// All of them.
+    pub const ALL: [&str; 8] =
+        [REJECTED, EXHAUSTED, LATE, CANCELLED, CLOSED, COMPENSATION_FAILED, HOP_LIMIT, DEAD_LETTER];
 }
 
 /// A message that a task sends to the outside (rules 10 and 11).

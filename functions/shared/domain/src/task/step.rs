@@ -13,6 +13,7 @@ use crate::workflow::{Approval, StepRule};
 
 /// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 pub enum StepState {
     /// Not claimed yet.
     Pending,
@@ -39,6 +40,7 @@ impl StepState {
 
 /// The last failure of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct StepError {
     /// The agent's code, [`StepError::EXPIRED`], [`StepError::RETRYING`], or the code of a dead letter.

@@ -17,6 +17,7 @@ use crate::tokens::{Token, Tokens, literal_text};
 /// It is a setting of the step and not of the agent: with the template it makes the bytes of the call, which are pinned
 /// with the workflow's version. And the operations of one agent may differ in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// `application/json`

@@ -1,0 +1,12 @@
+//! `cargo run -p contracts` writes `openapi.json` and `schemas/` anew.
+
+#![allow(clippy::disallowed_methods, reason = "a tool of the repository reads and writes files")]
+
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    for (path, text) in contracts::documents()? {
+        fs::write(contracts::folder().join(path), text)?;
+    }
+    Ok(())
+}
