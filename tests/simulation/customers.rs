@@ -9,7 +9,7 @@ use domain::json::Json;
 use http::{Request, Response};
 
 use super::actors::{Role, Slot};
-use super::auditor::seen::Seen;
+use super::auditor::seen::{Heard, Seen};
 use super::executor::Done;
 use super::faults::Fault;
 use super::operators::Ask;
@@ -149,7 +149,8 @@ impl World {
     /// A service posts the result of a call.
     pub(super) fn call_back(&mut self, call: u64) {
         let told = self.shared.lock().remotes.told_later.get(&call).cloned();
-        let Some(Told { path, body }) = told else { return };
+        let Some(Told { of, path, body }) = told else { return };
+        self.shared.lock().see(&Arc::from("service"), &Seen::Answered { of, call, heard: Heard::Settled });
         let request = Request::post(&*path).body(Bytes::from(body.to_string()));
         self.ask(Ask::CallBack(call), request.unwrap_or_default());
     }

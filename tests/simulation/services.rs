@@ -89,6 +89,7 @@ struct Under {
 /// A result that a service tells later.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
+    pub(super) of: Try,
     pub(super) path: Arc<str>,
     pub(super) body: Arc<str>,
 }
@@ -335,7 +336,7 @@ impl State {
             | Answer::NotCalled { .. } => return,
         };
         let times = self.rng.pick(&[0, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
-        let told = Told { path: path.clone(), body: body.into() };
+        let told = Told { of: call.of, path: path.clone(), body: body.into() };
         self.remotes.told_later.insert(call.id, told);
         for _ in 0..times {
             self.counts.add(Fault::ToldLater);

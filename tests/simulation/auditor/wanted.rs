@@ -13,13 +13,14 @@ use super::{Auditor, Finding, Invariant, must};
 pub const WANTED_MS: i64 = 1_000;
 
 /// What an agent's instance knows of an attempt.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Look {
     /// When it looked at the task last, or received the request, in milliseconds since the start of the world. `None`:
     /// it has called since.
     at_ms: Option<i64>,
-    /// If the request was delivered for the first time: the end of the second in which it was sent, by its clock.
-    fresh_until_ms: Option<i64>,
+    /// Of each request that was delivered for the first time, and not called for: the end of the second in which it was
+    /// sent, by the instance's clock.
+    fresh_until_ms: Vec<i64>,
 }
 
 impl Dossier {
@@ -52,11 +53,11 @@ fn is_wanted(record: &Record, step: &StepSeen) -> bool {
 impl Auditor {
     /// An agent's instance receives a request.
     pub(super) fn receives(&mut self, of: Try, by: &Arc<str>, fresh_until_ms: Option<i64>) {
-        let at_ms = Some(self.at_ms);
-        // It may have two requests of the attempt, and the other one may be the new one.
-        let known = self.dossier(of.order).looks.entry((of.step, of.attempt, by.clone()));
-        let look = known.or_insert(Look { at_ms, fresh_until_ms });
-        *look = Look { at_ms, fresh_until_ms: look.fresh_until_ms.max(fresh_until_ms) };
+        let at_ms = self.at_ms;
+        // It may have several requests of the attempt.
+        let look = self.dossier(of.order).looks.entry((of.step, of.attempt, by.clone())).or_default();
+        look.at_ms = Some(at_ms);
+        look.fresh_until_ms.extend(fresh_until_ms);
     }
 
     /// An agent's instance looks at the task.
@@ -76,8 +77,8 @@ impl Auditor {
         let dossier = self.dossier(of.order);
         let look = dossier.looks.get_mut(&(of.step, of.attempt, by.clone()));
         let (looked_ms, is_fresh) = look.map_or((now_ms, false), |look| {
-            let is_fresh = look.fresh_until_ms.take().is_some_and(|until_ms| clock_ms <= until_ms);
-            (look.at_ms.take().unwrap_or(now_ms), is_fresh)
+            let fresh = look.fresh_until_ms.iter().position(|until_ms| clock_ms <= *until_ms);
+            (look.at_ms.take().unwrap_or(now_ms), fresh.map(|place| look.fresh_until_ms.swap_remove(place)).is_some())
         });
         let over_ms = dossier.over_ms.get(&(of.step, of.attempt)).copied();
         let is_late = over_ms.is_some_and(|over_ms| looked_ms > over_ms + WANTED_MS);
