@@ -56,9 +56,10 @@ fn all() -> Vec<What> {
 fn each_kind_is_read_as_it_was_written_and_has_a_letter_of_its_own() {
     let history: Vec<Transition> = all().into_iter().map(|what| line(AT, what)).collect();
     assert_eq!(read(&text(&history)).unwrap(), history);
-    let letter = |what: &What| match serde_json::to_value(what).unwrap() {
-        Value::Object(members) => members.keys().next().unwrap().clone(),
-        value => value.as_str().unwrap().to_owned(),
+    let letter = |what: &What| {
+        let value = serde_json::to_value(what).unwrap();
+        let name = value.as_object().and_then(|members| members.keys().next().cloned());
+        name.unwrap_or_else(|| value.as_str().unwrap().to_owned())
     };
     let letters: std::collections::BTreeMap<String, &str> =
         all().iter().map(|what| (letter(what), what.kind())).collect();
