@@ -53,14 +53,14 @@ pub(crate) fn failed(request: &Request) -> SchedulerMessage {
 
 /// A command of an operator who has just read the order.
 pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> SchedulerMessage {
-    let version = Some(world.task(order_id).version);
+    let version = world.task(order_id).version;
     SchedulerMessage::Command(Command {
         order_id,
         action,
         by: "ada".into(),
         reason: "a test".into(),
-        command_id: CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]),
-        version,
+        command_id: CommandId::generate(Timestamp::default(), [version, action as u64]),
+        version: Some(version),
         bulk: None,
         settle: None,
         take: None,

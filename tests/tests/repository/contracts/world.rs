@@ -100,8 +100,9 @@ fn command(world: &World, order_id: OrderId, action: Action) {
 
 fn command_of(world: &World, order_id: OrderId, action: Action) -> Command {
     let (by, reason) = ("ann".into(), "a test".into());
-    let version = Some(world.task(order_id).version);
-    let command_id = CommandId::generate(Timestamp::default(), [version.unwrap_or_default(), action as u64]);
+    let version = world.task(order_id).version;
+    let command_id = CommandId::generate(Timestamp::default(), [version, action as u64]);
+    let version = Some(version);
     Command { order_id, action, by, reason, command_id, version, bulk: None, settle: None, take: None, step: None }
 }
 
