@@ -51,7 +51,7 @@ pub(crate) async fn post(
     let command_id =
         command_id.unwrap_or_else(|| CommandId::generate(now, [environment.random(), environment.random()]));
     // The client repeats what was carried out.
-    if task.has_done(&command_id) {
+    if task.has_done(action, &command_id) {
         return Ok(taken(order_id, action, &command_id, state));
     }
     etag::check(headers, task.version)?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use domain::task::Task;
 use domain::time::Timestamp;
 use embedded::Options;
 use futures_util::future::{join, join_all};
@@ -36,10 +37,7 @@ fn tasks_of(database: &Path) -> Vec<Value> {
 
 /// A clock that starts some time after the last line of an order's history, and runs on.
 fn clock_after(tasks: &[Value]) -> embedded::Now {
-    let last_of = |task: &Value| {
-        let last = task["History"].as_array().unwrap().last().unwrap();
-        serde_json::from_value::<Timestamp>(last["At"].clone()).unwrap()
-    };
+    let last_of = |task: &Value| serde_json::from_value::<Task>(task.clone()).unwrap().history.last().unwrap().at;
     let (first, began) = (tasks.iter().map(last_of).max().unwrap().plus_ms(DOWN_MS), Instant::now());
     Arc::new(move || first.plus_ms(u64::try_from(began.elapsed().as_millis()).unwrap()))
 }

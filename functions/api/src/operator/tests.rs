@@ -2,7 +2,7 @@
 
 use domain::limits::TEXT_CHARS_MAX;
 use domain::message::Priority;
-use domain::task::{Approvers, Direction, ProcessState, StepState};
+use domain::task::{Approvers, Direction, ProcessState, StepState, What};
 use serde_json::json;
 
 use super::*;
@@ -294,7 +294,7 @@ fn a_command_without_an_id_gets_one_that_is_answered_and_queued() {
 fn a_command_that_the_history_shows_is_answered_again_and_not_queued_whatever_came_since() {
     let fake = Fake::default();
     let mut task = task_in("a", ProcessState::Processed);
-    task.history[0].command_id = CommandId::given("mend-7".into());
+    (task.history[0].what, task.history[0].command_id) = (What::Resubmitted, CommandId::given("mend-7".into()));
     let path = format!("/orders/{}/resubmit", fake.stores(task));
     let body = COMMAND.replace('}', r#","CommandID":"mend-7"}"#);
     let answer = fake.post(&path, &[("If-Match", "\"77\"")], &body);

@@ -96,7 +96,8 @@ fn a_server_that_makes_the_signature_anew_takes_every_kind_of_call() {
             Some("/orders") if asked.method == "GET" => r#"{"Orders": []}"#,
             Some("/services") => r#"{"Services": []}"#,
             _ => {
-                r#"{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "ProcessState": "Pending", "Action": "Cancel"}"#
+                r#"{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "ProcessState": "Pending", "Action": "Cancel",
+                    "CommandID": "c-1"}"#
             }
         };
         verified(asked, body)

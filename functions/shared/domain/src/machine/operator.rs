@@ -69,7 +69,7 @@ impl Command {
     /// before it queues the command.
     #[must_use]
     pub fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
-        let is_done = || task.has_done(&self.command_id).then_some(Refused::DoneBefore);
+        let is_done = || task.has_done(self.action, &self.command_id).then_some(Refused::DoneBefore);
         self.action.refusal(task).or_else(is_done).or_else(|| match self.action {
             Action::Settle => match &self.settle {
                 Some(settlement) => settlement.refusal(task, now),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Step, Task};
 use crate::author;
 use crate::id::CommandId;
+use crate::message::Action;
 use crate::state::{Direction, ProcessState};
 use crate::time::Timestamp;
 
@@ -162,6 +163,24 @@ impl What {
     #[must_use]
     pub const fn is_note(&self) -> bool {
         matches!(self, Self::Noted(_))
+    }
+
+    /// Whether it is what becomes of a command with this action.
+    #[must_use]
+    pub const fn is_by(&self, action: Action) -> bool {
+        matches!(
+            (action, self),
+            (Action::Resubmit, Self::Resubmitted)
+                | (Action::Cancel, Self::Cancelled)
+                | (Action::Pause, Self::Paused)
+                | (Action::Resume, Self::Resumed)
+                | (Action::Settle, Self::Settled(_))
+                | (Action::Note, Self::Noted(_))
+                | (Action::Close, Self::Entered(ProcessState::Closed))
+                | (Action::Approve, Self::Approved(_))
+                | (Action::Reject, Self::Rejected(_))
+                | (Action::Erase, Self::Erased)
+        )
     }
 
     /// Whether the history keeps the line: notes, and the first line. Without it, nobody knows when an order with an

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CommandId, OrderId};
 use crate::limits::{HISTORY_MAX, JOBS_MAX};
+use crate::message::Action;
 use crate::order::Order;
 use crate::priority::Priority;
 use crate::time::Timestamp;
@@ -381,10 +382,10 @@ impl Task {
         &self.history[known..]
     }
 
-    /// Whether its history shows that it was changed by this command.
+    /// Whether its history shows that this action was carried out by the command with this id.
     #[must_use]
-    pub fn has_done(&self, command_id: &CommandId) -> bool {
-        self.history.iter().any(|line| line.command_id.as_ref() == Some(command_id))
+    pub fn has_done(&self, action: Action, command_id: &CommandId) -> bool {
+        self.history.iter().any(|line| line.command_id.as_ref() == Some(command_id) && line.what.is_by(action))
     }
 
     /// The number of its notes.

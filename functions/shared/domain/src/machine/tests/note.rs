@@ -80,6 +80,8 @@ fn a_note_that_is_delivered_twice_is_written_once_whatever_came_between() {
     }
     assert_eq!(write(&mut case, "one", None), Verdict::Taken, "it is another note");
     assert_eq!(words(&case), ["one", "two", "one"]);
+    let pause = Command { action: Action::Pause, ..first };
+    assert_eq!(apply(&mut case, &pause), Verdict::Taken, "it is another action");
 }
 
 #[test]
