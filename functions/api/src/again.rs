@@ -48,13 +48,22 @@ pub(crate) async fn post(
     tracing::info!(caller, %order_id, by = &*by, "operator posts an order again");
     let again = order.again(AgainOf { order_id, by, reason, bulk: None }, ports.environment().now());
     let span = trace::posted("/orders/{id}/again", again.order_id, traced(headers));
-    take(ports, config, caller, SAFE, wait, Given { order: again, workflow: Some(task.workflow.clone()) }, span).await
+    let given = Given { order: again, workflow: Some(task.workflow.clone()) };
+    take(ports, config, caller, SAFE, wait, given, span).await.map_err(|problem| match problem {
+        // It is no member of this request.
+        Problem::UnknownWorkflow { .. } => {
+            Problem::StateForbids { order_id, state, refused: Refused::NoWorkflow(task.workflow.clone()) }
+        }
+        other => other,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::definition::Catalogue;
     use domain::message::Priority;
     use domain::task::ProcessState;
+    use domain::workflow::Workflows;
     use serde_json::json;
 
     use super::*;
@@ -113,6 +122,17 @@ mod tests {
         let order_id = fake.stores_with(task, |order| *order = order.erased());
         fake.post(&format!("/orders/{order_id}/again"), &[], COMMAND).is_problem(409, "state-conflict");
         fake.queued_nothing();
+    }
+
+    #[test]
+    fn an_order_whose_workflow_takes_no_new_orders_is_not_posted_again() {
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
+        let mut task = task_in("a", ProcessState::Compensated);
+        task.workflow = "refund".into();
+        let answer = fake.post(&format!("/orders/{}/again", fake.stores_with(task, |_| {})), &[], COMMAND);
+        answer.is_problem(409, "state-conflict");
+        assert!(answer.body["detail"].as_str().unwrap().contains("no new order can have the workflow refund"));
     }
 
     #[test]

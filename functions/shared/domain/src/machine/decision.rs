@@ -195,6 +195,9 @@ pub enum Refused {
     /// Only a compensated order can be posted again.
     #[error("only an order that is Compensated, and not erased, can be posted again")]
     NotCompensated,
+    /// New orders have its workflow no more.
+    #[error("no new order can have the workflow {0}: apply it again, or choose a version of it")]
+    NoWorkflow(Arc<str>),
 }
 
 impl Refused {
@@ -224,6 +227,7 @@ impl Refused {
             Self::NotOver => "NotOver",
             Self::AlreadyErased => "AlreadyErased",
             Self::NotCompensated => "NotCompensated",
+            Self::NoWorkflow(_) => "NoWorkflow",
         }
     }
 }
