@@ -86,7 +86,7 @@ class Takeover:
         held = self._post("held", "Compensated", {"bank": {"Decline": "card_declined"}})
         waiting = self._post("waiting", "Processed", Approve=True)
         # The tests' own keys are those of no role of the stack, so this is refused.
-        forged = json.dumps({"Command": {"OrderID": compensated, "Action": "Cancel", **BY}})
+        forged = json.dumps({"Command": {"OrderID": compensated, "Action": "Cancel", "CommandID": "1", **BY}})
         world.sqs.send_message(QueueUrl=world.deployment.queue("scheduler"), MessageBody=forged)
         world.reach(compensated, "Compensated")
         world.reach(held, "Error")

@@ -74,7 +74,7 @@ def what_a_sender_may_not_send_is_refused(world: World) -> None:
     slow. Both are refused, logged and written down, and operators are told. Nothing else changes."""
     order_id = world.post("Processed", {"shipping": {"SlowMs": 7000}})
     before = world.reach_step(order_id, "ship-order", ProcessState="Processing")
-    command = {"OrderID": order_id, "Action": "Cancel", "By": "mallory", "Reason": "forged"}
+    command = {"OrderID": order_id, "Action": "Cancel", "By": "mallory", "Reason": "forged", "CommandID": "1"}
     forged = reply(order_id, "ship-order", before["Attempt"], {"Done": {"Forged": True}})
     sent = [world.send("scheduler", "normal", {"Command": command})]
     # The tests' own keys are those of no role of the stack.
