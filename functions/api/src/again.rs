@@ -49,12 +49,12 @@ pub(crate) async fn post(
     let again = order.again(AgainOf { order_id, by, reason, bulk: None }, ports.environment().now());
     let span = trace::posted("/orders/{id}/again", again.order_id, traced(headers));
     let given = Given { order: again, workflow: Some(task.workflow.clone()) };
-    take(ports, config, caller, SAFE, wait, given, span).await.map_err(|problem| match problem {
+    take(ports, config, caller, SAFE, wait, given, span).await.map_err(|problem| {
         // It is no member of this request.
-        Problem::UnknownWorkflow { .. } => {
-            Problem::StateForbids { order_id, state, refused: Refused::NoWorkflow(task.workflow.clone()) }
+        if !matches!(problem, Problem::UnknownWorkflow { .. }) {
+            return problem;
         }
-        other => other,
+        Problem::StateForbids { order_id, state, refused: Refused::NoWorkflow(task.workflow.clone()) }
     })
 }
 

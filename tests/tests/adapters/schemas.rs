@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use domain::task::Task;
-use domain::time::Timestamp;
 use embedded::Options;
 use futures_util::future::{join, join_all};
 use local::serve::RemoteSettings;
