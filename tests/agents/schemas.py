@@ -90,8 +90,10 @@ def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from _paths(inner, (*path, name))
 
 
-def _declared(rules: dict[str, Any], file: str) -> set[str | int]:
+def _declared(rules: dict[str, Any] | bool, file: str) -> set[str | int]:
     """The names of all members that a schema has, at any depth."""
+    if isinstance(rules, bool):
+        return set()
     found: set[str | int] = set(rules.get("properties", {}))
     inner = [*rules.get("properties", {}).values(), *rules.get("oneOf", []), *filter(None, [rules.get("items")])]
     for one in inner:

@@ -41,9 +41,12 @@ def faults_of_reply(message: object) -> list[str]:
     return faults(message, schema("reply.json"), "reply.json", "")
 
 
-def faults(value: object, rules: dict[str, Any], file: str, at: str) -> list[str]:
-    """What `rules`, which stand in `file`, do not allow about `value`, which stands `at` a path in the message."""
+def faults(value: object, rules: dict[str, Any] | bool, file: str, at: str) -> list[str]:
+    """What `rules`, which stand in `file`, do not allow about `value`, which stands `at` a path in the message. `true`
+    allows everything."""
     found: list[str] = []
+    if isinstance(rules, bool):
+        return found if rules else [f"{_where(at)} may not be there"]
     for keyword, rule in rules.items():
         if keyword in WORDS:
             continue
@@ -161,7 +164,8 @@ def _one_of(value: object, branches: list[dict[str, Any]], _rules: dict[str, Any
         for branch, found in zip(branches, outcomes, strict=True)
         if isinstance(value, dict) and set(value) & set(branch.get("properties", {}))
     ]
-    names = " or ".join(branch["title"] for branch in branches)
+    # A branch has a word of its own, or a member.
+    names = " or ".join(str(name) for branch in branches for name in branch.get("enum", branch.get("required", [])))
     return meant[0] if len(meant) == 1 else [f"{_where(at)} is {_shown(value)}, not exactly one of {names}"]
 
 
