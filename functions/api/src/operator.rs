@@ -31,8 +31,8 @@ pub(crate) struct Author {
 }
 
 /// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note`, `/close`, `/approve`, `/reject`
-/// and `/erase`:
-/// queues the action if the order's state allows it. With `If-Match`, the order must also have the version that the operator saw.
+/// and `/erase`: queues the action if the order's state allows it. With `If-Match`, the order must also have the version
+/// that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,

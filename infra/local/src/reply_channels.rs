@@ -1,7 +1,8 @@
 //! Reply channels: registered names, each with a URL for status messages (rule 10).
 //!
-//! On AWS a channel is a queue; here it is an HTTP endpoint, and a channel with a signature is signed like an alert. A 2xx acknowledges the message; after any other answer it is
-//! sent again. A failing channel gets a back-off: the sender's order goes on, and the supervisor resends.
+//! On AWS a channel is a queue; here it is an HTTP endpoint. With a signature, its messages are signed like alerts. A 2xx
+//! acknowledges a message; after any other answer it is sent again. A failing channel gets a back-off: the sender's order
+//! goes on, and the supervisor resends.
 
 use std::sync::Arc;
 

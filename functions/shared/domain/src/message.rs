@@ -348,8 +348,8 @@ pub struct Request {
     /// Until then a call of an earlier attempt may still have its effect. Absent: there is no such call (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
-    /// The service may take the call on and tell the result later: then reply `Accepted`, and the result is awaited for
-    /// so many milliseconds. Absent: the service must answer at once (rule 36).
+    /// For how long the result is awaited, in milliseconds, if the service takes the call on and tells it later: then reply
+    /// `Accepted`. Absent: the service must answer at once (rule 36).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(min = 1, max = crate::limits::WAIT_MS_MAX)))]
     pub wait_within_ms: Option<u64>,

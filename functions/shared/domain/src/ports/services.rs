@@ -167,8 +167,8 @@ pub struct Evidence {
     pub asked: Vec<OrderAt>,
     /// While it is open: the calls a second with which a release begins.
     pub carried: u32,
-    /// The orders whose calls failed before an answer to another one, oldest first, with the time of that answer. The time
-    /// is 1970 after an outage, in which nobody knows whose failures they were.
+    /// The orders whose calls failed before an answer to another one, oldest first, with the time of that answer. After an
+    /// outage the time is 1970: it does not tell whose failures they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own: Vec<OrderAt>,
 }

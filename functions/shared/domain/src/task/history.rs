@@ -183,8 +183,8 @@ impl What {
         )
     }
 
-    /// Whether the history keeps the line: notes, and the first line. Without it, nobody knows when an order with an
-    /// idempotency key was accepted, and its duration is not counted (rule 26).
+    /// Whether the history keeps the line for ever: a note, and the first line. The first line has the time of acceptance,
+    /// from which the duration is counted (rule 26).
     #[must_use]
     pub const fn is_kept(&self) -> bool {
         matches!(self, Self::Submitted | Self::Noted(_))
