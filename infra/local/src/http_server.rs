@@ -10,11 +10,13 @@ mod tls;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, poll};
 use http::header::{CONNECTION, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode, Version};
@@ -271,16 +273,26 @@ where
         Some(Err(_)) => return Err(HangUp),
         None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"))),
     };
-    connection.handled();
+    // Until it is its turn, it can be closed for others.
+    let turn = connection.turn().await;
     if peer.is_ahead {
-        // Other connections come first.
+        // hyper would go on with this connection, request by request, and the others would wait.
         yield_now().await;
     }
+    connection.handled();
     head.extensions.insert(peer);
     head.extensions.insert(NoMore(connection.gone().clone()));
     let too_large = body.len() > body_bytes_max;
     let handling = AssertUnwindSafe(async { handle(Request::from_parts(head, body)).await });
-    let response = handling.catch_unwind().await.unwrap_or_else(|_| {
+    let mut handling = pin!(handling.catch_unwind());
+    // What it does before it first waits; then its turn is over.
+    let begun = poll!(&mut handling);
+    drop(turn);
+    let handled = match begun {
+        Poll::Ready(handled) => handled,
+        Poll::Pending => handling.await,
+    };
+    let response = handled.unwrap_or_else(|_| {
         tracing::error!("a request's handler panicked");
         Ok(problem(StatusCode::INTERNAL_SERVER_ERROR, "the request was not handled to its end"))
     })?;

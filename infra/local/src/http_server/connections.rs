@@ -8,10 +8,12 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::bodies::{Bodies, BodyBytes};
@@ -113,6 +115,7 @@ impl Phase {
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) limits: Limits,
+    processors: usize,
     started: Instant,
     open: Mutex<Open>,
     untaken_bytes: AtomicUsize,
@@ -123,8 +126,16 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     by_number: HashMap<u64, Arc<Connection>>,
-    of_network: HashMap<IpAddr, usize>,
+    of_network: HashMap<IpAddr, Network>,
     last_number: u64,
+}
+
+/// The connections of one network, and the turns of their requests: one for each processor. So when it sends thousands at
+/// once, the requests of others come between them.
+#[derive(Debug)]
+struct Network {
+    count: usize,
+    turns: Arc<Semaphore>,
 }
 
 /// One open connection. Its own task changes it; the others look at it when there are too many.
@@ -132,6 +143,7 @@ struct Open {
 pub(super) struct Connection {
     number: u64,
     network: IpAddr,
+    turns: Arc<Semaphore>,
     all: Arc<Connections>,
     phase: AtomicU8,
     /// The beginning of the phase, in milliseconds from the start of the server.
@@ -153,19 +165,20 @@ impl Connections {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         let (open, untaken_bytes) = (Mutex::default(), AtomicUsize::new(0));
         let (bodies, short_until_ms) = (Bodies::default(), AtomicU64::new(0));
-        Arc::new(Self { limits, started: Instant::now(), open, untaken_bytes, bodies, short_until_ms })
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        Arc::new(Self { limits, processors, started: Instant::now(), open, untaken_bytes, bodies, short_until_ms })
     }
 
     /// Counts a connection, and closes others for it if there are too many. `None` if none can be closed.
     pub(super) fn admit(self: &Arc<Self>, network: IpAddr) -> Option<Admitted> {
         let mut open = self.open();
-        let count = |open: &Open| open.of_network.get(&network).copied().unwrap_or(0);
+        let count = |open: &Open| open.of_network.get(&network).map_or(0, |network| network.count);
         if count(&open) >= self.limits.of_network_max {
             open.close_idle(|connection| connection.network == network, self.limits.connections_max);
         }
         if open.by_number.len() >= self.limits.connections_max {
             // The network with the most connections loses one. So a few networks cannot lock out the others.
-            let busiest = open.of_network.iter().max_by_key(|(_, count)| **count).map(|(network, _)| *network);
+            let busiest = open.of_network.iter().max_by_key(|(_, network)| network.count).map(|(network, _)| *network);
             if !open.close_idle(|connection| Some(connection.network) == busiest, self.limits.connections_max) {
                 open.close_idle(|_| true, self.limits.connections_max);
             }
@@ -174,9 +187,14 @@ impl Connections {
             return None;
         }
         open.last_number += 1;
+        let none = || Network { count: 0, turns: Arc::new(Semaphore::new(self.processors)) };
+        let of_network = open.of_network.entry(network).or_insert_with(none);
+        of_network.count += 1;
+        let turns = of_network.turns.clone();
         let connection = Arc::new(Connection {
             number: open.last_number,
             network,
+            turns,
             all: self.clone(),
             phase: AtomicU8::new(Phase::Idle as u8),
             since_ms: AtomicU64::new(self.now_ms()),
@@ -186,7 +204,6 @@ impl Connections {
             closed: Notify::new(),
         });
         open.by_number.insert(connection.number, connection.clone());
-        *open.of_network.entry(network).or_default() += 1;
         Some(Admitted(connection))
     }
 
@@ -268,9 +285,9 @@ impl Open {
         if self.by_number.remove(&connection.number).is_none() {
             return;
         }
-        if let Some(count) = self.of_network.get_mut(&connection.network) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(network) = self.of_network.get_mut(&connection.network) {
+            network.count -= 1;
+            if network.count == 0 {
                 self.of_network.remove(&connection.network);
             }
         }
@@ -326,7 +343,13 @@ impl Connection {
         !self.is_asked.swap(false, Relaxed)
     }
 
-    /// A body is complete.
+    /// The turn of its request among those of its network, to be kept until its handler waits for something.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.turns.acquire().await.ok()
+    }
+
+    /// A request is complete, and it is its turn.
     pub(super) fn handled(&self) {
         self.enter(Phase::Handled);
     }
@@ -374,6 +397,11 @@ impl Drop for Admitted {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures_util::future::join_all;
+    use futures_util::{FutureExt, poll};
+
     use super::*;
 
     fn connections(connections_max: usize, of_network_max: usize) -> Arc<Connections> {
@@ -386,6 +414,19 @@ mod tests {
 
     async fn is_closed(Admitted(connection): &Admitted) -> bool {
         tokio::time::timeout(std::time::Duration::from_millis(1), connection.closed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn the_requests_of_one_network_begin_in_turn_and_leave_out_no_other() {
+        let all = connections(100, 80);
+        let [flood, known] = ["192.0.2.1", "192.0.2.2"].map(|address| from(&all, address).unwrap());
+        let again = from(&all, "192.0.2.1").unwrap();
+        let mut taken = join_all((0..all.processors).map(|_| flood.0.turn())).await;
+        let mut last = pin!(again.0.turn());
+        assert!(poll!(&mut last).is_pending(), "its network has no turn left");
+        assert!(known.0.turn().now_or_never().flatten().is_some(), "another network has its own");
+        taken.pop();
+        assert!(last.now_or_never().flatten().is_some());
     }
 
     #[tokio::test(start_paused = true)]
