@@ -114,6 +114,18 @@ impl State {
 }
 
 impl Ports {
+    /// The invocation reads or inserts an order's task from now on.
+    fn reads(&self, order_id: OrderId) {
+        let clock_ms = self.now().epoch_ms();
+        self.shared.lock().read_ms.entry((self.who.invocation, order_id)).or_insert(clock_ms);
+    }
+
+    /// When the invocation first read or inserted it, by its clock.
+    fn read_ms(&self, order_id: OrderId) -> i64 {
+        let read_ms = self.shared.lock().read_ms.get(&(self.who.invocation, order_id)).copied();
+        read_ms.unwrap_or_else(|| self.now().epoch_ms())
+    }
+
     fn pause(&self, phase: u8) -> Sleep {
         self.who.phase.store(phase, Ordering::Relaxed);
         let ms = self.shared.lock().latency_ms();
@@ -167,6 +179,7 @@ impl Environment for Ports {
 impl Store for Ports {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
         let who = &self.who;
+        self.reads(order.order_id);
         let first = self.call("store.insert", Kind::Write, |state| {
             (state.insert(who, &order, &task), state.strikes(Fault::WriteRetried))
         });
@@ -183,6 +196,7 @@ impl Store for Ports {
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.reads(order_id);
         self.call("store.task", Kind::Read, |state| {
             if self.who.name.starts_with("agent") {
                 state.see(&self.who.name, &Seen::Looked { order: order_id, by: self.who.name.clone() });
@@ -320,7 +334,7 @@ impl Queues for Ports {
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
         let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
-        let clock_ms = self.now().epoch_ms();
+        let clock_ms = self.read_ms(request.order_id);
         let Some(queue) = AGENTS.iter().position(|name| *name == agent).map(|place| FIRST_AGENT + place) else {
             if let Some(of) = of {
                 let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);

@@ -131,6 +131,8 @@ pub struct State {
     /// By invocation of the API: the time at which it knows at least what was applied, in milliseconds since the start of
     /// the world.
     pub known_ms: BTreeMap<u32, i64>,
+    /// When an invocation first read or inserted an order's task, by its clock, in milliseconds.
+    pub read_ms: BTreeMap<(u32, OrderId), i64>,
     /// What operators did by hand.
     pub by_hand: ByHand,
     /// Writes that still fail in a row.
@@ -181,6 +183,7 @@ impl State {
             remotes: Remotes::default(),
             by_hand: ByHand::default(),
             known_ms: BTreeMap::new(),
+            read_ms: BTreeMap::new(),
             failing_writes: 0,
             unsent_by: BTreeSet::new(),
             troubled_until_ms,

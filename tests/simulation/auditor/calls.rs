@@ -6,7 +6,8 @@ use super::seen::{Body, Ending, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    /// A request is for a claimed attempt only, and its budget does not exceed the remaining time.
+    /// A request is for a claimed attempt only, and its budget does not exceed the time that remained when its
+    /// sender read the task.
     pub(super) fn requested(&mut self, of: Try, complete_by_ms: i64, budget_ms: u64, clock_ms: i64) -> Finding {
         let claim = self.dossier(of.order).claims.get_mut(&(of.step, of.attempt));
         let Some(claim) = claim.filter(|claim| (claim.way, claim.complete_by_ms) == (of.way, complete_by_ms)) else {
@@ -18,7 +19,7 @@ impl Auditor {
         })?;
         let left_ms = u64::try_from(complete_by_ms - clock_ms).unwrap_or(0);
         must(budget_ms <= left_ms, Invariant::Deadline, || {
-            format!("a request for {of} leaves {budget_ms} ms, and by its sender's clock there are {left_ms} ms")
+            format!("a request for {of} leaves {budget_ms} ms, and there were {left_ms} ms when its sender read the task")
         })
     }
 

@@ -29,6 +29,7 @@ use crate::ports::{
     Queues, Store,
 };
 use crate::task::{Notice, Task};
+use crate::time::Timestamp;
 use crate::trace;
 use crate::workflow::Workflow;
 
@@ -169,9 +170,11 @@ pub async fn first(
 ) -> Result<(Settled, Vec<Happened>), AdvanceError> {
     let workflow = instance.catalogue.of_order(ports, order).await?;
     let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
-    let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
-        .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
-    Ok((Settled { task: Arc::new(change.unwrap_or(task)), workflow, effects, verdict }, happened))
+    let moment = moment(ports, instance);
+    let (as_of, decision) = (moment.now, decide(&task, &workflow, event, moment));
+    let Decision { change, effects, happened, verdict } =
+        decision.map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
+    Ok((Settled { task: Arc::new(change.unwrap_or(task)), as_of, workflow, effects, verdict }, happened))
 }
 
 /// A task after an event, and what follows from it.
@@ -179,6 +182,8 @@ pub async fn first(
 pub struct Settled {
     /// The task.
     pub task: Arc<Task>,
+    /// When the task was like this. This process may be stopped for a minute before it sends what follows.
+    as_of: Timestamp,
     workflow: Arc<Workflow>,
     effects: Vec<Effect>,
     verdict: Verdict,
@@ -197,6 +202,7 @@ async fn settle(
         if lost >= CONFLICTS_AT_ONCE_MAX {
             ports.environment().sleep(ports.environment().random() % CONFLICT_WAIT_MS_MAX).await;
         }
+        let as_of = ports.environment().now();
         let Some(task) = ports.store().task(order_id).await? else {
             return Ok(None);
         };
@@ -207,21 +213,21 @@ async fn settle(
         let workflow = instance.catalogue.workflow(ports, &pin).await?;
         let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
         if let Err(why) = allow(&task) {
-            return Ok(Some(Settled { task, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
+            return Ok(Some(Settled { task, as_of, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
         }
         let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
             .map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
             // A result about an erased order may be all that happened.
             observe::tell(&task, &happened);
-            return Ok(Some(Settled { task, workflow, effects, verdict }));
+            return Ok(Some(Settled { task, as_of, workflow, effects, verdict }));
         };
         let after = Arc::new(after);
         match ports.store().commit(&task, after.clone()).await? {
             Commit::Committed => {
                 observe::tell(&after, &happened);
                 trace::committed(&after);
-                return Ok(Some(Settled { task: after, workflow, effects, verdict }));
+                return Ok(Some(Settled { task: after, as_of, workflow, effects, verdict }));
             }
             Commit::Conflict => {
                 tracing::debug!(
@@ -284,7 +290,7 @@ async fn send(
     settled: &Settled,
     order: Option<Arc<Order>>,
 ) -> Result<Vec<Notice>, AdvanceError> {
-    let Settled { task, workflow, effects, .. } = settled;
+    let Settled { task, effects, .. } = settled;
     if effects.is_empty() {
         return Ok(Vec::new());
     }
@@ -297,7 +303,7 @@ async fn send(
         None if needs_order => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
         known => known,
     };
-    let outcomes = effects.iter().map(|&effect| send_one(ports, task, workflow, order.as_deref(), effect));
+    let outcomes = effects.iter().map(|&effect| send_one(ports, settled, order.as_deref(), effect));
     Ok(try_join_all(outcomes).await?.into_iter().flatten().collect())
 }
 
@@ -305,11 +311,11 @@ async fn send(
 /// confirmed.
 async fn send_one(
     ports: &impl AdvancePorts,
-    task: &Task,
-    workflow: &Workflow,
+    settled: &Settled,
     order: Option<&Order>,
     effect: Effect,
 ) -> Result<Option<Notice>, PortError> {
+    let Settled { task, as_of, workflow, .. } = settled;
     let now = ports.environment().now();
     let (notice, sent) = match (effect, order) {
         (Effect::Wake { delay_ms, hops }, _) => {
@@ -318,7 +324,7 @@ async fn send_one(
             return Ok(None);
         }
         (Effect::Request { step, hops }, Some(order)) => {
-            match request(task, workflow, step, order, now, hops) {
+            match request(task, workflow, step, order, *as_of, hops) {
                 Some(Ok((agent, request))) => ports.queues().to_agent(&agent, request).await?,
                 Some(Err(failed)) => {
                     ports.queues().to_scheduler(SchedulerMessage::Reply(failed), task.priority, 0).await?;

@@ -336,8 +336,8 @@ pub struct Request {
     pub idempotency_key: Arc<str>,
     /// No answer after this time, by the agent's clock.
     pub complete_by: Timestamp,
-    /// The time left until `CompleteBy` when the request was sent, in milliseconds. It counts from the receipt. The
-    /// agent uses the earlier deadline of the two (rule 6).
+    /// The time left until `CompleteBy` when its sender last knew that the call is wanted, in milliseconds. It counts from
+    /// the receipt. The agent uses the earlier deadline of the two (rule 6).
     #[cfg_attr(feature = "contract", schemars(range(max = crate::limits::COMPLETE_WITHIN_MS_MAX)))]
     pub budget_ms: u64,
     /// The time for which a call without an answer may still have its effect, in milliseconds, from its start (rule

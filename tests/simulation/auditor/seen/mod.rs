@@ -91,7 +91,7 @@ pub enum Seen {
         complete_by_ms: i64,
         /// Its `BudgetMs`.
         budget_ms: u64,
-        /// The sender's clock.
+        /// When its sender first read or inserted the task, by its clock.
         clock_ms: i64,
     },
     /// An agent's instance receives requests for an attempt.

@@ -99,8 +99,10 @@ where
         Ok(match task.map_or(Wanted::Yes, |task| wanted(&task, &self.request)) {
             Wanted::Yes => None,
             Wanted::NoMore => {
-                // The scheduler knows since when no call is wanted, and so when all calls before that have settled.
-                (self.may_run_until, self.earlier_until) = (None, None);
+                // The scheduler knows since when no call is wanted, and so when the calls of earlier deliveries have
+                // settled. One of this delivery may have begun while that was being stored.
+                self.earlier_until = None;
+                self.may_run_until = self.may_run_until.filter(|_| self.may_run_until > self.request.may_run_until);
                 Some(deferred(0))
             }
             Wanted::Over => Some(Ending::Over),

@@ -18,7 +18,8 @@ use crate::workflow::{Encoding, Mapping, Root, Workflow};
 /// Code of the failure of a step whose mapping cannot be filled.
 const UNSENDABLE: &str = "unsendable";
 
-/// The request for the current attempt of the step at `index`, with its agent; `None` if no attempt is in flight.
+/// The request for the current attempt of the step at `index`, with its agent; `None` if no attempt is in flight. `as_of`:
+/// when the task was like this. A request that is sent long after that is not taken for a new one (rule 6).
 ///
 /// It carries what the step's mapping sends. Without a mapping these are the document, the outputs of the steps that
 /// this one comes after and, for an undo, the step's own. They do not change between attempts, so that a remote service
@@ -32,7 +33,7 @@ pub fn request(
     workflow: &Workflow,
     index: usize,
     order: &Order,
-    now: Timestamp,
+    as_of: Timestamp,
     hops: u32,
 ) -> Option<Result<(Arc<str>, Request), Reply>> {
     let step = task.steps.get(index)?;
@@ -53,7 +54,7 @@ pub fn request(
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
         complete_by,
         // A deadline that lies further ahead was written by a wrong clock (rule 23).
-        budget_ms: now.ms_until(complete_by).min(rule.complete_within_ms),
+        budget_ms: as_of.ms_until(complete_by).min(rule.complete_within_ms),
         settles_within_ms: rule.settles_within_ms,
         may_run_until: step.may_run_until,
         wait_within_ms: rule.waits.within_ms,
