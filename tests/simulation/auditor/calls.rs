@@ -19,7 +19,9 @@ impl Auditor {
         })?;
         let left_ms = u64::try_from(complete_by_ms - clock_ms).unwrap_or(0);
         must(budget_ms <= left_ms, Invariant::Deadline, || {
-            format!("a request for {of} leaves {budget_ms} ms, and there were {left_ms} ms when its sender read the task")
+            format!(
+                "a request for {of} leaves {budget_ms} ms, and there were {left_ms} ms when its sender read the task"
+            )
         })
     }
 

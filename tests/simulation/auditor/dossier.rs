@@ -56,7 +56,7 @@ pub(super) struct Dossier {
     pub(super) looks: BTreeMap<(usize, u32, Arc<str>), Look>,
     /// Steps against which a service decided, each with its direction.
     pub(super) refused: BTreeSet<(usize, Way)>,
-    /// Attempts whose request the queue delivered as two messages.
+    /// Attempts whose request the queue delivered as two messages, or again while an instance was at work on it.
     pub(super) doubled: BTreeSet<(usize, u32)>,
     /// Until when something went wrong somewhere, as of the last write, in milliseconds since the start of the world.
     pub(super) troubled_until_ms: i64,

@@ -27,8 +27,9 @@ impl Auditor {
     pub(super) fn takes_for_a_no(&mut self, of: Try, code: &Arc<str>) {
         let jumped_until_ms = self.jumped_until_ms;
         let dossier = self.dossier(of.order);
-        // Two messages of one request look alike, and may be at work side by side. And by a clock that jumped, the time for
-        // which a 409 means a call under way is over too early.
+        // Two messages of one request look alike, and may be at work side by side; so may an instance that outlives the
+        // time for which its message is hidden. And by a clock that jumped, the time for which a 409 means a call under
+        // way is over too early.
         let is_excused = **code == *IN_USE
             && (dossier.doubled.contains(&(of.step, of.attempt)) || dossier.was_claimed_before(of, jumped_until_ms));
         if !is_excused && !OWN.contains(&&**code) && !dossier.refused.contains(&(of.step, of.way)) {

@@ -12,7 +12,7 @@ impl Auditor {
     /// A request is in the hands of an agent.
     pub(super) fn handed_as(&mut self, of: Try, message: &Arc<str>, overlaps: bool, is_copied: bool) {
         let dossier = self.dossier(of.order);
-        if is_copied {
+        if is_copied || overlaps {
             dossier.doubled.insert((of.step, of.attempt));
         }
         let first = dossier.messages.entry((of.step, of.attempt)).or_insert_with(|| message.clone());
