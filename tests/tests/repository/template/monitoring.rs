@@ -155,7 +155,7 @@ fn every_metric_of_ours_that_an_alarm_watches_is_documented_written_and_rung_in_
         let [dimension] = metric["Dimensions"].as_array().unwrap().as_slice() else { panic!("{name}: one dimension") };
         let function = dimension["Value"].as_str().unwrap();
         assert_eq!(dimension["Name"], "Function", "{name}");
-        let is_of_function = row[2].split(", ").any(|one| one == function) || row[2] == "all with a queue";
+        let is_of_function = row[1].split(", ").any(|one| one == function) || row[1] == "all with a queue";
         assert!(is_of_function, "{name} of {function}: {row:?}");
         let kinds = ["monotonic_counter", "gauge"];
         assert!(kinds.iter().any(|kind| written.contains(&format!("{kind}.{name} "))), "nobody writes {name}");
