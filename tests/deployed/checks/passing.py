@@ -187,7 +187,7 @@ def a_fault_of_a_supervisor_costs_little(world: World) -> str:
     until("all are processed", are_processed, ENDED_S_MAX, 2.0)
     for number, (order, (began_s, over_s, _, _)) in enumerate(zip([*recorded, *orders], runs, strict=True)):
         lines = (world.task(order.order_id) or {})["History"]
-        freed_s = next(at_s(line) for line in lines if "re-pended" in line["What"])
+        freed_s = next(at_s(line) for line in lines if line["Kind"] == "Expired")
         one_s = ended_s(world, order) - began_s + (PERIOD_S if freed_s > over_s else 0)
         if number < RECORDED:
             usual_s.append(one_s)

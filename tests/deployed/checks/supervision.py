@@ -208,7 +208,7 @@ def is_given_up(world: World, order_id: str, task: dict[str, Any]) -> None:
     shown = step(task, "ship-order")
     counted = (shown["ProcessState"], shown["Attempt"], shown["FailureCount"])
     expect_equal("the step", counted, ("Error", MAX_FAILURES, MAX_FAILURES))
-    repended = [line for line in task["History"] if line["What"] == "ship-order re-pended"]
+    repended = [line for line in task["History"] if line["Kind"] == "Expired"]
     expect_equal("times that it was put back", len(repended), MAX_FAILURES - 1)
     world.alerts.expect_kinds(order_id, {"OrderNeedsOperator"})
 

@@ -64,7 +64,7 @@ fn emit(task: &Task, happened: &Happened) {
             }
             What::Expired(_) => {
                 expired(task, step, attempt);
-                count!(task, monotonic_counter.attempts_repended = 1, %step, attempt, "re-pended");
+                count!(task, monotonic_counter.attempts_repended = 1, %step, attempt, "failed, to be tried again");
             }
             What::Rejected(_) => {
                 say!(task, monotonic_counter.steps_rejected = 1, %step, attempt, "step rejected");

@@ -105,7 +105,7 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Reason<'a> {
-    /// Stable: rejected, exhausted, cancelled, compensation-failed, hop-limit, dead-letter.
+    /// Stable: rejected, exhausted, late, cancelled, closed, compensation-failed, hop-limit, dead-letter.
     pub code: Cow<'a, str>,
     /// A message for people. It may contain a service's message, in which nothing is redacted.
     pub message: Cow<'a, str>,

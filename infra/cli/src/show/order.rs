@@ -218,11 +218,7 @@ fn who(line: &Transition<'_>) -> String {
 fn history(task: &Task<'_>) -> Table {
     let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
     for line in task.history().iter().skip(task.history().len().saturating_sub(HISTORY_LINES)) {
-        let what = match &*line.kind {
-            "Expired" => line.what.replace(" re-pended", " failed, to be tried again"),
-            _ => line.what.to_string(),
-        };
-        table.row([Cell::from(line.at.to_string()), who(line).into(), Cell::from(what), why_of(line).into()]);
+        table.row([Cell::from(line.at.to_string()), who(line).into(), Cell::from(&*line.what), why_of(line).into()]);
     }
     table
 }

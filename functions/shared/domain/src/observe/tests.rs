@@ -52,7 +52,7 @@ fn what_changes_nothing_is_nothing() {
 #[test]
 fn an_expired_attempt_is_asked_for_again_until_the_step_is_exhausted() {
     let mut case = one("max_failures = 2");
-    assert_eq!(seen(&mut case, Case::expire_all), ["a re-pended"]);
+    assert_eq!(seen(&mut case, Case::expire_all), ["a failed, to be tried again"]);
     assert_eq!(seen(&mut case, Case::retry_all), ["a claimed #2"]);
     assert_eq!(seen(&mut case, Case::expire_all), ["a expired #2", "a given up #2", "a exhausted #2", "Error"]);
     assert_eq!(seen(&mut case, |case| _ = case.resubmit()), ["resubmitted", "a claimed #3"]);
@@ -84,7 +84,7 @@ fn a_step_that_is_taken_back_with_its_order_is_not_asked_for_again() {
     let undone = "max_failures = 1\non_exhausted = \"compensate\"";
     let mut case = Case::new(&[("a", &[], ""), ("b", &[], undone)], false);
     case.wake();
-    let turned = ["a re-pended", "b expired #1", "b given up #1", "b exhausted #1", "Compensating"];
+    let turned = ["a failed, to be tried again", "b expired #1", "b given up #1", "b exhausted #1", "Compensating"];
     assert_eq!(seen(&mut case, Case::expire_all), turned);
 }
 
@@ -170,5 +170,5 @@ fn an_attempt_found_late_beyond_belief_is_doubted_first() {
     case.workflow.supervision.doubt_after_ms = Some(1_000);
     case.pass_ms(10 * 60_000);
     assert_eq!(seen(&mut case, |case| _ = case.sweep()), ["a doubted #1"]);
-    assert_eq!(seen(&mut case, |case| _ = case.next_sweep()), ["a re-pended"]);
+    assert_eq!(seen(&mut case, |case| _ = case.next_sweep()), ["a failed, to be tried again"]);
 }

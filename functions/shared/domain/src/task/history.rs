@@ -124,7 +124,7 @@ impl What {
             Self::Claimed(attempt) => ("Claimed", "claimed", Some(attempt)),
             Self::Processed(attempt) => ("Processed", "processed", Some(attempt)),
             Self::Deferred(attempt) => ("Deferred", "put off", Some(attempt)),
-            Self::Expired(attempt) => ("Expired", "re-pended", Some(attempt)),
+            Self::Expired(attempt) => ("Expired", "failed, to be tried again", Some(attempt)),
             Self::GivenUp(attempt) => ("GivenUp", "given up", Some(attempt)),
             Self::Rejected(attempt) => ("Rejected", "rejected", Some(attempt)),
             Self::Settled(attempt) => ("Settled", "settled", Some(attempt)),

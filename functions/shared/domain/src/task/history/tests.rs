@@ -145,7 +145,7 @@ fn what_is_no_history_is_refused() {
 
 #[test]
 fn a_step_that_is_called_like_a_verb_or_a_kind_changes_nothing() {
-    let names = ["claimed", "undo", "Processed", "re-pended"];
+    let names = ["claimed", "undo", "Processed", "failed"];
     let steps = names.map(|name| (name, &[][..], ""));
     let mut case = Case::new(&steps, false);
     case.wake();
@@ -184,7 +184,7 @@ fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
         ),
         (
             What::Expired(undo),
-            json!({"What": "a re-pended", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+            json!({"What": "a failed, to be tried again", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
         ),
         (
             What::Waiting(attempt(0, Direction::Forward, 0)),
