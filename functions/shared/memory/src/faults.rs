@@ -71,7 +71,13 @@ impl Faults {
         self.next.get_mut(operation)?.pop_front()
     }
 
-    pub(super) fn has_down(&self, call: &str) -> bool {
-        self.down.iter().any(|down| call.starts_with(&**down))
+    fn has_down(&self, operation: &str) -> bool {
+        self.down.iter().any(|down| operation.starts_with(&**down))
+    }
+
+    /// Whether this operation is down for this subject.
+    pub(super) fn has_down_of(&self, operation: &str, of: &str) -> bool {
+        let mut subjects = self.down.iter().filter_map(|down| down.strip_prefix(operation)?.strip_prefix(' '));
+        subjects.any(|subject| of.starts_with(subject))
     }
 }

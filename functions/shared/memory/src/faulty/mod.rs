@@ -146,6 +146,13 @@ impl Faulty {
         calls.iter().filter(|(named, _)| *named == operation).map(|(_, of)| of.clone()).collect()
     }
 
+    /// The subject of the last call of this operation.
+    #[must_use]
+    pub fn last_call_of(&self, operation: &str) -> Option<String> {
+        let calls = lock(&self.shared.calls);
+        calls.iter().rev().find(|(named, _)| *named == operation).map(|(_, of)| of.clone())
+    }
+
     /// The externally visible effects, in order: writes and sends.
     #[must_use]
     pub fn done(&self) -> Vec<&'static str> {
@@ -326,7 +333,7 @@ impl Faulty {
         if let Some(fault) = self.hooked_fault(operation, of) {
             return Some(fault);
         }
-        if self.memory.state().faults.has_down(&format!("{operation} {of}")) {
+        if self.memory.state().faults.has_down_of(operation, of) {
             return Some(Fault::Fails);
         }
         let faults = &mut *lock(&self.shared.faults);
