@@ -60,7 +60,7 @@ struct Shared {
     hooks: Mutex<Hooks>,
     /// The operation of each call, and its subject.
     calls: Mutex<Vec<(&'static str, String)>>,
-    done: Mutex<Vec<&'static str>>,
+    done: Mutex<Vec<(&'static str, String)>>,
     record: Mutex<Record>,
     released: Notify,
     died: AtomicBool,
@@ -156,7 +156,13 @@ impl Faulty {
     /// The externally visible effects, in order: writes and sends.
     #[must_use]
     pub fn done(&self) -> Vec<&'static str> {
-        lock(&self.shared.done).clone()
+        lock(&self.shared.done).iter().map(|(operation, _)| *operation).collect()
+    }
+
+    /// The same, each with its subject.
+    #[must_use]
+    pub fn effects(&self) -> Vec<String> {
+        lock(&self.shared.done).iter().map(|(operation, of)| format!("{operation} {of}")).collect()
     }
 
     /// All writes and sends so far.
@@ -226,7 +232,8 @@ impl Faulty {
     where
         Call: Future<Output = Result<T, PortError>> + Send,
     {
-        self.silently_through(operation, of, self.noted(operation, &call)).await
+        let of = of.to_string();
+        self.silently_through(operation, &of, self.noted(operation, &of, &call)).await
     }
 
     /// A call that reads, or that changes only its caller's view.
@@ -276,6 +283,7 @@ impl Faulty {
     fn noted<'a, T, Call>(
         &'a self,
         operation: &'static str,
+        of: &'a str,
         call: &'a (impl Fn() -> Call + Sync),
     ) -> impl Fn() -> futures_util::future::BoxFuture<'a, Result<T, PortError>> + Sync
     where
@@ -284,7 +292,7 @@ impl Faulty {
         move || {
             async move {
                 let answer = call().await?;
-                lock(&self.shared.done).push(operation);
+                lock(&self.shared.done).push((operation, of.to_owned()));
                 Ok(answer)
             }
             .boxed()

@@ -47,8 +47,10 @@ impl Store for Faulty {
             }
             Ok(commit)
         };
-        let noted = self.noted("store.commit", &call);
-        self.conditionally_through("store.commit", after.version, Some(Commit::Conflict), noted).await
+        assert_eq!(after.version, before.version + 1);
+        let of = after.version.to_string();
+        let noted = self.noted("store.commit", &of, &call);
+        self.conditionally_through("store.commit", &of, Some(Commit::Conflict), noted).await
     }
 
     async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
@@ -73,7 +75,7 @@ impl Store for Faulty {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.silently_through("store.list", "", || async {
+        self.silently_through("store.list", format!("{state:?} {limit}"), || async {
             callers_fault(Store::list(&self.memory, state, after, limit).await)
         })
         .await?
