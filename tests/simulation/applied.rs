@@ -117,7 +117,7 @@ impl State {
         let version = order.workflow.as_ref()?.version;
         // An order that is posted again is of the same workflow.
         let named = match &order.again_of {
-            Some(of) => self.tables.row(of.order_id).map(|row| row.task.workflow.clone()),
+            Some(of) => self.tables.task(of.order_id).map(|task| task.workflow.clone()),
             None => self.remotes.named.get(order.document.text()).cloned(),
         };
         Some(Pinned { version, named, since_ms: self.known_ms.get(&invocation).copied().unwrap_or(0) })

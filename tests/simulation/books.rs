@@ -309,12 +309,13 @@ impl State {
 
     /// The index of a step's present agent.
     pub(super) fn agent_of(&self, of: Try) -> Option<usize> {
-        let step = self.tables.row(of.order)?.task.steps.get(of.step)?;
+        let task = self.tables.task(of.order)?;
+        let step = task.steps.get(of.step)?;
         AGENTS.iter().position(|agent| **agent == *step.agent)
     }
 
     fn rule_of(&self, of: Try) -> Option<&'static StepRule> {
-        let version = self.tables.row(of.order)?.task.workflow_version;
+        let version = self.tables.task(of.order)?.workflow_version;
         let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
         workflow.steps.get(of.step)
     }

@@ -49,15 +49,15 @@ impl World {
 impl State {
     /// Whether another command than a settle may be sent for an order.
     pub(super) fn may_command(&mut self, order: OrderId, action: Action) -> bool {
-        let is_by_hand =
-            self.tables.row(order).is_some_and(|row| {
-                let is_open = |(index, _): &(usize, _)| self.by_hand.done.contains(&(order, *index));
-                let mut failed =
-                    row.task.steps.iter().enumerate().filter(|(_, step)| {
-                        (step.process_state, step.direction) == (StepState::Error, Direction::Forward)
-                    });
-                failed.any(|one| is_open(&one))
-            });
+        let is_by_hand = self.tables.task(order).is_some_and(|task| {
+            let is_open = |(index, _): &(usize, _)| self.by_hand.done.contains(&(order, *index));
+            let mut failed = task
+                .steps
+                .iter()
+                .enumerate()
+                .filter(|(_, step)| (step.process_state, step.direction) == (StepState::Error, Direction::Forward));
+            failed.any(|one| is_open(&one))
+        });
         if !is_by_hand && matches!(action, Action::Resubmit | Action::Cancel) {
             self.by_hand.commanded.insert(order);
         }
@@ -67,7 +67,7 @@ impl State {
     /// Carries the failed step of an order out at its service, or takes it back there, and says what to settle. A
     /// careless service is left alone: a late call could have its effect once more.
     fn mend(&mut self, order: OrderId) -> Option<Settlement> {
-        let task = self.tables.row(order)?.task.clone();
+        let task = self.tables.task(order)?;
         let is_failed = task.process_state == ProcessState::Error;
         let mut failed = task.steps.iter().enumerate().filter(|(_, step)| step.process_state == StepState::Error);
         let (index, step) = failed.next().filter(|_| is_failed)?;

@@ -58,7 +58,8 @@ impl World {
             let bound_ms = bound_ms(&state.setup);
             let (now_ms, since_ms) = (state.now_ms, self.calm.since_ms);
             state.auditor.see(now_ms, &Seen::EndIsDue { since_ms, bound_ms });
-            let is_told = state.tables.tasks().all(|task| task.unsent.is_empty() && task.process_state.is_settled());
+            let is_told =
+                state.tables.tasks().iter().all(|task| task.unsent.is_empty() && task.process_state.is_settled());
             (is_told && state.queues.is_empty() && self.jobs.is_empty(), bound_ms)
         };
         let acts = self.operate();
@@ -85,7 +86,7 @@ impl World {
         let settles = self.shared.lock().setup.plan.has(Fault::Settled);
         {
             let mut state = self.shared.lock();
-            let tasks: Vec<_> = state.tables.tasks().cloned().collect();
+            let tasks = state.tables.tasks();
             for task in tasks {
                 let acts = self.calm.acts.entry(task.order_id).or_default();
                 if task.paused.is_some() && !task.process_state.is_settled() {
@@ -120,8 +121,9 @@ impl World {
     fn decide_some(&mut self) {
         let asked: Vec<OrderId> = {
             let mut state = self.shared.lock();
-            let is_asked = |task: &&std::sync::Arc<domain::task::Task>| task.steps.iter().any(Step::is_asked);
-            let orders: Vec<OrderId> = state.tables.tasks().filter(is_asked).map(|task| task.order_id).collect();
+            let is_asked = |task: &std::sync::Arc<domain::task::Task>| task.steps.iter().any(Step::is_asked);
+            let orders: Vec<OrderId> =
+                state.tables.tasks().into_iter().filter(is_asked).map(|task| task.order_id).collect();
             orders.into_iter().filter(|_| state.rng.chance(5_000)).collect()
         };
         asked.into_iter().for_each(|order| self.decide(order));

@@ -192,7 +192,7 @@ impl World {
         };
         let found = {
             let mut state = self.shared.lock();
-            let is_meant = |task: &&Arc<Task>| match meddling {
+            let is_meant = |task: &Arc<Task>| match meddling {
                 Meddling::Resubmit | Meddling::Settle | Meddling::Close => task.process_state == ProcessState::Error,
                 Meddling::Decide => task.steps.iter().any(Step::is_asked),
                 Meddling::Cancel
@@ -202,7 +202,8 @@ impl World {
                 | Meddling::Bulk
                 | Meddling::BulkAgain => !task.process_state.is_final(),
             };
-            let orders: Vec<OrderId> = state.tables.tasks().filter(is_meant).map(|task| task.order_id).collect();
+            let orders: Vec<OrderId> =
+                state.tables.tasks().into_iter().filter(is_meant).map(|task| task.order_id).collect();
             match orders.len() {
                 0 => None,
                 length => Some(orders[state.rng.place(length)]),
@@ -231,7 +232,7 @@ impl World {
     pub(super) fn decide(&mut self, order: OrderId) {
         let (action, step) = {
             let mut state = self.shared.lock();
-            let Some(task) = state.tables.row(order).map(|row| row.task.clone()) else { return };
+            let Some(task) = state.tables.task(order) else { return };
             let asked: Vec<_> =
                 task.steps.iter().filter(|step| step.is_asked()).map(|step| step.name.clone()).collect();
             if asked.is_empty() {
@@ -280,8 +281,9 @@ impl World {
                     \"RatePerSecond\":5,\"CanaryTimeoutMs\":20000,\"StopAtFailedPercent\":100}";
         let by_itself = {
             let mut state = self.shared.lock();
-            let is_compensated = |task: &&Arc<Task>| task.process_state == ProcessState::Compensated;
-            let orders: Vec<OrderId> = state.tables.tasks().filter(is_compensated).map(|task| task.order_id).collect();
+            let is_compensated = |task: &Arc<Task>| task.process_state == ProcessState::Compensated;
+            let orders: Vec<OrderId> =
+                state.tables.tasks().into_iter().filter(is_compensated).map(|task| task.order_id).collect();
             if orders.is_empty() {
                 // Nothing to do yet.
                 let ms = state.rng.between(5_000, 60_000);
@@ -321,7 +323,7 @@ impl World {
             Blow::ServiceAway => state.take_service_away(),
             Blow::ServiceMisconfigured => state.misconfigure_service(),
             Blow::Poison => state.poison(),
-            Blow::Forge if state.tables.tasks().next().is_none() => {
+            Blow::Forge if state.tables.tasks().is_empty() => {
                 let ms = state.rng.between(1_000, 20_000);
                 return state.after(ms, Event::Strike(blow));
             }
@@ -341,7 +343,7 @@ impl State {
     /// Puts a forged reply on the scheduler queue: with an unknown attempt, order or step, or in the wrong direction. A
     /// forged reply with the current attempt is indistinguishable from a real one, so it is left out.
     fn forge(&mut self) {
-        let tasks: Vec<_> = self.tables.tasks().cloned().collect();
+        let tasks = self.tables.tasks();
         let task = tasks[self.rng.place(tasks.len())].clone();
         let step = &task.steps[self.rng.place(task.steps.len())];
         let outcome = match self.rng.below(2) {

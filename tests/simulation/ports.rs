@@ -192,7 +192,7 @@ impl Store for Ports {
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        self.call("store.order", Kind::Read, |state| state.tables.row(order_id).map(|row| row.order.clone())).await
+        self.call("store.order", Kind::Read, |state| state.tables.order(order_id)).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
@@ -201,13 +201,13 @@ impl Store for Ports {
             if self.who.name.starts_with("agent") {
                 state.see(&self.who.name, &Seen::Looked { order: order_id, by: self.who.name.clone() });
             }
-            state.tables.row(order_id).map(|row| row.task.clone())
+            state.tables.task(order_id)
         })
         .await
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        let (who, before) = (&self.who, (before.order_id, before.version));
+        let who = &self.who;
         let first = self.call("store.commit", Kind::Write, |state| {
             if state.strikes(Fault::ConflictInjected) {
                 return (Commit::Conflict, false);
@@ -232,7 +232,7 @@ impl Store for Ports {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.call("store.list", Kind::Read, |all| all.list(state, after, limit)).await?
+        self.call("store.list", Kind::Read, |all| all.tables.list(state, after, limit)).await?
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {

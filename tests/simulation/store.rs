@@ -1,13 +1,16 @@
-//! The order database and the state store, with an index that lags.
+//! The order database and the state store in memory, with an index that lags.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::order::Order;
-use domain::ports::{Commit, Due, Inserted, ListError, Page};
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
+use futures_util::FutureExt;
+use memory::Memory;
 
 use super::auditor::seen::Seen;
 use super::faults::Fault;
@@ -23,21 +26,12 @@ const LAG_MS_MAX: u64 = 60_000;
 /// An order's place in the index, since a time.
 type Watched = (i64, Option<(Watch, Timestamp)>);
 
-/// An order and its task.
-#[derive(Debug)]
-pub struct Row {
-    /// The order.
-    pub order: Arc<Order>,
-    /// The task as last written.
-    pub task: Arc<Task>,
-    watched: Vec<Watched>,
-}
-
 /// The stored orders.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tables {
-    rows: BTreeMap<OrderId, Row>,
-    arrivals: Vec<OrderId>,
+    memory: Memory,
+    /// The last places of each order in the index.
+    watched: BTreeMap<OrderId, Vec<Watched>>,
     /// The watch of some order has changed.
     pub is_watch_changed: bool,
     /// The end of the store's outage, in milliseconds since the start of the world.
@@ -47,39 +41,65 @@ pub struct Tables {
 impl Tables {
     /// A stored order.
     #[must_use]
-    pub fn row(&self, order_id: OrderId) -> Option<&Row> {
-        self.rows.get(&order_id)
+    pub fn order(&self, order_id: OrderId) -> Option<Arc<Order>> {
+        now(self.memory.order(order_id))
     }
 
-    /// All tasks, in the order of insertion.
-    pub fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.arrivals.iter().filter_map(|order_id| self.rows.get(order_id).map(|row| &row.task))
+    /// Its task as last written.
+    #[must_use]
+    pub fn task(&self, order_id: OrderId) -> Option<Arc<Task>> {
+        now(self.memory.task(order_id))
+    }
+
+    /// All tasks.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<Arc<Task>> {
+        self.memory.tasks()
     }
 
     /// The earliest watch that the index may show.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        let watched = self.rows.values().filter(|row| row.task.watch.is_some_and(Watch::is_of_supervisor));
-        watched.filter_map(|row| row.task.watch_at).min()
+        let watched = self.watched.values().filter_map(|watched| watched.last()?.1);
+        watched.filter(|(watch, _)| watch.is_of_supervisor()).map(|(_, at)| at).min()
+    }
+
+    /// Tasks in a state, newest first.
+    ///
+    /// # Errors
+    /// [`ListError::Cursor`] if `after` is not a cursor of this list.
+    pub fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.memory.list(state, after, limit).now_or_never().expect("no wait")
+    }
+
+    /// Notes the place of a task in the index.
+    fn watch(&mut self, now_ms: i64, task: &Task) {
+        self.is_watch_changed = true;
+        let places = self.watched.entry(task.order_id).or_default();
+        let place = task.watch.zip(task.watch_at);
+        if places.last().is_none_or(|(_, last)| *last != place) {
+            if places.len() == WATCHES_KEPT {
+                places.remove(0);
+            }
+            places.push((now_ms, place));
+        }
+    }
+
+    /// The index as it was, with each order's place now.
+    fn index_as_of(
+        &self,
+        at_ms: i64,
+    ) -> impl Iterator<Item = (OrderId, (Watch, Timestamp), Option<(Watch, Timestamp)>)> {
+        self.watched.iter().filter_map(move |(order_id, places)| {
+            let (_, place) = places.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms)?;
+            Some((*order_id, (*place)?, places.last()?.1))
+        })
     }
 }
 
-impl Row {
-    fn as_of(&self, at_ms: i64) -> Option<(Watch, Timestamp)> {
-        let known = self.watched.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms);
-        known.and_then(|(_, watched)| *watched)
-    }
-
-    fn write(&mut self, now_ms: i64, task: Arc<Task>) {
-        let watched = task.watch.zip(task.watch_at);
-        if self.watched.last().is_none_or(|(_, last)| *last != watched) {
-            if self.watched.len() == WATCHES_KEPT {
-                self.watched.remove(0);
-            }
-            self.watched.push((now_ms, watched));
-        }
-        self.task = task;
-    }
+/// The answer of a port that never waits and has no faults of its own.
+fn now<T>(answer: impl Future<Output = Result<T, PortError>>) -> T {
+    answer.now_or_never().expect("no wait").expect("no fault")
 }
 
 impl State {
@@ -99,43 +119,31 @@ impl State {
 
     /// Inserts order and task, once.
     pub fn insert(&mut self, who: &Who, order: &Arc<Order>, task: &Arc<Task>) -> Inserted {
-        match self.tables.rows.get(&order.order_id) {
-            Some(row) => Inserted::on_conflict((&row.order, &row.task), (order, task)),
-            None => {
-                let row = Row {
-                    order: order.clone(),
-                    task: task.clone(),
-                    watched: vec![(self.now_ms, task.watch.zip(task.watch_at))],
-                };
-                self.tables.is_watch_changed = true;
-                self.tables.arrivals.push(order.order_id);
-                self.tables.rows.insert(order.order_id, row);
-                let record = observe::record(task);
-                let (fingerprint, by) = (order.fingerprint.clone(), who.invocation);
-                let clock_ms = task.updated_at().unwrap_or_else(|| self.clock(who.skew_ms)).epoch_ms();
-                self.see(&who.name, &Seen::Inserted { fingerprint, record, by, clock_ms });
-                Inserted::New
-            }
+        let inserted = now(self.tables.memory.insert(order.clone(), task.clone()));
+        if inserted == Inserted::New && !self.tables.watched.contains_key(&order.order_id) {
+            self.tables.watch(self.now_ms, task);
+            let record = observe::record(task);
+            let (fingerprint, by) = (order.fingerprint.clone(), who.invocation);
+            let clock_ms = task.updated_at().unwrap_or_else(|| self.clock(who.skew_ms)).epoch_ms();
+            self.see(&who.name, &Seen::Inserted { fingerprint, record, by, clock_ms });
         }
+        inserted
     }
 
     /// A conditional write; a repeat that meets its own nonce has succeeded.
-    pub fn commit(&mut self, who: &Who, before: (OrderId, u64), after: &Arc<Task>) -> Commit {
-        let now_ms = self.now_ms;
-        let (order_id, version) = before;
-        let Some(row) = self.tables.rows.get_mut(&order_id) else { return Commit::Conflict };
-        if (row.task.version, row.task.nonce) == (after.version, after.nonce) {
-            let is_same = row.task == *after;
-            self.see(&who.name, &Seen::TakenForOwn { order: order_id, is_same });
-            return Commit::Committed;
+    pub fn commit(&mut self, who: &Who, before: &Task, after: &Arc<Task>) -> Commit {
+        let Some(stored) = self.tables.task(before.order_id) else { return Commit::Conflict };
+        let commit = now(self.tables.memory.commit(before, after.clone()));
+        if (stored.version, stored.nonce) == (after.version, after.nonce) {
+            self.see(&who.name, &Seen::TakenForOwn { order: before.order_id, is_same: stored == *after });
+            return commit;
         }
-        if row.task.version != version {
-            return Commit::Conflict;
+        if commit == Commit::Conflict {
+            return commit;
         }
         // The writer decided by the clock as it was then. It may have jumped since.
-        let decided = after.updated_at().filter(|at| row.task.updated_at() != Some(*at));
-        row.write(now_ms, after.clone());
-        self.tables.is_watch_changed = true;
+        let decided = after.updated_at().filter(|at| stored.updated_at() != Some(*at));
+        self.tables.watch(self.now_ms, after);
         let record = observe::record(after);
         let by = who.invocation;
         let clock_ms = decided.unwrap_or_else(|| self.clock(who.skew_ms)).epoch_ms();
@@ -150,11 +158,10 @@ impl State {
         let place = |due: &Due| (due.at, due.order_id);
         let mut ghosts = 0;
         let mut found: Vec<Due> = Vec::new();
-        for (order_id, row) in &self.tables.rows {
-            let Some((of, at)) = row.as_of(as_of_ms) else { continue };
-            let due = Due { at, order_id: *order_id };
+        for (order_id, (of, at), present) in self.tables.index_as_of(as_of_ms) {
+            let due = Due { at, order_id };
             if of == watch && at <= now && after.is_none_or(|after| place(&due) > place(&after)) {
-                ghosts += u64::from(row.task.watch.zip(row.task.watch_at) != Some((of, at)));
+                ghosts += u64::from(present != Some((of, at)));
                 found.push(due);
             }
         }
@@ -172,30 +179,7 @@ impl State {
         if self.rng.between(0, 3) == 0 {
             return None;
         }
-        let all: Vec<_> = self.tables.rows.values().filter_map(|row| row.as_of(as_of_ms)).collect();
+        let all: Vec<_> = self.tables.index_as_of(as_of_ms).map(|(_, place, _)| place).collect();
         Some(all).filter(|all| all.len() < max)
-    }
-
-    /// Tasks in a state, newest first.
-    ///
-    /// # Errors
-    /// [`ListError::Cursor`] if `after` is not a cursor of this list.
-    pub fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        let arrivals = &self.tables.arrivals;
-        let end = match after {
-            Some(cursor) => cursor.parse().map_err(|_| ListError::Cursor)?,
-            None => arrivals.len(),
-        };
-        let newest_first = arrivals.iter().enumerate().take(end).rev();
-        let tasks = newest_first.filter_map(|(place, id)| self.tables.row(*id).map(|row| (place, &row.task)));
-        let mut found = tasks.filter(|(_, task)| state.is_none_or(|state| task.process_state == state)).peekable();
-        let (mut page, mut last) = (Page::default(), 0);
-        for (place, task) in found.by_ref().take(limit) {
-            page.tasks.push(task.clone());
-            last = place;
-        }
-        page.next = found.peek().map(|_| last.to_string());
-        page.read = page.tasks.len();
-        Ok(page)
     }
 }

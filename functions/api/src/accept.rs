@@ -211,7 +211,7 @@ mod tests {
     /// The store is asked for repeats, or the queue tells them.
     fn both() -> [Fake; 2] {
         let knowing = Fake::default();
-        knowing.queue_knows_orders();
+        knowing.ports.queue_knows_orders();
         [Fake::default(), knowing]
     }
 

@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn alerts_that_are_on_come_before_those_that_ended() {
         let fake = Fake::default();
-        let (now, order_id) = (fake.now(), OrderId::from_idempotency_key("shop", "a"));
+        let (now, order_id) = (fake.ports.now(), OrderId::from_idempotency_key("shop", "a"));
         let alert = |cause: &str, ended_at| Alert {
             cause: cause.into(),
             version: 1,

@@ -65,13 +65,13 @@ fn system() -> Fake {
     let fake = Fake::default();
     let config = ApiConfig::new([CHANNEL]).with_services(["inventory", "payment"]).redacting(["iban"]);
     fake.config(config.with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
+    fake.stores(task_in("well", ProcessState::Processed));
     fake.stores_with(full(), |order| {
         order.correlation_id = Some("cart-7".into());
         order.reply_channel = Some(CHANNEL.into());
         order.priority = Some(Priority::High);
     });
-    fake.stores(task_in("well", ProcessState::Processed));
-    let now = fake.now();
+    let now = fake.ports.now();
     let held = LeaseRecord {
         name: "supervisor/00".into(),
         owner: "supervisor-1".into(),

@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn a_lease_shows_its_last_owner_also_when_it_is_free() {
         let fake = Fake::default();
-        let now = fake.now();
+        let now = fake.ports.now();
         let held = LeaseRecord {
             name: "supervisor/00".into(),
             owner: "supervisor-1".into(),

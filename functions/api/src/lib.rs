@@ -301,7 +301,7 @@ mod tests {
         let (fake, config) = (Fake::default(), ApiConfig::default());
         let request = Request::get("/health").body(Bytes::new()).unwrap();
         let response =
-            on_any_thread(handle(&fake, &config, &Caller::unrestricted("shop"), request)).now_or_never().unwrap();
+            on_any_thread(handle(&fake.ports, &config, &Caller::unrestricted("shop"), request)).now_or_never().unwrap();
         assert_eq!(response.status(), 200);
     }
 }

@@ -429,7 +429,7 @@ mod tests {
             assert_eq!((answer.status, answer.header("preference-applied")), (200, Some("wait=10")));
             assert_eq!(answer.body["ProcessState"], state.name());
             assert!(answer.body["Steps"].is_array() && answer.header("location").is_some());
-            assert_eq!(fake.waits(), [10_000]);
+            assert_eq!(fake.waits(), ["10000"]);
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
         fake.submission_runs(ProcessState::Processing);
         fake.settles_as(ProcessState::Processed);
         let answer = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], ORDER);
-        assert_eq!((answer.status, fake.submitted().len(), fake.waits()), (200, 1, vec![5_000]));
+        assert_eq!((answer.status, fake.submitted().len(), fake.waits()), (200, 1, vec!["5000".to_owned()]));
     }
 
     #[test]

@@ -145,7 +145,7 @@ mod tests {
         fake.settles_as(ProcessState::Processed);
         let answer = fake.call("GET", &path, &[("Prefer", "wait=8")], "");
         assert_eq!(answer.body["ProcessState"], "Processed");
-        assert_eq!(fake.waits(), [7_000, 8_000]);
+        assert_eq!(fake.waits(), ["7000", "8000"]);
         fake.call("GET", &path, &[("Prefer", "wait=999")], "").names(400, "invalid-header", "Prefer");
         assert_eq!(fake.waits().len(), 2);
     }

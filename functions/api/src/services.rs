@@ -282,7 +282,7 @@ mod tests {
         fake.service_waits(OutageReason::Rejections);
         for _ in 0..2 {
             let answer = accept(&fake, "payment");
-            let accepted = json!({"By": "ada [shop]", "Reason": "sold out", "At": fake.now().to_string()});
+            let accepted = json!({"By": "ada [shop]", "Reason": "sold out", "At": fake.ports.now().to_string()});
             assert_eq!((answer.status, &answer.body["State"]), (200, &json!("Closed")));
             assert_eq!((&answer.body["RejectionsAccepted"], answer.body.get("Reason")), (&accepted, None));
         }
@@ -293,14 +293,15 @@ mod tests {
 
     #[test]
     fn rejections_are_accepted_although_the_agents_write_the_record_too() {
+        let newer = |health: ServiceHealth| ServiceHealth { version: health.version + 1, ..health };
         let fake = Fake::default();
         fake.service_waits(OutageReason::Rejections);
-        fake.others_write(3);
+        fake.others_write(3, newer);
         assert_eq!(accept(&fake, "payment").status, 200);
         assert_eq!(fake.stored_service().version, 7);
         let fake = Fake::default();
         fake.service_waits(OutageReason::Rejections);
-        fake.others_write(u32::MAX);
+        fake.others_write(u32::MAX, newer);
         accept(&fake, "payment").is_problem(503, "unavailable");
     }
 

@@ -158,7 +158,7 @@ mod tests {
                 assert_eq!(answer.header("access-control-allow-origin"), None);
             }
         }
-        assert_eq!(fake.orders_read() + fake.tasks_listed() as u64, 0);
+        assert_eq!(fake.orders_read() + fake.tasks_listed(), 0);
     }
 
     #[test]

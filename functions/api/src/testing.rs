@@ -1,11 +1,9 @@
-//! Shared by the tests of this crate: ports in plain maps, and requests in one line.
+//! Shared by the tests of this crate: ports in memory, and requests in one line.
 
-mod queues;
-mod store;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use domain::backoff::{Backoff, BackoffPolicy};
@@ -14,18 +12,18 @@ use domain::definition::Deployment;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
-use domain::message::{Priority, SchedulerMessage};
+use domain::message::SchedulerMessage;
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Evidence, Lease, LeaseRecord, Leases, Listed,
-    Outage, OutageReason, PortError, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
+    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Evidence, Inserted, LeaseRecord, ListError,
+    Outage, OutageReason, Page, PortError, Record, Records, Rejections, Seen, ServiceHealth,
 };
-use domain::tally::Numbers;
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use memory::Memory;
+use memory::faulty::Faulty;
 use serde_json::Value;
 
 use crate::{ApiConfig, Caller, handle};
@@ -36,6 +34,8 @@ pub(crate) const ORDER: &str = r#"{"Item":"book","Total":12.50}"#;
 pub(crate) const CALLER: &str = "shop";
 /// The only registered reply channel.
 pub(crate) const CHANNEL: &str = "shop-replies";
+/// The time at the start of every test.
+const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 
 /// A task of the shipped workflow in this state.
 pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
@@ -47,12 +47,7 @@ pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
 
 /// A pause of a task.
 pub(crate) fn pause() -> Pause {
-    Pause {
-        by: "ada".into(),
-        reason: "stock-taking".into(),
-        since: Timestamp::from_epoch_ms(1_795_195_603_007),
-        version: 1,
-    }
+    Pause { by: "ada".into(), reason: "stock-taking".into(), since: START, version: 1 }
 }
 
 fn task_of(order: &Order) -> Task {
@@ -62,7 +57,7 @@ fn task_of(order: &Order) -> Task {
 fn order_of(order_id: OrderId) -> Order {
     let document = Json::document(ORDER.as_bytes()).unwrap();
     let fingerprint = document.fingerprint().into();
-    let submitted_at = Timestamp::from_epoch_ms(1_795_195_603_007);
+    let submitted_at = START;
     let submitter = CALLER.into();
     Order {
         order_id,
@@ -79,41 +74,49 @@ fn order_of(order_id: OrderId) -> Order {
     }
 }
 
-/// Ports in plain maps. A call that the API must never make panics.
-#[derive(Default)]
+/// The API on ports in memory.
 pub(crate) struct Fake {
-    orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
-    tasks: Mutex<BTreeMap<OrderId, Arc<Task>>>,
-    submitted: Mutex<Vec<Order>>,
-    /// The document that is stored under the id of the next order that is queued.
-    rival: Mutex<Option<Json>>,
-    scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
-    /// Versioned records, and the records of dead letters.
-    memory: Memory,
-    /// Writes of other instances still to come between a read of a job and its write.
-    rivals: AtomicU32,
-    leases: Mutex<Vec<LeaseRecord>>,
-    /// Every page of a list has a next page, which is the same.
-    endless: AtomicBool,
-    /// Tasks of any state that the store reads for a page, without an index by state; 0 with one.
-    no_index: AtomicUsize,
-    /// The store has no index of terms.
-    no_terms: AtomicBool,
+    pub(crate) ports: Faulty,
     /// Tasks read for lists.
-    tasks_listed: AtomicUsize,
-    /// The waits of `settled`, in milliseconds.
-    waits: Mutex<Vec<u64>>,
-    /// The state that an order enters during a wait.
-    settles_as: Mutex<Option<ProcessState>>,
-    /// Operations that fail.
-    down: Mutex<BTreeSet<&'static str>>,
-    drawn: AtomicU64,
-    orders_read: AtomicU64,
-    knows_orders: AtomicBool,
-    /// What the store counted.
-    pub(crate) numbers: Mutex<Option<Numbers>>,
+    tasks_listed: Arc<AtomicUsize>,
     /// The API's configuration, if it is not the usual one.
     config: Mutex<Option<ApiConfig>>,
+}
+
+/// What the API never does.
+const NEVER: [&str; 10] = [
+    "store.insert",
+    "store.commit",
+    "store.due",
+    "queues.to_agent",
+    "queues.return_to_agent",
+    "events.",
+    "leases.acquire",
+    "leases.re",
+    "letters.record",
+    "memos.",
+];
+
+impl Default for Fake {
+    fn default() -> Self {
+        let ports = Faulty::new(Memory::new(START, 0));
+        ports.draw_from(0..);
+        for operation in NEVER {
+            ports.at_each(operation, move |_| panic!("the API called {operation}"));
+        }
+        ports.at_each("queues.submit", |delay_ms| {
+            assert_eq!(delay_ms, "0", "a client does not wait");
+            None
+        });
+        let tasks_listed = Arc::<AtomicUsize>::default();
+        let listed = tasks_listed.clone();
+        ports.on_answers("store.list", move |_, page: &mut Result<Page, ListError>| {
+            listed.fetch_add(page.as_ref().map_or(0, |page| page.read), Ordering::Relaxed);
+        });
+        let fake = Self { ports, tasks_listed, config: Mutex::default() };
+        fake.stores_record(&fake.payment());
+        fake
+    }
 }
 
 /// A parsed answer.
@@ -182,8 +185,15 @@ impl Fake {
             request = request.header(*name, *value);
         }
         let config = self.config.lock().unwrap().clone().unwrap_or_else(|| ApiConfig::new([CHANNEL]));
-        let response = handle(self, &config, caller, request.body(body).unwrap()).now_or_never().unwrap();
-        let (parts, body) = response.into_parts();
+        let mut response = pin!(handle(&self.ports, &config, caller, request.body(body).unwrap()));
+        let (parts, body) = loop {
+            if let Poll::Ready(response) = response.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                break response.into_parts();
+            }
+            let now = self.ports.now();
+            let at = self.ports.next_to_wake(now).expect("the API waits through `settled` only");
+            self.ports.advance(now.ms_until(at));
+        };
         Answer {
             status: parts.status.as_u16(),
             text: String::from_utf8(body.to_vec()).unwrap(),
@@ -215,21 +225,14 @@ impl Fake {
         let order_id = task.order_id;
         let mut order = order_of(order_id);
         change(&mut order);
-        self.orders.lock().unwrap().insert(order_id, Arc::new(order));
-        self.tasks.lock().unwrap().insert(order_id, Arc::new(task));
+        self.ports.store_order(order, task);
         order_id
     }
 
     /// Stores all queued orders like the submission, with tasks in this state. The first of two orders with one id is
     /// kept.
     pub(crate) fn submission_runs(&self, state: ProcessState) {
-        let (mut orders, mut tasks) = (self.orders.lock().unwrap(), self.tasks.lock().unwrap());
-        for order in self.submitted.lock().unwrap().iter() {
-            let mut task = task_of(order);
-            task.process_state = state;
-            orders.entry(order.order_id).or_insert_with(|| Arc::new(order.clone()));
-            tasks.insert(order.order_id, Arc::new(task));
-        }
+        submission_runs(&self.ports, state);
     }
 
     /// The state of the service `payment` from now on.
@@ -239,66 +242,70 @@ impl Fake {
 
     /// The service `payment` waits for this reason from now on.
     pub(crate) fn service_waits(&self, reason: OutageReason) {
-        let outage = Some(Outage { reason, problem: "HTTP 401".into(), since: self.now() });
+        let outage = Some(Outage { reason, problem: "HTTP 401".into(), since: START });
         self.stores_record(&ServiceHealth { outage, ..self.payment() });
     }
 
     /// The record of the service `payment`.
     pub(crate) fn stored_service(&self) -> ServiceHealth {
-        now(self.memory.get("payment")).unwrap()
+        now(Memory::get(&self.ports, "payment")).unwrap()
     }
 
     /// While the next order is queued, one with this document is stored under the same id.
     pub(crate) fn another_gets_the_key(&self, document: &str) {
-        *self.rival.lock().unwrap() = Some(Json::document(document.as_bytes()).unwrap());
-    }
-
-    /// The queue knows the orders from now on.
-    pub(crate) fn queue_knows_orders(&self) {
-        self.knows_orders.store(true, Ordering::Relaxed);
+        let memory = Memory::clone(&self.ports);
+        let mut document = Some(Json::document(document.as_bytes()).unwrap());
+        self.ports.on_answers("queues.submit", move |_, _: &mut Inserted| {
+            let Some(document) = document.take() else { return };
+            let order = memory.submitted().pop().unwrap();
+            let task = task_of(&order);
+            memory.store_order(Order { fingerprint: document.fingerprint().into(), document, ..order }, task);
+        });
     }
 
     /// During a wait, queued orders are stored, and stored tasks enter this state.
     pub(crate) fn settles_as(&self, state: ProcessState) {
-        *self.settles_as.lock().unwrap() = Some(state);
+        let memory = Memory::clone(&self.ports);
+        self.ports.at_each("store.settled", move |_| {
+            submission_runs(&memory, state);
+            memory.change_tasks(|task| task.process_state = state);
+            None
+        });
     }
 
-    /// Lets an operation fail from now on.
-    pub(crate) fn down(&self, operation: &'static str) {
-        self.down.lock().unwrap().insert(operation);
+    /// Lets operations fail from now on: those whose names start with this prefix.
+    pub(crate) fn down(&self, operations: &'static str) {
+        self.ports.is_down(operations);
     }
 
-    /// Lets an operation succeed again.
-    pub(crate) fn up(&self, operation: &'static str) {
-        self.down.lock().unwrap().remove(operation);
+    /// Lets them succeed again.
+    pub(crate) fn up(&self, operations: &'static str) {
+        self.ports.is_up(operations);
     }
 
     /// Lets every operation fail.
     pub(crate) fn all_down(&self) {
-        let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
-        let more =
-            ["leases.all_leases", "services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
-        all.into_iter().chain(more).chain(["alerts.alerts"]).for_each(|operation| self.down(operation));
+        self.down("");
     }
 
     /// The orders on the submission queue.
     pub(crate) fn submitted(&self) -> Vec<Order> {
-        self.submitted.lock().unwrap().clone()
+        self.ports.submitted()
     }
 
     /// The messages on the scheduler queue.
     pub(crate) fn scheduled(&self) -> Vec<SchedulerMessage> {
-        self.scheduled.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
+        self.ports.scheduled()
     }
 
-    /// Their priorities.
-    pub(crate) fn priorities(&self) -> Vec<Priority> {
-        self.scheduled.lock().unwrap().iter().map(|(_, priority)| *priority).collect()
+    /// Their priorities and delays.
+    pub(crate) fn priorities(&self) -> Vec<String> {
+        self.ports.calls_of("queues.to_scheduler")
     }
 
     /// All jobs, by id.
     pub(crate) fn jobs_stored(&self) -> Vec<Job> {
-        let mut jobs: Vec<Job> = now(self.memory.list(usize::MAX));
+        let mut jobs: Vec<Job> = now(Records::list(&*self.ports, usize::MAX));
         jobs.sort_by(|one, other| one.id.cmp(&other.id));
         jobs
     }
@@ -315,45 +322,52 @@ impl Fake {
 
     /// Changes what applies.
     pub(crate) fn changes_deployment(&self, change: impl FnOnce(&mut Deployment)) {
-        let mut deployment: Deployment = now(self.memory.get(Deployment::KEY)).expect("a deployment");
+        let mut deployment: Deployment = now(Memory::get(&self.ports, Deployment::KEY)).expect("a deployment");
         deployment.version += 1;
         change(&mut deployment);
         self.stores_record(&deployment);
     }
 
+    /// Puts a record into the store, in place of the one with its key.
     pub(crate) fn stores_record<R: Record>(&self, record: &R) {
-        let before = now(self.memory.get::<R>(record.key())).map_or(0, |stored| stored.version());
-        assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
+        stores_record(&self.ports, record);
     }
 
-    /// The next writes of records, this many, come after a write of another instance.
-    pub(crate) fn others_write(&self, times: u32) {
-        self.rivals.store(times, Ordering::Relaxed);
+    /// The next writes of records of this kind, this many, come after a write of another instance.
+    pub(crate) fn others_write<R: Record>(&self, times: u32, newer: impl Fn(R) -> R + Send + 'static) {
+        let (memory, mut left) = (Memory::clone(&self.ports), times);
+        self.ports.at_each(R::KIND.put(), move |key| {
+            if left > 0
+                && let Some(stored) = now(memory.get(key))
+            {
+                left -= 1;
+                stores_record(&memory, &newer(stored));
+            }
+            None
+        });
     }
 
     /// Stores the record of a settled dead letter.
     pub(crate) fn settles_dead_letter(&self, record: DeadLetterRecord) {
-        now(self.memory.record(record));
+        now(DeadLetterRecords::record(&*self.ports, record));
     }
 
     /// The stored leases.
     pub(crate) fn leases_are(&self, leases: impl IntoIterator<Item = LeaseRecord>) {
-        *self.leases.lock().unwrap() = leases.into_iter().collect();
+        let leases: Vec<LeaseRecord> = leases.into_iter().collect();
+        self.ports.on_answers("leases.all_leases", move |_, all: &mut Vec<LeaseRecord>| all.clone_from(&leases));
     }
 
-    /// Makes every list endless.
+    /// Makes every list endless: the page after the last one is the first one again.
     pub(crate) fn list_never_ends(&self) {
-        self.endless.store(true, Ordering::Relaxed);
+        self.ports.on_answers("store.list", |_, page: &mut Result<Page, ListError>| {
+            page.as_mut().unwrap().next.get_or_insert_with(|| format!("before-{}", usize::MAX));
+        });
     }
 
     /// From now on the store has no index of terms.
     pub(crate) fn has_no_index_of_terms(&self) {
-        self.no_terms.store(true, Ordering::Relaxed);
-    }
-
-    /// Makes the store read all tasks to find those of a state, this many for a page.
-    pub(crate) fn has_no_index_of_states(&self, at_once: usize) {
-        self.no_index.store(at_once, Ordering::Relaxed);
+        self.ports.on_answers("store.found", |_, page: &mut Result<Option<Page>, ListError>| *page = Ok(None));
     }
 
     /// How many tasks were read for lists.
@@ -362,13 +376,13 @@ impl Fake {
     }
 
     /// How many orders were read.
-    pub(crate) fn orders_read(&self) -> u64 {
-        self.orders_read.load(Ordering::Relaxed)
+    pub(crate) fn orders_read(&self) -> usize {
+        self.ports.calls_of("store.order").len()
     }
 
     /// The requested waits, in milliseconds.
-    pub(crate) fn waits(&self) -> Vec<u64> {
-        self.waits.lock().unwrap().clone()
+    pub(crate) fn waits(&self) -> Vec<String> {
+        self.ports.calls_of("store.settled")
     }
 
     /// Asserts that no queue got a message.
@@ -377,85 +391,6 @@ impl Fake {
         assert!(self.submitted().is_empty() && self.scheduled().is_empty());
     }
 
-    fn reach(&self, operation: &'static str) -> Result<(), PortError> {
-        match self.down.lock().unwrap().contains(operation) {
-            true => Err(PortError::unavailable(operation, "scripted failure")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Records for Fake {
-    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
-        self.reach(R::KIND.get())?;
-        self.memory.get(key).await
-    }
-
-    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
-        assert_ne!(R::KIND, RecordKind::Memo, "the API has no memos");
-        self.reach(R::KIND.put())?;
-        assert_eq!(record.version(), seen.version + 1);
-        let is_rivalled = self.rivals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if is_rivalled.is_ok() {
-            match R::KIND {
-                RecordKind::Job => {
-                    let stored: Option<Job> = self.memory.get(record.key()).await?;
-                    stored.iter().for_each(|job| self.stores_record(&Job { version: job.version + 1, ..job.clone() }));
-                }
-                RecordKind::Service => {
-                    let health = self.stored_service();
-                    self.stores_record(&ServiceHealth { version: health.version + 1, ..health });
-                }
-                RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment | RecordKind::Alert => {}
-            }
-        }
-        self.memory.put(seen, record).await
-    }
-
-    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        self.reach(R::KIND.list())?;
-        if self.memory.get::<ServiceHealth>("payment").await?.is_none() {
-            self.stores_record(&self.payment());
-        }
-        Records::list(&self.memory, limit).await
-    }
-}
-
-impl Leases for Fake {
-    async fn acquire(&self, _: &str, _: &str, _: Timestamp, _: u64) -> Result<Option<Lease>, PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn renew(&self, _: &Lease, _: Timestamp, _: u64, _: &str) -> Result<Option<Lease>, PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn release(&self, _: &Lease) -> Result<(), PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn report(&self, _: &str, _: &str, _: Timestamp, _: &str) -> Result<(), PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        self.reach("leases.all_leases")?;
-        Ok(self.leases.lock().unwrap().clone())
-    }
-}
-
-impl DeadLetterRecords for Fake {
-    async fn record(&self, _: DeadLetterRecord) -> Result<(), PortError> {
-        panic!("the API settles no dead letters")
-    }
-
-    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.reach("letters.letters")?;
-        self.memory.newest(limit).await
-    }
-}
-
-impl Fake {
     /// The health of the service `payment`.
     pub(crate) fn payment(&self) -> ServiceHealth {
         let policy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true };
@@ -465,9 +400,9 @@ impl Fake {
             era: 2,
             state: Breaker::Open,
             failures_in_a_row: 5,
-            until: self.now().plus_ms(1_000),
+            until: START.plus_ms(1_000),
             backoff: Backoff::new(policy),
-            since: self.now(),
+            since: START,
             release: None,
             outage: None,
             unsent: None,
@@ -483,16 +418,16 @@ fn now<T>(answer: impl Future<Output = Result<T, PortError>>) -> T {
     answer.now_or_never().unwrap().unwrap()
 }
 
-impl Environment for Fake {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_epoch_ms(1_795_195_603_007)
-    }
+fn stores_record<R: Record>(memory: &Memory, record: &R) {
+    let before = now(memory.get::<R>(record.key())).map_or(0, |stored| stored.version());
+    assert_eq!(now(memory.put(Seen::version(before, START), record)), Commit::Committed);
+}
 
-    async fn sleep(&self, _: u64) {
-        panic!("the API waits through `settled` only")
-    }
-
-    fn random(&self) -> u64 {
-        self.drawn.fetch_add(1, Ordering::Relaxed)
+fn submission_runs(memory: &Memory, state: ProcessState) {
+    for queued in memory.submitted() {
+        let stored = memory.orders().into_iter().find(|(order, _)| order.order_id == queued.order_id);
+        let order = stored.map_or(queued, |(order, _)| (*order).clone());
+        let task = Task { process_state: state, ..task_of(&order) };
+        memory.store_order(order, task);
     }
 }

@@ -61,7 +61,8 @@ overflow-checks = false
 # Of the worlds on memory, which need neither the SDK nor the engine. After each bug in the domain, all of them are
 # compiled.
 DEPENDENCIES = (
-    "agent api bytes clap domain fastrand futures-util http scheduler serde serde_json submission supervisor thiserror"
+    "agent api bytes clap domain fastrand futures-util http memory scheduler serde serde_json submission"
+    " supervisor thiserror"
 ).split()
 TOKIO = 'tokio = { workspace = true, features = ["macros", "rt", "sync", "test-util", "time"] }\n'
 MANIFEST = """[package]

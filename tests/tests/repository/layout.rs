@@ -21,6 +21,15 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("functions/agents", &["agent", "aws", "config", "domain", "wire"]),
 ];
 
+/// Where a port is implemented: the adapters that ship, the fake, and the simulated cloud, which is more than a fake.
+const ADAPTERS: [&str; 5] = [
+    "functions/shared/aws/src/",
+    "functions/shared/embedded/src/",
+    "functions/shared/memory/src/",
+    "infra/local/src/direct.rs",
+    "tests/simulation/ports.rs",
+];
+
 /// Longest `main.rs` of a function, in lines.
 const MAIN_LINES_MAX: usize = 40;
 
@@ -76,7 +85,7 @@ fn a_function_names_its_adapter_in_its_short_main_alone() {
         assert!(is_allowed || !text.contains("embedded::"), "{path}");
     }
     let mains: Vec<_> =
-        sources.iter().filter(|(path, _)| path.starts_with("functions/") && path.ends_with("/main.rs")).collect();
+        sources.iter().filter(|(path, _)| path.starts_with("functions/") && path.ends_with("/src/main.rs")).collect();
     assert_eq!(mains.len(), 5);
     for (path, text) in mains {
         assert!(text.lines().count() < MAIN_LINES_MAX && text.contains("aws::"), "{path}");
@@ -101,5 +110,30 @@ fn a_log_line_shows_no_value_as_rust_writes_it() {
     for (path, source) in files(&["rs"]).iter().filter(|(path, _)| is_production(path)) {
         let found: Vec<_> = debug_fields(source).into_iter().filter(|field| !WORDS.contains(field)).collect();
         assert!(found.is_empty(), "{path}: {found:?}");
+    }
+}
+
+/// Whether a line begins the implementation of a port that keeps or sends something.
+fn implements_a_port(line: &str) -> bool {
+    let Some((head, _)) = line.trim_start().strip_prefix("impl").and_then(|rest| rest.split_once(" for ")) else {
+        return false;
+    };
+    let port = head.rsplit(|c: char| !c.is_alphanumeric()).next();
+    matches!(port, Some("Store" | "Queues" | "Events" | "Records"))
+}
+
+#[test]
+fn the_ports_in_memory_are_the_only_fake() {
+    let sources = files(&["rs"]);
+    let implementing = sources.iter().filter(|(_, text)| text.lines().any(implements_a_port)).map(|(path, _)| &**path);
+    let (adapters, others): (Vec<&str>, Vec<&str>) =
+        implementing.partition(|path| ADAPTERS.iter().any(|adapter| path.starts_with(adapter)));
+    assert_eq!(
+        others,
+        Vec::<&str>::new(),
+        "a test has the ports of `memory`, with faults and hooks of `memory::faulty`"
+    );
+    for adapter in ADAPTERS {
+        assert!(adapters.iter().any(|path| path.starts_with(adapter)), "{adapter} has no port");
     }
 }

@@ -238,13 +238,14 @@ fn a_command_about_a_job_needs_operator_and_reason() {
 
 #[test]
 fn after_a_lost_write_to_the_supervisor_it_reads_and_decides_again() {
+    let newer = |job: Job| Job { version: job.version + 1, ..job };
     let (fake, path) = planned();
-    fake.others_write(3);
+    fake.others_write(3, newer);
     let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
     assert_eq!((answer.status, fake.the_job().version), (202, 5), "three others, then this one");
 
     let (fake, path) = planned();
-    fake.others_write(CONFLICTS_MAX);
+    fake.others_write(CONFLICTS_MAX, newer);
     let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
     answer.is_problem(503, "unavailable");
     assert_eq!((answer.header("retry-after"), &fake.the_job().state), (Some("1"), &JobState::Planned));

@@ -52,7 +52,7 @@ impl World {
         task.steps.truncate(1);
         let step = &mut task.steps[0];
         (step.name, step.process_state, step.attempt) = ("pay".into(), StepState::Processing, 2);
-        (step.started_at, step.complete_by) = (Some(fake.now()), Some(fake.now().plus_ms(10_000)));
+        (step.started_at, step.complete_by) = (Some(fake.ports.now()), Some(fake.ports.now().plus_ms(10_000)));
         change(&mut task);
         let order_id = fake.stores(task);
         Self { fake, key: key.unwrap(), order_id }
@@ -82,7 +82,7 @@ fn rule_38_a_result_is_queued_for_the_attempt_in_flight_with_what_the_workflow_k
     assert_eq!((order_id, &*step, direction, attempt), (world.order_id, "pay", Direction::Forward, 2));
     let Outcome::Done(output) = outcome else { panic!("{outcome:?}") };
     assert_eq!(output.text(), r#"{"ID":7}"#);
-    assert_eq!(world.fake.priorities(), [Priority::High]);
+    assert_eq!(world.fake.priorities(), ["High 0"]);
 }
 
 #[test]

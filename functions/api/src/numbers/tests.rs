@@ -20,18 +20,22 @@ fn tally() -> Tally {
 
 /// The fake's store counted this tally at each of these times before now, in minutes.
 fn counted(fake: &Fake, ago: &[u64]) {
+    fake.ports.counts(numbers(fake.ports.now(), ago));
+}
+
+fn numbers(now: Timestamp, ago: &[u64]) -> Numbers {
     let (mut states, mut total) = (States::default(), Tally::default());
     let spans = ago.iter().map(|minutes| {
         total.add(&tally());
-        Span { at: Grain::Minute.of(fake.now()).minus_ms(minutes * 60_000), tally: tally() }
+        Span { at: Grain::Minute.of(now).minus_ms(minutes * 60_000), tally: tally() }
     });
     let spans: Vec<Span> = spans.collect();
     states.add(ProcessState::Processed, ago.len() as u64);
     states.add(ProcessState::Error, ago.len() as u64);
     states.add(ProcessState::Processing, 5);
     let since = spans.first().map(|span| span.at);
-    let oldest = Some(vec![(ProcessState::Processing, fake.now().minus_ms(90_500))]);
-    *fake.numbers.lock().unwrap() = Some(Numbers { since, states: Some(states), oldest, spans, total });
+    let oldest = Some(vec![(ProcessState::Processing, now.minus_ms(90_500))]);
+    Numbers { since, states: Some(states), oldest, spans, total }
 }
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a Value> {
@@ -67,7 +71,7 @@ fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
         (&answer.body["Services"][0]["Attempts"]["Begun"], &answer.body["Workflows"][0]["Orders"]["Failed"]),
         (&json!(9), &json!(3))
     );
-    let oldest = fake.now().minus_ms(90_500);
+    let oldest = fake.ports.now().minus_ms(90_500);
     let processing = json!({"State": "Processing", "Count": 5, "AtLeast": false, "OldestAt": oldest});
     assert_eq!(answer.body["Counts"][1], processing);
 }
@@ -132,13 +136,13 @@ fn a_span_is_one_of_four() {
 #[test]
 fn a_day_has_its_hours_and_nothing_of_the_days_beside_it() {
     let fake = Fake::default();
-    let hour = Grain::Hour.of(fake.now());
+    let hour = Grain::Hour.of(fake.ports.now());
     let midnight = hour.minus_ms(hour.epoch_ms().rem_euclid(86_400_000).cast_unsigned());
     let day = |days: u64| midnight.minus_ms(days * 86_400_000).to_string()[..10].to_owned();
     // The last hour of the day before, the first and the last of yesterday, and the first of today.
     let spans = [25, 24, 1, 0].map(|hours| Span { at: midnight.minus_ms(hours * Grain::Hour.ms()), tally: tally() });
-    *fake.numbers.lock().unwrap() =
-        Some(Numbers { spans: spans.into(), states: Some(States::default()), ..Numbers::default() });
+    let numbers = Numbers { spans: spans.into(), states: Some(States::default()), ..Numbers::default() };
+    fake.ports.counts(numbers);
     let answer = fake.get(&format!("/numbers?day={}&step=pay", day(1)));
     let accepted: Vec<_> = column(&answer.body["Points"], "Orders")
         .into_iter()
@@ -193,7 +197,7 @@ fn the_overview_is_exact_where_orders_are_counted() {
     assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0, 0], &json!(true)));
     assert_eq!(answer.body["Took"], json!({"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}));
     assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 7]);
-    let oldest = json!(fake.now().minus_ms(90_500));
+    let oldest = json!(fake.ports.now().minus_ms(90_500));
     assert_eq!(column(&answer.body["Counts"], "OldestAt"), [&[&Value::Null, &oldest][..], &[&Value::Null; 5]].concat());
     let last = &answer.body["Minutes"][29];
     assert_eq!(
@@ -206,10 +210,7 @@ fn the_overview_is_exact_where_orders_are_counted() {
 #[test]
 fn where_orders_from_before_are_not_counted_those_in_flight_are_found_as_without_numbers() {
     let fake = Fake::default();
-    counted(&fake, &[3, 0]);
-    if let Some(numbers) = fake.numbers.lock().unwrap().as_mut() {
-        (numbers.states, numbers.oldest) = (None, None);
-    }
+    fake.ports.counts(Numbers { states: None, oldest: None, ..numbers(fake.ports.now(), &[3, 0]) });
     fake.stores(task_in("mug", ProcessState::Processing));
     let overview = fake.get("/overview").body;
     assert_eq!((&overview["Counts"][1]["Count"], overview.get("CountedSince")), (&json!(1), None));

@@ -11,14 +11,14 @@ use crate::testing::{Answer, Fake, task_in};
 /// Stores an order that was submitted this long ago.
 fn order(fake: &Fake, name: &str, state: ProcessState, ago_ms: u64) {
     let mut task = task_in(name, state);
-    task.history[0].at = fake.now().minus_ms(ago_ms);
+    task.history[0].at = fake.ports.now().minus_ms(ago_ms);
     fake.stores(task);
 }
 
 /// A task in `Error` that has waited this long at a step.
 fn failed(fake: &Fake, name: &str, code: &str, place: usize, ago_ms: u64) -> Task {
     let mut task = task_in(name, ProcessState::Error);
-    let at = fake.now().minus_ms(ago_ms);
+    let at = fake.ports.now().minus_ms(ago_ms);
     let step = &mut task.steps[place];
     step.process_state = StepState::Error;
     step.last_error = Some(StepError { code: "busy".into(), message: name.into(), attempt: 3, at });
@@ -85,7 +85,7 @@ fn a_count_stops_at_a_thousand_and_says_so() {
 fn a_store_that_reads_thousands_to_find_none_is_asked_no_further() {
     for (at_once, of_a_list) in [(1_000, 1_000), (400, 1_200)] {
         let fake = Fake::default();
-        fake.has_no_index_of_states(at_once);
+        fake.ports.has_no_index_of_states(at_once);
         for n in 0..3_000 {
             order(&fake, &n.to_string(), ProcessState::Processing, 60_000);
         }
@@ -116,7 +116,7 @@ fn the_last_thirty_minutes_tell_what_became_of_the_orders_of_each() {
         order(&fake, &n.to_string(), state, ago_ms);
     }
     let mut ahead = task_in("a clock that is ahead", ProcessState::Compensating);
-    ahead.history[0].at = fake.now().plus_ms(120_000);
+    ahead.history[0].at = fake.ports.now().plus_ms(120_000);
     fake.stores(ahead);
     let answer = overview(&fake);
     let minutes = answer.body["Minutes"].as_array().unwrap();
@@ -150,7 +150,7 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
     let answer = overview(&fake);
     let failures = answer.body["Failures"].as_array().unwrap();
     assert_eq!(failures.len(), 3);
-    let at = |ago_ms| fake.now().minus_ms(ago_ms).to_string();
+    let at = |ago_ms| fake.ports.now().minus_ms(ago_ms).to_string();
     let expected = json!({
         "Code": "exhausted", "Step": "charge-payment", "Count": 7, "AtLeast": false,
         "OldestAt": at(7_000), "NewestAt": at(1_000),
@@ -168,7 +168,7 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
 fn a_group_waits_since_its_failure_also_if_the_watch_is_a_deadline_and_has_the_words_of_its_newest_order() {
     let fake = Fake::default();
     let mut task = failed(&fake, "late", "exhausted", 1, 0);
-    let failed_at = fake.now().minus_ms(60_000);
+    let failed_at = fake.ports.now().minus_ms(60_000);
     let attempt = Attempt::current(1, &task.steps[1]);
     for what in [What::Accepted(attempt), What::Entered(ProcessState::Error)] {
         task.history.push(Transition {
@@ -180,7 +180,7 @@ fn a_group_waits_since_its_failure_also_if_the_watch_is_a_deadline_and_has_the_w
             bulk: None,
         });
     }
-    task.watch_at = Some(fake.now().plus_ms(86_400_000));
+    task.watch_at = Some(fake.ports.now().plus_ms(86_400_000));
     fake.stores(task);
     let group = &overview(&fake).body["Failures"][0];
     assert_eq!((&group["OldestAt"], &group["NewestAt"]), (&json!(failed_at), &json!(failed_at)));
@@ -206,7 +206,7 @@ fn services_leases_and_dead_letters_are_shown_too() {
         owner: "supervisor-1".into(),
         epoch: 1,
         expires_at: None,
-        renewed_at: Some(fake.now()),
+        renewed_at: Some(fake.ports.now()),
         health: None,
     }]);
     assert_eq!(overview(&fake).body["DeadLetters"], json!({"Count": 0, "AtLeast": false}));
@@ -216,7 +216,7 @@ fn services_leases_and_dead_letters_are_shown_too() {
             queue: None,
             order_id: None,
             receive_count: 5,
-            at: fake.now(),
+            at: fake.ports.now(),
             settled_at: Timestamp::from_epoch_ms(1_000 + n),
             outcome: DeadLetterOutcome::Stale,
             message: "in words".into(),

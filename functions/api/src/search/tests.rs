@@ -254,7 +254,7 @@ fn one_call_looks_at_a_thousand_tasks_and_says_how_far_it_came() {
 fn one_call_ends_where_a_thousand_tasks_of_other_states_were_read() {
     let fake = with_orders(2_500, ProcessState::Processing);
     let wanted = fake.stores(failed("wanted", "rejected", None)).to_string();
-    fake.has_no_index_of_states(1_000);
+    fake.ports.has_no_index_of_states(1_000);
     let (mut cursor, mut seen, mut read) = (String::new(), BTreeSet::new(), Vec::new());
     loop {
         let before = fake.tasks_listed();
@@ -309,7 +309,7 @@ fn one_call_reads_two_mib_of_documents_and_the_calls_find_every_order_once() {
             found.extend(ids(&answer));
             calls += 1;
             let read = fake.orders_read() - reads;
-            assert!(read <= 2 * (21 + ORDERS_AT_ONCE as u64), "{query}: {read}");
+            assert!(read <= 2 * (21 + ORDERS_AT_ONCE), "{query}: {read}");
             reads = fake.orders_read();
             match answer.body["NextCursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),

@@ -7,9 +7,6 @@
 //!
 //! A new order begins in the same way: its insert is the commit, and its first steps are claimed in it.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;

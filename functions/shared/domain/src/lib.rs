@@ -51,8 +51,6 @@ mod state;
 pub mod tally;
 pub mod task;
 pub mod template;
-#[cfg(test)]
-mod testing;
 mod text;
 pub mod time;
 mod tokens;

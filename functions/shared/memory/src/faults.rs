@@ -24,7 +24,7 @@ struct OnPurpose(Fault);
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     next: BTreeMap<&'static str, VecDeque<Fault>>,
-    down: BTreeSet<&'static str>,
+    down: BTreeSet<String>,
     pub(super) leases_broken: bool,
 }
 
@@ -34,13 +34,14 @@ impl Memory {
         self.change(|state| state.faults.next.entry(operation).or_default().push_back(fault));
     }
 
-    /// From now on, every operation whose name starts with this prefix fails: `store.` means the whole store.
-    pub fn is_down(&self, operations: &'static str) {
-        self.change(|state| state.faults.down.insert(operations));
+    /// From now on, every operation whose name starts with this prefix fails: `store.` means the whole store. Under
+    /// [`faulty::Faulty`](crate::faulty::Faulty), the call's subject may follow: `events.notify team`.
+    pub fn is_down(&self, operations: impl Into<String>) {
+        self.change(|state| state.faults.down.insert(operations.into()));
     }
 
     /// Ends the failure of this prefix.
-    pub fn is_up(&self, operations: &'static str) {
+    pub fn is_up(&self, operations: &str) {
         self.change(|state| state.faults.down.remove(operations));
     }
 
@@ -64,9 +65,19 @@ impl Memory {
 
 impl Faults {
     pub(super) fn take(&mut self, operation: &str) -> Option<Fault> {
-        if self.down.iter().any(|down| operation.starts_with(down)) {
+        if self.has_down(operation) {
             return Some(Fault::NotDone);
         }
         self.next.get_mut(operation)?.pop_front()
+    }
+
+    fn has_down(&self, operation: &str) -> bool {
+        self.down.iter().any(|down| operation.starts_with(&**down))
+    }
+
+    /// Whether this operation is down for this subject.
+    pub(super) fn has_down_of(&self, operation: &str, of: &str) -> bool {
+        let mut subjects = self.down.iter().filter_map(|down| down.strip_prefix(operation)?.strip_prefix(' '));
+        subjects.any(|subject| of.starts_with(subject))
     }
 }

@@ -3,6 +3,7 @@
 //! The design is one lock and one bell: each change rings the bell, and every waiting caller looks again. That is slow
 //! and simple to verify. This crate is the reference for the other adapters.
 
+mod content;
 mod faults;
 pub mod faulty;
 mod leases;
@@ -19,6 +20,7 @@ use domain::index::Term;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, DeadLetterRecord, LeaseRecord};
+use domain::tally::Numbers;
 use domain::task::Task;
 use domain::time::Timestamp;
 use tokio::sync::Notify;
@@ -63,6 +65,11 @@ struct State {
     notified: Vec<(String, CloudEvent)>,
     faults: Faults,
     knows_orders: bool,
+    /// Tasks that a page shows at most.
+    page_max: usize,
+    /// Tasks that a page takes in at most, without an index by state.
+    scanned_max: Option<usize>,
+    numbers: Option<Numbers>,
     /// Whether a read has changed the state.
     rings: bool,
 }
@@ -98,6 +105,9 @@ impl Memory {
             notified: Vec::new(),
             faults: Faults::default(),
             knows_orders: false,
+            page_max: usize::MAX,
+            scanned_max: None,
+            numbers: None,
             rings: false,
         };
         Self(Arc::new(Inner { state: Mutex::new(state), bell: Notify::new() }))
@@ -106,6 +116,11 @@ impl Memory {
     /// Advances the clock and wakes the callers that wait for it.
     pub fn advance(&self, ms: u64) {
         self.change(|state| state.now = state.now.plus_ms(ms));
+    }
+
+    /// The clock is set back.
+    pub fn set_back(&self, ms: u64) {
+        self.change(|state| state.now = state.now.minus_ms(ms));
     }
 
     /// The wall clock jumps, and is not believed.

@@ -7,6 +7,7 @@ use domain::index::Term;
 use domain::message::is_about;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store, Watched};
+use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
@@ -17,10 +18,7 @@ impl Store for Memory {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
             Some((stored, stored_task)) => Inserted::on_conflict((stored, stored_task), (&order, &task)),
             None => {
-                state.arrivals.push(order.order_id);
-                state.terms.extend(order.terms.iter().map(|term| (term.clone(), order.order_id)));
-                let stored = Order { terms: Vec::new(), ..(*order).clone() };
-                state.orders.insert(order.order_id, (stored.into(), task));
+                state.take_in((*order).clone(), task);
                 Inserted::New
             }
         })
@@ -71,21 +69,20 @@ impl Store for Memory {
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         let is_in = |_: &State, task: &Task| state.is_none_or(|state| task.process_state == state);
-        self.page("store.list", after, limit, is_in)
+        let scanned_max = self.state().scanned_max;
+        self.page("store.list", after, limit, scanned_max, is_in)
     }
 
     async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
         let has = |state: &State, task: &Task| state.terms.contains(&(term.clone(), task.order_id));
-        self.page("store.found", after, limit, has).map(Some)
+        self.page("store.found", after, limit, None, has).map(Some)
     }
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
         self.work("store.forget_expired", |state| {
             let expired = state.orders.values().filter(|(_, task)| task.expires_at.is_some_and(|at| at <= now));
             let expired: Vec<OrderId> = expired.map(|(_, task)| task.order_id).take(limit).collect();
-            state.arrivals.retain(|order_id| !expired.contains(order_id));
-            state.terms.retain(|(_, order_id)| !expired.contains(order_id));
-            state.orders.retain(|order_id, _| !expired.contains(order_id));
+            state.forget(&expired);
             expired.len()
         })
     }
@@ -93,16 +90,43 @@ impl Store for Memory {
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
         let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut State| {
-            let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
-            let is_settled = task.as_ref().is_some_and(|task| task.process_state.is_settled());
-            let will_never_be = task.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
-            (is_settled || will_never_be || state.now >= until).then_some(task)
+            let stored = state.orders.get(&order_id);
+            let is_settled = stored.is_some_and(|(_, task)| task.process_state.is_settled());
+            let will_never_be = stored.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
+            let watched = |(order, task): &(Arc<Order>, Arc<Task>)| Watched {
+                task: task.clone(),
+                order: state.knows_orders.then(|| order.clone()),
+            };
+            (is_settled || will_never_be || state.now >= until).then(|| stored.map(watched))
         };
-        Ok(self.until(look).await.map(|task| Watched { task, order: None }))
+        Ok(self.until(look).await)
+    }
+
+    async fn numbers(&self, _: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
+        self.work("store.numbers", |state| {
+            let mut numbers = state.numbers.clone()?;
+            numbers.spans.retain(|span| since <= span.at);
+            Some(numbers)
+        })
     }
 }
 
 impl State {
+    /// Adds an order and its task.
+    pub(super) fn take_in(&mut self, mut order: Order, task: Arc<Task>) {
+        self.arrivals.push(order.order_id);
+        let order_id = order.order_id;
+        self.terms.extend(order.terms.drain(..).map(|term| (term, order_id)));
+        self.orders.insert(order_id, (order.into(), task));
+    }
+
+    /// Deletes orders and their tasks.
+    pub(super) fn forget(&mut self, order_ids: &[OrderId]) {
+        self.arrivals.retain(|order_id| !order_ids.contains(order_id));
+        self.terms.retain(|(_, order_id)| !order_ids.contains(order_id));
+        self.orders.retain(|order_id, _| !order_ids.contains(order_id));
+    }
+
     /// Removes the personal data of an order from all that is kept (rule 46).
     fn erase(&mut self, order_id: OrderId) {
         let id = order_id.to_string();
@@ -121,12 +145,13 @@ impl State {
 }
 
 impl Memory {
-    /// The tasks of the orders that are wanted, newest first.
+    /// The tasks of the orders that are wanted, newest first. Without an index, it takes in at most `scanned_max` tasks.
     fn page(
         &self,
         operation: &'static str,
         after: Option<&str>,
         limit: usize,
+        scanned_max: Option<usize>,
         is_wanted: impl Fn(&State, &Task) -> bool,
     ) -> Result<Page, ListError> {
         self.work(operation, |_| ())?;
@@ -139,14 +164,17 @@ impl Memory {
         };
         let newest_first = all.arrivals.iter().enumerate().take(end).rev();
         let tasks = newest_first.filter_map(|(place, id)| all.orders.get(id).map(|(_, task)| (place, task)));
-        let mut found = tasks.filter(|(_, task)| is_wanted(&all, task)).peekable();
+        let mut read = tasks.filter(|(_, task)| scanned_max.is_some() || is_wanted(&all, task)).peekable();
         let (mut page, mut last) = (Page::default(), 0);
-        for (place, task) in found.by_ref().take(limit) {
-            page.tasks.push(task.clone());
+        while page.tasks.len() < limit.min(all.page_max)
+            && scanned_max.is_none_or(|max| page.read < max)
+            && let Some((place, task)) = read.next()
+        {
+            page.tasks.extend(is_wanted(&all, task).then(|| task.clone()));
+            page.read += 1;
             last = place;
         }
-        page.next = found.peek().map(|_| format!("before-{last}"));
-        page.read = page.tasks.len();
+        page.next = read.peek().map(|_| format!("before-{last}"));
         Ok(page)
     }
 }

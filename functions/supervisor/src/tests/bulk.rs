@@ -9,10 +9,11 @@ use domain::ports::{Environment, Records, Seen};
 use domain::redaction::Redaction;
 use domain::task::{ProcessState, What, reason};
 use futures_util::future::join;
+use memory::faulty::Faulty;
 
 use super::{TERM_OVER_MS, failed, lines, no, settings, wake, work, yes};
 use crate::bulk;
-use crate::testing::{Ports, instance, run, run_for};
+use crate::testing::{instance, ports, run, run_for};
 
 fn spec() -> Spec {
     Spec {
@@ -28,7 +29,7 @@ fn spec() -> Spec {
 }
 
 /// Plans a job on the counts of a dry run, and starts it.
-pub(super) fn start(ports: &Ports, spec: Spec) -> DryRun {
+pub(super) fn start(ports: &Faulty, spec: Spec) -> DryRun {
     let counted = run(dry_run(ports, &spec)).unwrap();
     let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
     run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
@@ -36,12 +37,12 @@ pub(super) fn start(ports: &Ports, spec: Spec) -> DryRun {
     counted
 }
 
-pub(super) fn job(ports: &Ports) -> Job {
-    ports.jobs().remove(0)
+pub(super) fn job(ports: &Faulty) -> Job {
+    run(Records::list(ports, usize::MAX)).unwrap().remove(0)
 }
 
 /// Runs a supervisor once. Gives the number of messages that it sent.
-pub(super) fn tick(ports: &Ports) -> u64 {
+pub(super) fn tick(ports: &Faulty) -> u64 {
     run(bulk(ports, &instance("s"), &settings(), &Redaction::default())).unwrap().sent
 }
 
@@ -50,20 +51,20 @@ pub(super) fn all_well(_: &Request) -> Option<Outcome> {
 }
 
 /// Ticks, with scheduler and agents at work in between, until the job has ended.
-pub(super) fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+pub(super) fn to_the_end(ports: &Faulty, agent: impl Fn(&Request) -> Option<Outcome>) {
     for _ in 0..100 {
         if job(ports).state.is_final() {
             return;
         }
         tick(ports);
-        ports.pass_ms(1_000);
+        ports.advance(1_000);
         work(ports, &agent);
     }
     panic!("the job does not end: {:?}", job(ports));
 }
 
 /// The same with a supervisor that is killed once, at this await. Returns whether it came so far.
-pub(super) fn to_the_end_killed_at(ports: &Ports, kill_at: usize) -> bool {
+pub(super) fn to_the_end_killed_at(ports: &Faulty, kill_at: usize) -> bool {
     let (mut left, mut was_killed) = (kill_at, false);
     for _ in 0..100 {
         if job(ports).state.is_final() {
@@ -82,19 +83,19 @@ pub(super) fn to_the_end_killed_at(ports: &Ports, kill_at: usize) -> bool {
         drop(ticking);
         left -= left.min(polls);
         // After the lease term of the killed supervisor, and after the time for sending a lost command again.
-        ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
+        ports.advance(if was_killed { TERM_OVER_MS } else { 1_000 });
         work(ports, all_well);
     }
     was_killed
 }
 
-fn resubmitted(ports: &Ports, ids: &[OrderId]) -> Vec<usize> {
+fn resubmitted(ports: &Faulty, ids: &[OrderId]) -> Vec<usize> {
     ids.iter().map(|&id| lines(&ports.stored(id), "resubmitted")).collect()
 }
 
 #[test]
 fn every_order_that_is_meant_is_resubmitted_once_with_name_and_reason() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..20);
     let counted = start(&ports, spec());
     assert_eq!(counted, DryRun { matching: 20, complete: true });
@@ -115,7 +116,7 @@ fn every_order_that_is_meant_is_resubmitted_once_with_name_and_reason() {
 fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
     let mut kills = 0;
     for kill_at in 0.. {
-        let ports = Ports::new();
+        let ports = ports();
         let ids = failed(&ports, 0..8);
         start(&ports, Spec { canary: 2, ..spec() });
         let was_killed = to_the_end_killed_at(&ports, kill_at);
@@ -132,7 +133,7 @@ fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
 
 #[test]
 fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..15);
     start(&ports, spec());
     ports.break_leases();
@@ -142,7 +143,7 @@ fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
         let (one, other) =
             run(join(bulk(&ports, &one, &settings, &redaction), bulk(&ports, &other, &settings, &redaction)));
         assert_eq!((one.unwrap().held_by_others, other.unwrap().held_by_others), (0, 0));
-        ports.pass_ms(1_000);
+        ports.advance(1_000);
         work(&ports, all_well);
     }
     assert_eq!(resubmitted(&ports, &ids), [1; 15]);
@@ -151,20 +152,20 @@ fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
 
 #[test]
 fn one_supervisor_at_a_time_carries_a_job_on() {
-    let ports = Ports::new();
+    let ports = ports();
     failed(&ports, 0..3);
     start(&ports, spec());
     assert!(run_for(bulk(&ports, &instance("dies"), &settings(), &Redaction::default()), 8).is_none());
     let report = run(bulk(&ports, &instance("other"), &settings(), &Redaction::default())).unwrap();
     assert_eq!((report.active, report.held_by_others, report.sent), (1, 1, 0));
-    ports.pass_ms(TERM_OVER_MS);
+    ports.advance(TERM_OVER_MS);
     let report = run(bulk(&ports, &instance("other"), &settings(), &Redaction::default())).unwrap();
     assert_eq!((report.carried_on, report.sent), (1, 2));
 }
 
 #[test]
 fn where_the_canaries_fail_again_the_others_are_left_alone() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..10);
     start(&ports, spec());
     to_the_end(&ports, |_| Some(no()));
@@ -173,14 +174,14 @@ fn where_the_canaries_fail_again_the_others_are_left_alone() {
     };
     assert_eq!(&*why, "2 of 2 canaries failed again, more than 20 %");
     assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2);
-    ports.pass_ms(600_000);
+    ports.advance(600_000);
     tick(&ports);
     assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2, "stopped is stopped");
 }
 
 #[test]
 fn a_canary_that_is_not_settled_in_time_counts_as_failed() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..10);
     start(&ports, Spec { canary_timeout_ms: 5_000, ..spec() });
     to_the_end(&ports, |_| None);
@@ -191,13 +192,11 @@ fn a_canary_that_is_not_settled_in_time_counts_as_failed() {
 
 #[test]
 fn a_job_stops_when_too_many_fail_again_after_the_canaries() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..60);
     start(&ports, Spec { rate_per_second: 10, ..spec() });
-    // The list shows the orders with the highest id first, so these are the canaries.
-    let mut sorted = ids.clone();
-    sorted.sort();
-    let canaries = sorted[58..].to_vec();
+    // The list shows the newest orders first, so these are the canaries.
+    let canaries = ids[58..].to_vec();
     to_the_end(&ports, |request| Some(if canaries.contains(&request.order_id) { yes() } else { no() }));
     let state = job(&ports).state;
     assert!(matches!(&state, JobState::Stopped(why) if why.contains("settled orders failed again")), "{state:?}");
@@ -208,7 +207,7 @@ fn a_job_stops_when_too_many_fail_again_after_the_canaries() {
 
 #[test]
 fn orders_go_at_the_rate_and_not_faster() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..40);
     start(&ports, Spec { canary: 0, rate_per_second: 5, ..spec() });
     let began = ports.now();
@@ -221,21 +220,21 @@ fn orders_go_at_the_rate_and_not_faster() {
 
 #[test]
 fn a_command_that_was_lost_on_the_way_is_sent_again() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..2);
     start(&ports, spec());
     tick(&ports);
     tick(&ports);
-    let lost = ports.world().to_scheduler.drain(..).count();
-    assert_eq!(lost, 2);
-    ports.pass_ms(RESEND_AFTER_MS + 1_000);
+    assert_eq!(ports.scheduled().len(), 2);
+    ports.retain_scheduled(|_| false);
+    ports.advance(RESEND_AFTER_MS + 1_000);
     to_the_end(&ports, all_well);
     assert_eq!(resubmitted(&ports, &ids), [1; 2]);
 }
 
 #[test]
 fn a_job_ends_although_an_order_never_answers_and_another_never_gets_its_command() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..4);
     start(&ports, Spec { canary: 0, ..spec() });
     let (mut deaf, mut sent_to_deaf, mut minutes) = (None, 0, 0);
@@ -245,10 +244,9 @@ fn a_job_ends_although_an_order_never_answers_and_another_never_gets_its_command
         tick(&ports);
         let deaf = *deaf.get_or_insert_with(|| job(&ports).under_way.first().map_or(ids[0], |entry| entry.order_id));
         let is_for_deaf = |message: &SchedulerMessage| matches!(message, SchedulerMessage::Command(command) if command.order_id == deaf);
-        let before = ports.world().to_scheduler.len();
-        ports.world().to_scheduler.retain(|(_, message)| !is_for_deaf(message));
-        sent_to_deaf += before - ports.world().to_scheduler.len();
-        ports.pass_ms(60_000);
+        sent_to_deaf += ports.scheduled().iter().filter(|message| is_for_deaf(message)).count();
+        ports.retain_scheduled(|message| !is_for_deaf(message));
+        ports.advance(60_000);
         let silent = *ids.iter().find(|&&id| id != deaf).unwrap();
         work(&ports, |request| (request.order_id != silent).then(yes));
     }
@@ -259,7 +257,7 @@ fn a_job_ends_although_an_order_never_answers_and_another_never_gets_its_command
 
 #[test]
 fn canaries_handled_by_another_operator_are_replaced_before_the_others_go() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..10);
     start(&ports, spec());
     tick(&ports);
@@ -277,7 +275,7 @@ fn canaries_handled_by_another_operator_are_replaced_before_the_others_go() {
 
 #[test]
 fn an_order_handled_by_another_operator_is_passed_over() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..6);
     start(&ports, Spec { canary: 0, rate_per_second: 1, ..spec() });
     tick(&ports);
@@ -294,11 +292,11 @@ fn an_order_handled_by_another_operator_is_passed_over() {
 
 #[test]
 fn what_the_selector_does_not_mean_and_what_failed_after_the_plan_is_left_alone() {
-    let ports = Ports::new();
+    let ports = ports();
     let meant = failed(&ports, 0..3);
     let planned = spec();
     start(&ports, planned);
-    ports.pass_ms(1_000);
+    ports.advance(1_000);
     let later = failed(&ports, 3..6);
     let healthy = super::submit(&ports, 6..7)[0];
     wake(&ports, healthy);
@@ -310,7 +308,7 @@ fn what_the_selector_does_not_mean_and_what_failed_after_the_plan_is_left_alone(
 
 #[test]
 fn a_cancelled_job_sends_nothing_more() {
-    let ports = Ports::new();
+    let ports = ports();
     let ids = failed(&ports, 0..10);
     start(&ports, spec());
     tick(&ports);
@@ -319,7 +317,7 @@ fn a_cancelled_job_sends_nothing_more() {
     run(ports.put(Seen::version(before.version, ports.now()), &cancelled)).unwrap();
     for _ in 0..5 {
         tick(&ports);
-        ports.pass_ms(1_000);
+        ports.advance(1_000);
         work(&ports, all_well);
     }
     assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2, "only the canaries, which were sent before");
@@ -330,7 +328,7 @@ fn a_cancelled_job_sends_nothing_more() {
 fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
     let mut sent_after = [0; 2];
     for polls in 0..40 {
-        let ports = Ports::new();
+        let ports = ports();
         failed(&ports, 0..6);
         start(&ports, spec());
         let (supervisor, settings, redaction) = (instance("s"), settings(), Redaction::default());
@@ -338,12 +336,12 @@ fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
         let ended = run_for(&mut ticking, polls);
         let seen = job(&ports);
         let cancelled = seen.cancel("ann", "wrong selector", ports.now()).unwrap();
-        // The fake queue refuses a command that the stored job does not list.
-        ports.replace_job(&cancelled);
+        // The queue refuses a command that the stored job does not list.
+        run(ports.put(Seen::version(seen.version, ports.now()), &cancelled)).unwrap();
         if ended.is_none() {
             run(ticking).unwrap();
         }
-        let sent = ports.world().to_scheduler.len();
+        let sent = ports.scheduled().len();
         assert_eq!(sent, seen.under_way.len(), "cancelled after {polls} polls");
         sent_after[usize::from(sent > 0)] += 1;
     }

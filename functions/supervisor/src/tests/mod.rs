@@ -13,13 +13,14 @@ use domain::id::{CommandId, OrderId};
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::machine::Event;
-use domain::message::{Action, Command, Failure, Outcome, Reply, Request, SchedulerMessage};
-use domain::ports::{Environment, Store};
+use domain::message::{Action, Command, Failure, Outcome, Priority, Reply, Request, SchedulerMessage};
+use domain::ports::{Environment, Queues, Store};
 use domain::task::{Step, Task};
 use domain::time::Timestamp;
+use memory::faulty::Faulty;
 
 use crate::Settings;
-use crate::testing::{Ports, instance, order, run, workflows};
+use crate::testing::{instance, order, run, take, workflows};
 
 /// After the deadline of an attempt and the grace.
 const EXPIRED_MS: u64 = 12_001;
@@ -31,7 +32,7 @@ fn settings() -> Settings {
 }
 
 /// Stores orders `from..to`, pending.
-fn submit(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+fn submit(ports: &Faulty, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
     let stored = numbers.map(|n| {
         let order = order(n, ports.now());
         let order_id = order.order_id;
@@ -43,17 +44,17 @@ fn submit(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
 }
 
 /// Stores orders whose first step is claimed, and forgets its requests.
-fn claimed(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+fn claimed(ports: &Faulty, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
     let ids = submit(ports, numbers);
     for &order_id in &ids {
         wake(ports, order_id);
     }
-    ports.world().to_agents.clear();
+    ports.retain_requested(|_| false);
     ids
 }
 
 /// Stores orders that are in `Error`, because their first step was rejected, and whose alert was sent.
-fn failed(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+fn failed(ports: &Faulty, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
     let ids = submit(ports, numbers);
     for &order_id in &ids {
         wake(ports, order_id);
@@ -62,7 +63,7 @@ fn failed(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
     ids
 }
 
-fn wake(ports: &Ports, order_id: OrderId) {
+fn wake(ports: &Faulty, order_id: OrderId) {
     run(advance(ports, &instance("scheduler"), order_id, Event::Wake { hops: 0, redelivered: false })).unwrap();
 }
 
@@ -75,16 +76,10 @@ fn no() -> Outcome {
 }
 
 /// Lets scheduler and agents process the messages that are due now. An agent without an answer stays silent.
-fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+fn work(ports: &Faulty, agent: impl Fn(&Request) -> Option<Outcome>) {
     let scheduler = instance("scheduler");
     loop {
-        let message = {
-            let mut world = ports.world();
-            let now = world.now;
-            let place = world.to_scheduler.iter().position(|(at, _)| *at <= now);
-            place.and_then(|place| world.to_scheduler.remove(place))
-        };
-        if let Some((_, message)) = message {
+        if let Some(message) = take(&ports.scheduler()) {
             let event = match &message {
                 SchedulerMessage::Wake(wake) => Event::Wake { hops: wake.hops, redelivered: false },
                 SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered: false },
@@ -94,28 +89,18 @@ fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
                 }
             };
             run(advance(ports, &scheduler, message.order_id(), event)).unwrap();
-            continue;
-        }
-        let order = {
-            let mut world = ports.world();
-            let now = world.now;
-            let place = world.submissions.iter().position(|(at, _)| *at <= now);
-            place.and_then(|place| world.submissions.remove(place))
-        };
-        if let Some((_, order)) = order {
+        } else if let Some(order) = take(&ports.submissions()) {
             let order_id = order.order_id;
             let task = Task::new(&order, workflows().current(), SHARDS, 1);
             run(ports.insert(order.into(), task.into())).unwrap();
             wake(ports, order_id);
-            continue;
-        }
-        let request = ports.world().to_agents.pop_front();
-        let Some(request) = request else {
+        } else if let Some(request) = take(&ports.requests("any")) {
+            if let Some(outcome) = agent(&request) {
+                let reply = SchedulerMessage::Reply(request.reply(outcome));
+                run(ports.to_scheduler(reply, Priority::Normal, 0)).unwrap();
+            }
+        } else {
             return;
-        };
-        if let Some(outcome) = agent(&request) {
-            let now = ports.world().now;
-            ports.world().to_scheduler.push_back((now, SchedulerMessage::Reply(request.reply(outcome))));
         }
     }
 }
@@ -140,12 +125,12 @@ fn lines(task: &Task, what: &str) -> usize {
 }
 
 /// An operator resubmits an order, and the scheduler takes it.
-fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
+fn resubmit(ports: &Faulty, order_id: OrderId, by: &str, version: Option<u64>) {
     command(ports, order_id, Action::Resubmit, by, version);
 }
 
 /// An operator acts on an order, and the scheduler takes the command.
-fn command(ports: &Ports, order_id: OrderId, action: Action, by: &str, version: Option<u64>) {
+fn command(ports: &Faulty, order_id: OrderId, action: Action, by: &str, version: Option<u64>) {
     let command = Command {
         order_id,
         action,

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::ports::{Breaker, Environment, Evidence, Outage, OutageReason, Records, Rejections, Seen, ServiceHealth};
+use memory::faulty::Faulty;
 
 use crate::services;
-use crate::testing::{Ports, run, run_for};
+use crate::testing::{ports, run, run_for};
 
 /// The polls of a run that end in each place.
 const POLLS: usize = 40;
 
-fn outage(ports: &Ports, reason: OutageReason) -> Outage {
+fn outage(ports: &Faulty, reason: OutageReason) -> Outage {
     Outage { reason, problem: "HTTP 401".into(), since: ports.now() }
 }
 
-fn health(ports: &Ports, service: &str, unsent: Option<Outage>) -> ServiceHealth {
+fn health(ports: &Faulty, service: &str, unsent: Option<Outage>) -> ServiceHealth {
     ServiceHealth {
         service: service.into(),
         version: 1,
@@ -34,23 +35,23 @@ fn health(ports: &Ports, service: &str, unsent: Option<Outage>) -> ServiceHealth
     }
 }
 
-fn store(ports: &Ports, health: &ServiceHealth) {
+fn store(ports: &Faulty, health: &ServiceHealth) {
     run(ports.put(Seen::version(health.version - 1, ports.now()), health)).unwrap();
 }
 
-fn stored(ports: &Ports, service: &str) -> ServiceHealth {
+fn stored(ports: &Faulty, service: &str) -> ServiceHealth {
     run(ports.get(service)).unwrap().unwrap()
 }
 
 /// Type, subject and id of each alert.
-fn alerts(ports: &Ports) -> Vec<[Arc<str>; 3]> {
-    let published = &ports.world().published;
+fn alerts(ports: &Faulty) -> Vec<[Arc<str>; 3]> {
+    let published = ports.published();
     published.iter().map(|event| [event.kind.clone(), event.subject.clone(), event.id.clone()]).collect()
 }
 
 #[test]
 fn an_outage_that_needs_an_operator_is_alerted_once_with_what_to_do() {
-    let ports = Ports::new();
+    let ports = ports();
     for (service, reason) in [("inventory", OutageReason::Misconfigured), ("payment", OutageReason::Rejections)] {
         store(&ports, &health(&ports, service, Some(outage(&ports, reason))));
     }
@@ -59,7 +60,7 @@ fn an_outage_that_needs_an_operator_is_alerted_once_with_what_to_do() {
     let expected = [("ServiceMisconfigured", "inventory"), ("ServiceRejecting", "payment")]
         .map(|(kind, service)| [kind.into(), service.into(), format!("service/{service}/1000000000000/{kind}").into()]);
     assert_eq!(alerts(&ports), expected);
-    let data: serde_json::Value = serde_json::from_str(ports.world().published[0].data.text()).unwrap();
+    let data: serde_json::Value = serde_json::from_str(ports.published()[0].data.text()).unwrap();
     assert_eq!((&data["Reason"], &data["Problem"]), (&"misconfigured".into(), &"HTTP 401".into()));
     assert!(data["Text"].as_str().unwrap().starts_with("inventory is misconfigured"), "{data}");
     assert!(data["ToDo"].as_str().unwrap().starts_with("Mend "), "{data}");
@@ -70,7 +71,7 @@ fn an_outage_that_needs_an_operator_is_alerted_once_with_what_to_do() {
 
 #[test]
 fn an_alert_is_sent_also_after_the_outage() {
-    let ports = Ports::new();
+    let ports = ports();
     let over = ServiceHealth {
         state: Breaker::Closed,
         outage: None,
@@ -82,19 +83,19 @@ fn an_alert_is_sent_also_after_the_outage() {
 
 #[test]
 fn an_alert_that_cannot_be_sent_is_sent_later_and_does_not_hold_up_others() {
-    let ports = Ports::new();
+    let ports = ports();
     store(&ports, &health(&ports, "payment", Some(outage(&ports, OutageReason::Rejections))));
-    ports.world().bus_down = true;
+    ports.is_down("events.publish");
     assert!(run(services(&ports)).is_err());
     assert!(stored(&ports, "payment").unsent.is_some());
-    ports.world().bus_down = false;
+    ports.is_up("events.publish");
     assert_eq!(run(services(&ports)).unwrap(), 1);
 }
 
 #[test]
 fn a_run_that_is_killed_anywhere_loses_no_alert_and_repeats_have_the_same_id() {
     for polls in 0..POLLS {
-        let ports = Ports::new();
+        let ports = ports();
         store(&ports, &health(&ports, "payment", Some(outage(&ports, OutageReason::Misconfigured))));
         let _ = run_for(services(&ports), polls);
         run(services(&ports)).unwrap();
@@ -109,7 +110,7 @@ fn a_run_that_is_killed_anywhere_loses_no_alert_and_repeats_have_the_same_id() {
 fn an_agent_that_writes_the_record_meanwhile_loses_nothing() {
     // The run has published, and is then slower than an agent.
     for polls in 0..POLLS {
-        let ports = Ports::new();
+        let ports = ports();
         let before = health(&ports, "payment", Some(outage(&ports, OutageReason::Misconfigured)));
         store(&ports, &before);
         let mut running = std::pin::pin!(services(&ports));

@@ -27,7 +27,7 @@ pub(crate) struct Instance<'w> {
 impl Instance<'_> {
     /// Handles a batch and returns the ids of the messages that are to be delivered again.
     pub(crate) fn handle(&self, batch: Vec<Delivery<Request>>) -> Vec<String> {
-        let Failures(failed) = drive(handle(self.world, &self.agent, batch));
+        let Failures(failed) = drive(handle(&self.world.ports, &self.agent, batch));
         failed.iter().map(|failure| failure.receipt.message_id.to_string()).collect()
     }
 
@@ -55,7 +55,7 @@ impl<'w> Fleet<'w> {
 
     pub(crate) fn send(&mut self, request: Request) {
         self.sent += 1;
-        self.queue.insert((self.world.now(), self.sent), (0, request));
+        self.queue.insert((self.world.ports.now(), self.sent), (0, request));
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -67,16 +67,16 @@ impl<'w> Fleet<'w> {
         let end = START.plus_ms(end_ms);
         while let Some(entry) = self.queue.first_entry().filter(|entry| entry.key().0 <= end) {
             let ((visible_at, number), (receive_count, request)) = entry.remove_entry();
-            self.world.lock(|state| state.now = state.now.max(visible_at));
+            self.world.pass_ms(self.world.ports.now().ms_until(visible_at));
             let receive_count = receive_count + 1;
             self.turn = (self.turn + 1) % self.instances.len();
             let delivery = Delivery { receive_count, ..delivery("m", request.clone()) };
             if !self.instances[self.turn].handle(vec![delivery]).is_empty() {
                 let wait_ms = self.world.last_wait_ms().unwrap_or(0);
-                self.queue.insert((self.world.now().plus_ms(wait_ms), number), (receive_count, request));
+                self.queue.insert((self.world.ports.now().plus_ms(wait_ms), number), (receive_count, request));
             }
         }
-        self.world.lock(|state| state.now = state.now.max(end));
+        self.world.pass_ms(self.world.ports.now().ms_until(end));
     }
 }
 

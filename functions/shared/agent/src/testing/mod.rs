@@ -1,10 +1,10 @@
 //! Ports for tests in which time passes only during waits, and a service that follows a script.
 
 mod fleet;
-mod ports;
 mod script;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::iter::{repeat, repeat_with};
 use std::sync::{Arc, Mutex};
 
 use domain::backoff::BackoffPolicy;
@@ -13,21 +13,20 @@ use domain::definition::{Catalogue, Deployment};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
-use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
-use domain::ports::{
-    Breaker, Commit, Environment, Memo, MemoState, PortError, Record, RecordKind, Records, Seen, ServiceHealth,
-};
+use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key};
+use domain::ports::{Breaker, Commit, Environment, Memo, MemoState, Record, RecordKind, Records, Seen, ServiceHealth};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use memory::Memory;
+use memory::faulty::Faulty;
 
 use crate::{Agent, Answer, Callbacks, HealthPolicy, Policy};
 use fleet::MakeScripted;
 pub(crate) use fleet::{Fleet, Instance, drive};
 pub(crate) use script::{Act, Seen as SeenCall};
-use script::{Behaviour, Meanwhile, Scripted};
+use script::{Behaviour, Scripted};
 
 /// The start of every test.
 pub(crate) const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
@@ -39,63 +38,43 @@ pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static
 
 /// The same, also by the key of the call.
 pub(crate) fn world_by_key(behaviour: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> World {
-    World { behaviour: Some(Behaviour(Box::new(behaviour))), ..World::new([]) }
+    World { behaviour: Some(Behaviour(Arc::new(behaviour))), ..World::new([]) }
 }
 
-/// The ports, the script, and the log.
+/// The ports, the script, and the log. Cloning copies pointers.
+#[derive(Clone)]
 pub(crate) struct World {
-    /// The stored records.
-    memory: Memory,
-    state: Mutex<State>,
+    pub(crate) ports: Faulty,
+    state: Arc<Mutex<State>>,
     behaviour: Option<Behaviour>,
     pub(crate) policy: Policy,
     callbacks: Option<Callbacks>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    now: Timestamp,
-    /// By how much others see a later time.
-    jump_ms: u64,
-    draws: VecDeque<u64>,
     acts: VecDeque<Act>,
     objects: usize,
     seen: Vec<SeenCall>,
-    replies: Vec<Reply>,
-    returned: Vec<(String, Receipt, u64)>,
-    slept: Vec<u64>,
-    sends_fail: bool,
-    /// How many operations on records got through, by name.
-    reached: BTreeMap<&'static str, usize>,
-    /// Which ports are down.
-    down: Vec<&'static str>,
-    /// An operation that fails the next time.
-    fails_once: Option<&'static str>,
-    /// Hooks that run the next time that an operation begins.
-    hooks: Vec<(&'static str, Meanwhile)>,
-    /// State of a simple generator, for when draws must differ and do not matter.
-    seed: Option<u64>,
 }
+
+/// What an agent never does.
+const NEVER: [&str; 4] = ["store.commit", "store.insert", "queues.submit", "queues.to_agent"];
 
 impl World {
     pub(crate) fn new(acts: impl IntoIterator<Item = Act>) -> Self {
-        let state = State {
-            now: START,
-            jump_ms: 0,
-            draws: VecDeque::new(),
-            acts: acts.into_iter().collect(),
-            objects: 0,
-            seen: Vec::new(),
-            replies: Vec::new(),
-            returned: Vec::new(),
-            slept: Vec::new(),
-            sends_fail: false,
-            reached: BTreeMap::new(),
-            down: Vec::new(),
-            fails_once: None,
-            hooks: Vec::new(),
-            seed: None,
-        };
+        let ports = Faulty::new(Memory::new(START, 0));
+        ports.skip_sleeps();
+        ports.take_turns();
+        ports.draw_from(repeat(0));
+        for operation in NEVER {
+            ports.at_each(operation, move |_| panic!("an agent called {operation}"));
+        }
+        ports.at_each("queues.to_scheduler", |of| {
+            assert_eq!(of, "High 0", "the lane of the request, and at once");
+            None
+        });
+        let state = Arc::new(Mutex::new(State { acts: acts.into_iter().collect(), ..State::default() }));
         let backoff = BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true };
         let policy = Policy {
             margin_ms: 500,
@@ -106,12 +85,13 @@ impl World {
             health: HealthPolicy { failures_to_open: u32::MAX, ..HealthPolicy::default() },
             ..Policy::default()
         };
-        Self { memory: Memory::new(START, 0), state: Mutex::new(state), behaviour: None, policy, callbacks: None }
+        Self { ports, state, behaviour: None, policy, callbacks: None }
     }
 
     /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait.
     pub(crate) fn drawing(self, draws: impl IntoIterator<Item = u64>) -> Self {
-        self.lock(|state| state.draws.extend(draws));
+        let draws: Vec<u64> = draws.into_iter().collect();
+        self.ports.draw_from(draws.into_iter().chain(repeat(0)));
         self
     }
 
@@ -133,14 +113,14 @@ impl World {
             applied_by: "ada".into(),
             of_start: false,
         };
-        self.memory.put(Seen::nothing(START), &deployment).now_or_never().unwrap().unwrap();
+        self.store(Seen::nothing(START), &deployment);
         self.callbacks = Some(Callbacks::below(api, Catalogue::new(Workflows::shipped().unwrap())));
         self
     }
 
     /// The wall clock jumps, and is not believed.
     pub(crate) fn jump(&self, ms: u64) {
-        self.lock(|state| state.jump_ms += ms);
+        self.ports.jump(ms);
     }
 
     /// Adds to the script.
@@ -150,21 +130,22 @@ impl World {
 
     /// From now on a reply cannot be sent, or can again.
     pub(crate) fn sends_fail(&self, fail: bool) {
-        self.lock(|state| state.sends_fail = fail);
+        const OPERATION: &str = "queues.to_scheduler";
+        if fail { self.ports.is_down(OPERATION) } else { self.ports.is_up(OPERATION) }
     }
 
     /// Replies so far are of no interest.
     pub(crate) fn forget_replies(&self) {
-        self.lock(|state| state.replies.clear());
+        self.ports.retain_scheduled(|_| false);
     }
 
     pub(crate) fn pass_ms(&self, ms: u64) {
-        self.lock(|state| state.now = state.now.plus_ms(ms));
+        self.ports.advance(ms);
     }
 
     /// The clock is set back.
     pub(crate) fn set_back_ms(&self, ms: u64) {
-        self.lock(|state| state.now = state.now.minus_ms(ms));
+        self.ports.set_back(ms);
     }
 
     pub(crate) fn seen(&self) -> Vec<SeenCall> {
@@ -176,14 +157,10 @@ impl World {
         self.seen().iter().map(|seen| seen.at_ms).collect()
     }
 
+    /// The answers, without what was said of attempts that go on.
     pub(crate) fn replies(&self) -> Vec<Reply> {
-        self.replies_from(0).0
-    }
-
-    /// The answers from the n-th reply on, and the number of replies.
-    pub(crate) fn replies_from(&self, n: usize) -> (Vec<Reply>, usize) {
-        let is_answer = |reply: &&Reply| !matches!(reply.outcome, Outcome::Retrying(_));
-        self.lock(|state| (state.replies[n..].iter().filter(is_answer).cloned().collect(), state.replies.len()))
+        let is_answer = |reply: &Reply| !matches!(reply.outcome, Outcome::Retrying(_));
+        self.all_replies().into_iter().filter(is_answer).collect()
     }
 
     /// What the agent said of attempts that go on (rule 32): the attempt and the problem.
@@ -192,22 +169,30 @@ impl World {
             Outcome::Retrying(trouble) => Some((reply.attempt, trouble.problem.clone())),
             Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) | Outcome::Accepted(_) => None,
         };
-        self.lock(|state| state.replies.iter().filter_map(trouble).collect())
+        self.all_replies().iter().filter_map(trouble).collect()
+    }
+
+    fn all_replies(&self) -> Vec<Reply> {
+        let reply = |message| match message {
+            SchedulerMessage::Reply(reply) => reply,
+            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => unreachable!("an agent sends replies only"),
+        };
+        self.ports.scheduled().into_iter().map(reply).collect()
     }
 
     /// Waits in the invocation, in milliseconds, those for calls that timed out included.
     pub(crate) fn slept_ms(&self) -> Vec<u64> {
-        self.lock(|state| state.slept.clone())
+        self.ports.skipped_ms()
     }
 
     /// The wait of the message that was returned to its queue last, in milliseconds.
     pub(crate) fn last_wait_ms(&self) -> Option<u64> {
-        self.lock(|state| state.returned.last().map(|(_, _, wait_ms)| *wait_ms))
+        self.ports.last_call_of("queues.return_to_agent").map(|of| queue_and_wait(&of).1)
     }
 
     /// Messages that were returned to their queue: the queue, and the wait in milliseconds.
     pub(crate) fn returned(&self) -> Vec<(String, u64)> {
-        self.lock(|state| state.returned.iter().map(|(queue, _, wait_ms)| (queue.clone(), *wait_ms)).collect())
+        self.ports.calls_of("queues.return_to_agent").iter().map(|of| queue_and_wait(of)).collect()
     }
 
     /// Gives a batch to an instance that has just started, and returns the ids of the messages that are to be delivered
@@ -235,7 +220,8 @@ impl World {
 
     /// From now on unscripted draws differ from each other.
     pub(crate) fn seeded(self, seed: u64) -> Self {
-        self.lock(|state| state.seed = Some(seed));
+        let source = Memory::new(START, seed);
+        self.ports.draw_from(repeat_with(move || source.random()));
         self
     }
 
@@ -248,8 +234,7 @@ impl World {
     pub(crate) fn change_health(&self, change: impl Fn(&ServiceHealth) -> Option<ServiceHealth>) {
         let Some(before) = self.health_record() else { return };
         let Some(after) = change(&before) else { return };
-        let seen = Seen::version(before.version, self.now());
-        assert_eq!(self.memory.put(seen, &after).now_or_never().unwrap().unwrap(), Commit::Committed);
+        self.store(Seen::version(before.version, self.ports.now()), &after);
     }
 
     pub(crate) fn breaker(&self) -> Breaker {
@@ -258,8 +243,8 @@ impl World {
 
     /// Reads and writes of the health so far, failed ones included.
     pub(crate) fn health_use(&self) -> (usize, usize) {
-        let reached = |operation| self.lock(|state| state.reached.get(operation).copied().unwrap_or(0));
-        (reached(RecordKind::Service.get()), reached(RecordKind::Service.put()))
+        let calls = |operation| self.ports.calls_of(operation).len();
+        (calls(RecordKind::Service.get()), calls(RecordKind::Service.put()))
     }
 
     pub(crate) fn memo_state(&self, key: &str) -> Option<MemoState> {
@@ -270,18 +255,8 @@ impl World {
         self.stored(key).map_or(0, |memo: Memo| memo.version)
     }
 
-    /// From now on every operation whose name has this prefix fails.
-    pub(crate) fn down(&self, operation: &'static str) {
-        self.lock(|state| state.down.push(operation));
-    }
-
-    /// From now on every port works.
-    pub(crate) fn all_up(&self) {
-        self.lock(|state| state.down.clear());
-    }
-
     pub(crate) fn now_ms(&self) -> u64 {
-        START.ms_until(self.now())
+        START.ms_until(self.ports.now())
     }
 
     /// The outcomes in the replies.
@@ -289,68 +264,32 @@ impl World {
         self.replies().into_iter().map(|reply| reply.outcome).collect()
     }
 
-    /// The next time this operation fails.
-    pub(crate) fn fail_once(&self, operation: &'static str) {
-        self.lock(|state| state.fails_once = Some(operation));
-    }
-
-    /// Runs a hook the next time that the health is about to be read.
-    pub(crate) fn when_health_is_read(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
-        self.lock(|state| state.hooks.push(("services.health", Meanwhile(Arc::new(happen)))));
-    }
-
-    /// Runs a hook the next time that a memo is about to be set.
-    pub(crate) fn when_memo_is_set(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
-        self.lock(|state| state.hooks.push(("memos.set_memo", Meanwhile(Arc::new(happen)))));
+    /// Runs a hook the next time that this operation begins.
+    pub(crate) fn at_next(&self, operation: &'static str, happen: impl Fn(&World) + Send + 'static) {
+        let world = self.clone();
+        self.ports.at_next(operation, move || happen(&world));
     }
 
     /// Leaves a claim like that of an instance that died right after it.
     pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
-        let (now, before) = (self.now(), self.memo_version(key));
+        let (now, before) = (self.ports.now(), self.memo_version(key));
         let (until, expires_at) = (now.plus_ms(lasts_ms), now.plus_ms(1 << 40));
         let state = MemoState::InProgress(until);
         let memo = Memo { key: key.into(), version: before + 1, state, declined: 0, expires_at };
-        let written = self.memory.put(domain::ports::Seen::version(before, now), &memo).now_or_never();
-        assert_eq!(written.unwrap().unwrap(), Commit::Committed);
+        self.store(Seen::version(before, now), &memo);
     }
 
     fn stored<R: Record>(&self, key: &str) -> Option<R> {
-        self.memory.get(key).now_or_never().unwrap().unwrap()
+        Memory::get(&self.ports, key).now_or_never().unwrap().unwrap()
     }
 
-    /// The stored tasks, for the test.
-    pub(crate) fn tasks(&self) -> &Memory {
-        &self.memory
+    fn store<R: Record>(&self, seen: Seen, record: &R) {
+        assert_eq!(Memory::put(&self.ports, seen, record).now_or_never().unwrap().unwrap(), Commit::Committed);
     }
 
     /// How often the agent looked at a task.
     pub(crate) fn looks(&self) -> usize {
-        self.lock(|state| state.reached.get("store").copied().unwrap_or(0))
-    }
-
-    /// The stored tasks, for the agent.
-    fn look(&self) -> &Memory {
-        self.lock(|state| *state.reached.entry("store").or_default() += 1);
-        &self.memory
-    }
-
-    fn reach(&self, operation: &'static str) -> Result<(), PortError> {
-        let hook = self.lock(|state| {
-            let place = state.hooks.iter().position(|(hooked, _)| *hooked == operation)?;
-            Some(state.hooks.remove(place).1)
-        });
-        if let Some(Meanwhile(happen)) = hook {
-            happen(self);
-        }
-        let fails = self.lock(|state| {
-            let once = state.fails_once.take_if(|once| *once == operation).is_some();
-            once || state.down.iter().any(|down| operation.starts_with(down))
-        });
-        if fails {
-            return Err(PortError::unavailable(operation, "out of order"));
-        }
-        self.lock(|state| *state.reached.entry(operation).or_default() += 1);
-        Ok(())
+        self.ports.calls_of("store.task").len()
     }
 
     fn new_object(&self) -> usize {
@@ -363,6 +302,12 @@ impl World {
     fn lock<T>(&self, of: impl FnOnce(&mut State) -> T) -> T {
         of(&mut self.state.lock().unwrap())
     }
+}
+
+/// The queue to which a message was returned, and its wait in milliseconds.
+fn queue_and_wait(of: &str) -> (String, u64) {
+    let (queue, wait_ms) = of.split_once(' ').unwrap();
+    (queue.to_owned(), wait_ms.parse().unwrap())
 }
 
 /// A request whose `CompleteBy` is 10 s after the start and whose budget says the same.

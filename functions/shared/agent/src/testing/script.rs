@@ -45,7 +45,8 @@ impl Act {
 }
 
 /// The service's reaction after the end of the script, by the time in milliseconds since the start and the call's key.
-pub(super) struct Behaviour(pub(super) Box<Behave>);
+#[derive(Clone)]
+pub(super) struct Behaviour(pub(super) Arc<Behave>);
 
 pub(super) type Behave = dyn Fn(u64, &str) -> Act + Send + Sync;
 

@@ -61,7 +61,7 @@ fn reason(world: &World) -> Option<OutageReason> {
 /// The operator's word.
 fn accept(world: &World) {
     world.change_health(|health| {
-        health.accepting_rejections(Acceptance { by: "ada".into(), reason: "sold out".into(), at: world.now() })
+        health.accepting_rejections(Acceptance { by: "ada".into(), reason: "sold out".into(), at: world.ports.now() })
     });
 }
 

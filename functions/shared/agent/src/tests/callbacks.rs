@@ -46,10 +46,10 @@ fn rule_38_all_other_calls_have_none() {
 #[test]
 fn rule_38_no_call_is_made_while_its_address_cannot_be_known() {
     let world = World::new([]).called_back_at("https://orders.example.com", vec![key()]);
-    world.down("definitions.deployment");
+    world.ports.is_down("definitions.deployment");
     assert_eq!(world.handle(vec![delivery("m", patient(Direction::Forward))]).len(), 1, "delivered again");
     assert!(world.seen().is_empty());
-    world.all_up();
+    world.ports.is_up("definitions.deployment");
     world.play([Act::Answer(Answer::under_way())]);
     assert!(world.handle(vec![delivery("m", patient(Direction::Forward))]).is_empty());
 }

@@ -8,6 +8,7 @@ use domain::json::Json;
 use domain::message::{Deferral, Delivery, Outcome, Request, idempotency_key};
 use domain::ports::{Breaker, MemoState};
 use domain::task::Direction;
+use memory::faulty::Fault;
 
 use crate::testing::{Act, Instance, START, World, delivery, done, json, request, retry};
 use crate::{HealthPolicy, MemoPolicy, Policy};
@@ -129,7 +130,7 @@ fn a_later_attempt_is_declined_only_if_the_request_allows_it() {
 fn f32_of_two_deliveries_at_once_one_declines_or_one_calls_and_never_both() {
     // The claim comes first.
     let world = with_open_breaker([]);
-    world.when_memo_is_set(|world| world.orphan_claim(&of_order("new").idempotency_key, 2_000));
+    world.at_next("memos.set_memo", |world| world.orphan_claim(&of_order("new").idempotency_key, 2_000));
     assert!(world.instance().handle_one(of_order("new")), "parked: the other delivery is calling");
     assert!(world.outcomes().is_empty() && matches!(memo(&world), Some(MemoState::InProgress(_))));
     world.pass_ms(3_000);
@@ -145,7 +146,7 @@ fn f32_of_two_deliveries_at_once_one_declines_or_one_calls_and_never_both() {
     assert!(!unaware.handle_one(of_order("first")));
     let opening = Policy { retries_max: 0, ..world.policy.clone() };
     fails_for_three_orders(&world.instance_with("payment", opening));
-    world.when_memo_is_set(|world| assert!(!world.instance().handle_one(of_order("new"))));
+    world.at_next("memos.set_memo", |world| assert!(!world.instance().handle_one(of_order("new"))));
     assert!(!unaware.handle_one(of_order("new")));
     let replies = [4_000, 0].map(|wait_ms| declined(wait_ms, &["payment-b"]));
     assert_eq!(world.outcomes()[2..], replies, "the second does not know of the outage");
@@ -219,11 +220,11 @@ fn a_request_that_was_queued_for_long_is_declined_all_the_same() {
 #[test]
 fn without_its_memo_nothing_is_declined() {
     let world = with_open_breaker([]);
-    world.down("memos.");
+    world.ports.is_down("memos.");
     assert!(world.instance().handle_one(of_order("new")), "delivered again");
     assert!(world.outcomes().is_empty());
-    world.all_up();
-    world.fail_once("memos.set_memo");
+    world.ports.is_up("memos.");
+    world.ports.next("memos.set_memo", Fault::Fails);
     assert!(world.instance().handle_one(of_order("new")));
     assert!(world.outcomes().is_empty());
 }

@@ -5,6 +5,7 @@ use domain::message::{Delivery, Failure, Outcome, Request, idempotency_key};
 use domain::ports::{Breaker, MemoState};
 use domain::task::Direction;
 use domain::time::Timestamp;
+use memory::faulty::Fault;
 
 use crate::testing::{Act, START, World, delivery, done, json, request, retry};
 use crate::{Answer, MemoPolicy, OUTPUT_TOO_LARGE, UNDONE};
@@ -129,7 +130,7 @@ fn f33_an_orphaned_claim_expires_and_the_call_is_made() {
 fn f14_a_request_delayed_until_its_claim_is_over_claims_again_before_it_calls() {
     let world = keyless([Act::Answer(done())]);
     // Its call may take 5 s, so its claim lasts as long; it is written only after 6 s.
-    world.when_memo_is_set(|world| world.pass_ms(6_000));
+    world.at_next("memos.set_memo", |world| world.pass_ms(6_000));
     assert!(!world.instance().handle_one(request()));
     assert_eq!((effects(&world), world.outcomes()), ((1, 0), vec![receipt()]));
     assert_eq!(world.memo_version(&request().idempotency_key), 3, "two claims and the result");
@@ -174,11 +175,11 @@ fn retries_in_one_invocation_keep_the_claim() {
 #[test]
 fn a_call_does_not_outlast_its_claim_and_starts_in_time_however_long_the_claim_took() {
     let world = keyless([Act::Answer(done())]);
-    world.when_memo_is_set(|world| world.pass_ms(1_000));
+    world.at_next("memos.set_memo", |world| world.pass_ms(1_000));
     assert!(!world.instance().handle_one(request()));
     assert_eq!(world.seen()[0].timeout_ms, 4_000);
     let world = keyless([]);
-    world.when_memo_is_set(|world| world.pass_ms(9_600));
+    world.at_next("memos.set_memo", |world| world.pass_ms(9_600));
     assert!(!world.instance().handle_one(request()));
     assert!(world.seen().is_empty() && world.replies().is_empty());
 }
@@ -264,7 +265,7 @@ fn f45_an_undo_waits_for_a_forward_call_that_is_under_way() {
 fn f45_an_undo_that_comes_between_the_look_at_the_memo_and_the_claim_wins() {
     // The forward request finds no memo and then asks for the health, which is when the undo is carried out.
     let world = keyless([]);
-    world.when_health_is_read(|world| assert!(!world.instance().handle_one(undo())));
+    world.at_next("services.health", |world| assert!(!world.instance().handle_one(undo())));
     assert!(!world.instance().handle_one(request()));
     assert_eq!(effects(&world), (0, 0));
     assert_eq!((&world.outcomes()[0], code(&world.outcomes()[1])), (&nothing(), UNDONE));
@@ -273,7 +274,7 @@ fn f45_an_undo_that_comes_between_the_look_at_the_memo_and_the_claim_wins() {
 #[test]
 fn f45_a_forward_call_that_comes_between_the_look_at_the_memo_and_the_mark_is_undone() {
     let world = keyless([Act::Answer(done()), Act::Answer(done())]);
-    world.when_memo_is_set(|world| assert!(!world.instance().handle_one(request())));
+    world.at_next("memos.set_memo", |world| assert!(!world.instance().handle_one(request())));
     assert!(!world.instance().handle_one(undo()));
     assert_eq!((effects(&world), forward_memo(&world)), ((1, 1), Some(MemoState::Undone)));
 }
@@ -327,7 +328,7 @@ fn a_probe_that_finds_its_key_taken_lets_another_request_probe() {
     let other = Request { step: "other".into(), idempotency_key: "other".into(), ..request() };
     world.instance().handle_one(other.clone());
     world.pass_ms(500);
-    world.when_memo_is_set(|world| world.orphan_claim(&request().idempotency_key, 5_000));
+    world.at_next("memos.set_memo", |world| world.orphan_claim(&request().idempotency_key, 5_000));
     assert!(world.instance().handle_one(request()), "parked");
     assert_eq!(world.breaker(), Breaker::Open);
     world.play([Act::Answer(done())]);
@@ -339,7 +340,7 @@ fn a_probe_that_finds_its_key_taken_lets_another_request_probe() {
 fn with_the_memos_out_of_reach_no_call_is_made() {
     for operation in ["memos.memo", "memos.set_memo"] {
         let world = keyless([]);
-        world.down(operation);
+        world.ports.is_down(operation);
         assert!(world.instance().handle_one(request()), "it comes back");
         assert_eq!((effects(&world), world.replies().len()), ((0, 0), 0));
     }
@@ -347,11 +348,11 @@ fn with_the_memos_out_of_reach_no_call_is_made() {
 
 #[test]
 fn a_result_that_cannot_be_written_down_is_replied_after_some_tries() {
-    let world = keyless([Act::after(|world| world.down("memos"), Act::Answer(done()))]);
+    let world = keyless([Act::after(|world| world.ports.is_down("memos"), Act::Answer(done()))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!((world.outcomes(), world.slept_ms()), (vec![receipt()], vec![100; 3]));
     // A memo that can be written at the second try is written.
-    let world = keyless([Act::after(|world| world.fail_once("memos.set_memo"), Act::Answer(done()))]);
+    let world = keyless([Act::after(|world| world.ports.next("memos.set_memo", Fault::Fails), Act::Answer(done()))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!(forward_memo(&world), Some(MemoState::Completed(receipt())));
 }
@@ -374,7 +375,7 @@ fn of_two_results_the_first_counts() {
 #[test]
 fn without_a_memo_policy_no_memo_is_touched() {
     let world = World::new([Act::Answer(done())]);
-    world.down("memos");
+    world.ports.is_down("memos");
     assert!(!world.instance().handle_one(request()));
     assert_eq!(world.outcomes(), [receipt()]);
 }

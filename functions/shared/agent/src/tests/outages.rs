@@ -80,11 +80,11 @@ fn of_instances_that_all_know_that_the_probe_is_due_the_one_that_wins_the_write_
 #[test]
 fn a_probe_that_is_never_heard_of_again_is_followed_by_another() {
     // The instance dies in its probe: its write is lost.
-    let dies = Act::after(|world| world.down("services"), Act::Hang);
+    let dies = Act::after(|world| world.ports.is_down("services"), Act::Hang);
     let world = with_open_breaker([dies, Act::Answer(done())]);
     world.pass_ms(4_000);
     world.instance().handle_one(patient());
-    world.all_up();
+    world.ports.is_up("services");
     assert_eq!((world.breaker(), world.seen().len()), (Breaker::HalfOpen, 4));
     // Its time-out is over, but it may still be reporting that.
     assert_eq!(world.now_ms(), 9_000);
@@ -414,7 +414,7 @@ fn f26_a_burst_of_busy_answers_ends_well_for_everybody_with_few_calls() {
 #[test]
 fn with_the_health_out_of_reach_calls_flow() {
     let world = World::new([Act::Answer(done())]).with_policy(sensitive);
-    world.down("services");
+    world.ports.is_down("services");
     assert!(!world.instance().handle_one(patient()));
     assert_eq!(world.replies().len(), 1);
 }
@@ -422,7 +422,7 @@ fn with_the_health_out_of_reach_calls_flow() {
 #[test]
 fn with_the_health_out_of_reach_an_instance_has_a_breaker_of_its_own() {
     let world = World::new(repeat_n(Act::Answer(retry()), 3)).with_policy(sensitive);
-    world.down("services");
+    world.ports.is_down("services");
     let instance = world.instance();
     assert!(instance.handle_one(patient()), "parked");
     world.pass_ms(3_999);
@@ -433,7 +433,7 @@ fn with_the_health_out_of_reach_an_instance_has_a_breaker_of_its_own() {
     assert!(!instance.handle_one(patient()));
     assert!(!instance.handle_one(patient()));
     // The stored record counts again as soon as it can be read.
-    world.all_up();
+    world.ports.is_up("services");
     world.pass_ms(1_000);
     world.play([Act::Answer(done())]);
     assert!(!instance.handle_one(patient()));

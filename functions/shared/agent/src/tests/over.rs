@@ -1,14 +1,10 @@
 //! Attempts that are over while their request waits or is asked again (rule 6).
 
-use std::sync::Arc;
-
 use domain::limits::LOOKED_MS_MAX;
 use domain::message::{Deferral, Delivery, Outcome, Request};
 use domain::order::Order;
-use domain::ports::{Commit, Inserted, Store};
 use domain::task::{Direction, Pause, ProcessState, Step, StepState, Task};
 use domain::workflow::Workflows;
-use futures_util::FutureExt;
 
 use crate::testing::{Act, START, World, delivery, done, json, request, retry};
 use crate::{Answer, MemoPolicy};
@@ -40,22 +36,19 @@ fn with_task(world: World) -> World {
     step.process_state = StepState::Processing;
     step.attempt = request().attempt;
     (step.locked_by, step.complete_by) = (Some("s".into()), Some(request().complete_by));
-    let inserted = world.tasks().insert(Arc::new(order), Arc::new(task)).now_or_never().unwrap().unwrap();
-    assert_eq!(inserted, Inserted::New);
+    world.ports.store_order(order, task);
     world
 }
 
 /// Another instance changes the task.
-fn change(world: &World, change: impl FnOnce(&mut Task)) {
-    let before = world.tasks().task(request().order_id).now_or_never().unwrap().unwrap().unwrap();
-    let mut after = Task::clone(&before);
-    change(&mut after);
-    (after.version, after.nonce) = (before.version + 1, before.nonce + 1);
-    let committed = world.tasks().commit(&before, Arc::new(after)).now_or_never().unwrap().unwrap();
-    assert_eq!(committed, Commit::Committed);
+fn change(world: &World, change: impl Fn(&mut Task)) {
+    world.ports.change_tasks(|task| {
+        change(task);
+        (task.version, task.nonce) = (task.version + 1, task.nonce + 1);
+    });
 }
 
-fn change_step(world: &World, of: impl FnOnce(&mut Step)) {
+fn change_step(world: &World, of: impl Fn(&mut Step)) {
     change(world, |task| of(&mut task.steps[STEP]));
 }
 
@@ -172,7 +165,7 @@ fn rule_6_an_attempt_of_a_paused_order_is_given_back() {
 #[test]
 fn rule_6_no_call_is_repeated_while_the_task_cannot_be_read() {
     let world = with_task(World::new([Act::Within(1_500, retry())]));
-    world.tasks().is_down("store.task");
+    world.ports.is_down("store.task");
     assert!(world.instance().handle_one(request()), "it comes again");
     assert_eq!(world.seen().len(), 1);
 }
@@ -181,7 +174,7 @@ fn rule_6_no_call_is_repeated_while_the_task_cannot_be_read() {
 fn rule_6_a_look_that_took_more_than_a_second_is_made_again() {
     let memo = |world: World| world.with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
     let world = memo(with_task(World::new([])));
-    world.when_memo_is_set(|world| {
+    world.at_next("memos.set_memo", |world| {
         world.pass_ms(LOOKED_MS_MAX + 1);
         finish(world);
     });
@@ -217,7 +210,7 @@ fn f62_a_conflict_is_no_rejection_if_the_task_says_that_the_request_was_sent_aga
     assert_eq!((world.outcomes(), world.looks()), (vec![Outcome::Failed(no())], 1), "it is alone");
 
     let world = with_task(World::new([conflict()]));
-    world.tasks().is_down("store.task");
+    world.ports.is_down("store.task");
     assert!(world.instance().handle_one(request()), "nobody knows, so it comes again");
     assert!(world.outcomes().is_empty(), "{:?}", world.outcomes());
 }

@@ -335,7 +335,7 @@ fn a_service_that_cannot_be_made_fails_one_message_alone() {
     let world = World::new([]);
     let make_service = || -> Never { panic!("no service today") };
     let agent = Agent::new("payment", Policy::default(), make_service).unwrap();
-    let handling = crate::handle(&world, &agent, vec![delivery("m", request())]);
+    let handling = crate::handle(&world.ports, &agent, vec![delivery("m", request())]);
     let failures = drive(handling);
     assert_eq!((failures.0.len(), world.returned().len()), (1, 1));
 }

@@ -63,12 +63,11 @@ struct Shop<'w> {
     world: &'w World,
     fleet: Fleet<'w>,
     orders: BTreeMap<OrderId, Order>,
-    seen: usize,
 }
 
 impl<'w> Shop<'w> {
     fn new(world: &'w World, instances: usize) -> Self {
-        Self { world, fleet: Fleet::new(world, instances), orders: BTreeMap::new(), seen: 0 }
+        Self { world, fleet: Fleet::new(world, instances), orders: BTreeMap::new() }
     }
 
     fn place(&mut self, key: &str) {
@@ -91,9 +90,8 @@ impl<'w> Shop<'w> {
     }
 
     fn look(&mut self) {
-        let (now, now_ms, (replies, seen)) =
-            (self.world_now(), self.world.now_ms(), self.world.replies_from(self.seen));
-        for reply in replies {
+        let (now, now_ms) = (self.world_now(), self.world.now_ms());
+        for reply in self.world.replies() {
             let order = self.orders.get_mut(&reply.order_id).unwrap();
             match &reply.outcome {
                 Outcome::Deferred(deferral) => order.next = Some(now.plus_ms(deferral.wait_ms)),
@@ -101,7 +99,7 @@ impl<'w> Shop<'w> {
                 Outcome::Failed(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => panic!("{:?}", reply.outcome),
             }
         }
-        self.seen = seen;
+        self.world.forget_replies();
         for order in self.orders.values_mut().filter(|order| order.ended.is_none()) {
             if order.next.is_none() && order.request.complete_by < now {
                 order.failures += 1;

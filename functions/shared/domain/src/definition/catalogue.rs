@@ -338,6 +338,3 @@ impl Catalogue {
         self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-#[cfg(test)]
-mod tests;

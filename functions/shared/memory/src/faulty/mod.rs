@@ -1,12 +1,16 @@
-//! The ports in memory, with injected faults and a record of all writes and sends.
+//! The ports in memory, with injected faults, a hook for each call, and a record of all writes and sends.
 
+mod hooks;
 mod ports;
 mod record;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::future::{Future, pending};
+use std::fmt::Display;
+use std::future::{Future, pending, poll_fn};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use domain::limits::SHARDS;
 use domain::ports::{Due, PortError, Store};
@@ -16,6 +20,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use crate::Memory;
+use hooks::Hooks;
 
 pub use record::Record;
 
@@ -52,15 +57,24 @@ pub struct Faulty {
 #[derive(Default)]
 struct Shared {
     faults: Mutex<Faults>,
-    calls: Mutex<Vec<&'static str>>,
-    done: Mutex<Vec<&'static str>>,
+    hooks: Mutex<Hooks>,
+    /// The operation of each call, and its subject.
+    calls: Mutex<Vec<(&'static str, String)>>,
+    done: Mutex<Vec<(&'static str, String)>>,
     record: Mutex<Record>,
     released: Notify,
     died: AtomicBool,
+    takes_turns: AtomicBool,
     sleepers: Mutex<Sleepers>,
+    /// The waits that ended at once, in milliseconds.
+    skipped: Mutex<Option<Vec<u64>>>,
+    draws: Mutex<Option<Draws>>,
     /// The content of the index when it was frozen.
     old_index: Mutex<Option<HashMap<Watch, Vec<Due>>>>,
 }
+
+/// The next random numbers.
+type Draws = Box<dyn Iterator<Item = u64> + Send>;
 
 #[derive(Default)]
 struct Faults {
@@ -73,6 +87,15 @@ struct Faults {
 struct Sleepers {
     last_id: u64,
     until: BTreeMap<u64, Timestamp>,
+}
+
+/// What is below the faults: a test looks at it and changes it without a call of a port.
+impl Deref for Faulty {
+    type Target = Memory;
+
+    fn deref(&self) -> &Memory {
+        &self.memory
+    }
 }
 
 impl Faulty {
@@ -113,13 +136,33 @@ impl Faulty {
     /// Every call of a port that can fail, in the order of their starts, with any outcome.
     #[must_use]
     pub fn calls(&self) -> Vec<&'static str> {
-        lock(&self.shared.calls).clone()
+        lock(&self.shared.calls).iter().map(|(operation, _)| *operation).collect()
+    }
+
+    /// The subjects of the calls of this operation, in the order of their starts.
+    #[must_use]
+    pub fn calls_of(&self, operation: &str) -> Vec<String> {
+        let calls = lock(&self.shared.calls);
+        calls.iter().filter(|(named, _)| *named == operation).map(|(_, of)| of.clone()).collect()
+    }
+
+    /// The subject of the last call of this operation.
+    #[must_use]
+    pub fn last_call_of(&self, operation: &str) -> Option<String> {
+        let calls = lock(&self.shared.calls);
+        calls.iter().rev().find(|(named, _)| *named == operation).map(|(_, of)| of.clone())
     }
 
     /// The externally visible effects, in order: writes and sends.
     #[must_use]
     pub fn done(&self) -> Vec<&'static str> {
-        lock(&self.shared.done).clone()
+        lock(&self.shared.done).iter().map(|(operation, _)| *operation).collect()
+    }
+
+    /// The same, each with its subject.
+    #[must_use]
+    pub fn effects(&self) -> Vec<String> {
+        lock(&self.shared.done).iter().map(|(operation, of)| format!("{operation} {of}")).collect()
     }
 
     /// All writes and sends so far.
@@ -147,6 +190,27 @@ impl Faulty {
         *lock(&self.shared.old_index) = None;
     }
 
+    /// From now on, each call yields to other work once before its effect and once after it.
+    pub fn take_turns(&self) {
+        self.shared.takes_turns.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on, a sleep advances the clock and returns at once.
+    pub fn skip_sleeps(&self) {
+        *lock(&self.shared.skipped) = Some(Vec::new());
+    }
+
+    /// The sleeps that were skipped, in milliseconds.
+    #[must_use]
+    pub fn skipped_ms(&self) -> Vec<u64> {
+        lock(&self.shared.skipped).clone().unwrap_or_default()
+    }
+
+    /// From now on, random numbers are drawn from here, until it is empty.
+    pub fn draw_from(&self, draws: impl IntoIterator<Item = u64, IntoIter: Send + 'static>) {
+        *lock(&self.shared.draws) = Some(Box::new(draws.into_iter()));
+    }
+
     /// Whether a caller died since the last call of this function.
     pub fn has_died(&self) -> bool {
         self.shared.died.swap(false, Ordering::Relaxed)
@@ -158,40 +222,60 @@ impl Faulty {
         lock(&self.shared.sleepers).until.values().filter(|&&until| until > now).min().copied()
     }
 
-    /// A call with an externally visible effect.
-    async fn through<T, Call>(&self, operation: &'static str, call: impl Fn() -> Call + Sync) -> Result<T, PortError>
-    where
-        Call: Future<Output = Result<T, PortError>> + Send,
-    {
-        self.struck(self.fault(operation), operation, self.noted(operation, &call)).await
-    }
-
-    /// A call that reads, or that changes only its caller's view.
-    async fn silently_through<T, Call>(
+    /// A call with an externally visible effect. `of` is its subject.
+    async fn through<T: Send + 'static, Call>(
         &self,
         operation: &'static str,
+        of: impl Display + Send,
         call: impl Fn() -> Call + Sync,
     ) -> Result<T, PortError>
     where
         Call: Future<Output = Result<T, PortError>> + Send,
     {
-        self.struck(self.fault(operation), operation, call).await
+        let of = of.to_string();
+        self.silently_through(operation, &of, self.noted(operation, &of, &call)).await
+    }
+
+    /// A call that reads, or that changes only its caller's view.
+    async fn silently_through<T: Send + 'static, Call>(
+        &self,
+        operation: &'static str,
+        of: impl Display + Send,
+        call: impl Fn() -> Call + Sync,
+    ) -> Result<T, PortError>
+    where
+        Call: Future<Output = Result<T, PortError>> + Send,
+    {
+        self.conditionally_through(operation, of, None, call).await
     }
 
     /// A call with a condition. It returns `lost` if the condition does not hold. For an externally visible effect,
     /// `call` is [`Faulty::noted`].
-    async fn conditionally_through<T, Call>(
+    async fn conditionally_through<T: Send + 'static, Call>(
         &self,
         operation: &'static str,
-        lost: T,
+        of: impl Display + Send,
+        lost: Option<T>,
         call: impl Fn() -> Call + Sync,
     ) -> Result<T, PortError>
     where
         Call: Future<Output = Result<T, PortError>> + Send,
     {
-        match self.fault(operation) {
-            Some(Fault::Conflicts) => Ok(lost),
-            fault => self.struck(fault, operation, call).await,
+        let of = of.to_string();
+        self.turn().await;
+        let answer = match (self.fault(operation, &of), lost) {
+            (Some(Fault::Conflicts), Some(lost)) => Ok(lost),
+            (fault, _) => self.struck(fault, operation, call).await,
+        };
+        let answer = answer.map(|answer| self.hooked_answer(operation, &of, answer));
+        self.turn().await;
+        answer
+    }
+
+    /// Lets others go first, if the calls take turns.
+    async fn turn(&self) {
+        if self.shared.takes_turns.load(Ordering::Relaxed) {
+            yield_now().await;
         }
     }
 
@@ -199,6 +283,7 @@ impl Faulty {
     fn noted<'a, T, Call>(
         &'a self,
         operation: &'static str,
+        of: &'a str,
         call: &'a (impl Fn() -> Call + Sync),
     ) -> impl Fn() -> futures_util::future::BoxFuture<'a, Result<T, PortError>> + Sync
     where
@@ -207,7 +292,7 @@ impl Faulty {
         move || {
             async move {
                 let answer = call().await?;
-                lock(&self.shared.done).push(operation);
+                lock(&self.shared.done).push((operation, of.to_owned()));
                 Ok(answer)
             }
             .boxed()
@@ -251,8 +336,14 @@ impl Faulty {
         pending().await
     }
 
-    fn fault(&self, operation: &'static str) -> Option<Fault> {
-        lock(&self.shared.calls).push(operation);
+    fn fault(&self, operation: &'static str, of: &str) -> Option<Fault> {
+        lock(&self.shared.calls).push((operation, of.to_owned()));
+        if let Some(fault) = self.hooked_fault(operation, of) {
+            return Some(fault);
+        }
+        if self.memory.state().faults.has_down_of(operation, of) {
+            return Some(Fault::Fails);
+        }
         let faults = &mut *lock(&self.shared.faults);
         match &mut faults.after_calls {
             Some((0, fault)) => {
@@ -266,6 +357,16 @@ impl Faulty {
         let place = faults.of_operations.iter().position(|(named, _)| *named == operation)?;
         faults.of_operations.remove(place).map(|(_, fault)| fault)
     }
+}
+
+/// Is pending once.
+async fn yield_now() {
+    let mut is_second = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut is_second, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,7 +18,7 @@ use super::{Faulty, Shared, lock};
 
 impl Store for Faulty {
     async fn insert(&self, order: Arc<Order>, task: Arc<Task>) -> Result<Inserted, PortError> {
-        self.through("store.insert", || async {
+        self.through("store.insert", task.version, || async {
             let inserted = self.memory.insert(order.clone(), task.clone()).await?;
             let mut record = lock(&self.shared.record);
             if inserted == Inserted::New && record.tasks.last() != Some(&task) {
@@ -30,11 +30,11 @@ impl Store for Faulty {
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        self.silently_through("store.order", || self.memory.order(order_id)).await
+        self.silently_through("store.order", order_id, || self.memory.order(order_id)).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        self.silently_through("store.task", || self.memory.task(order_id)).await
+        self.silently_through("store.task", order_id, || self.memory.task(order_id)).await
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
@@ -47,11 +47,14 @@ impl Store for Faulty {
             }
             Ok(commit)
         };
-        self.conditionally_through("store.commit", Commit::Conflict, self.noted("store.commit", &call)).await
+        assert_eq!(after.version, before.version + 1);
+        let of = after.version.to_string();
+        let noted = self.noted("store.commit", &of, &call);
+        self.conditionally_through("store.commit", &of, Some(Commit::Conflict), noted).await
     }
 
     async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
-        self.silently_through("store.due", || async {
+        self.silently_through("store.due", format!("{watch:?}"), || async {
             let Some(old) = lock(&self.shared.old_index).as_ref().map(|index| index[&watch].clone()) else {
                 return self.memory.due(watch, now, after, limit).await;
             };
@@ -63,7 +66,7 @@ impl Store for Faulty {
     }
 
     async fn watches(&self, max: usize) -> Result<Option<Vec<(Watch, Timestamp)>>, PortError> {
-        self.silently_through("store.watches", || async {
+        self.silently_through("store.watches", "", || async {
             let Some(old) = lock(&self.shared.old_index).clone() else { return self.memory.watches(max).await };
             let all = old.iter().flat_map(|(watch, dues)| dues.iter().map(|due| (*watch, due.at)));
             Ok(Some(all.take(max).collect::<Vec<_>>()).filter(|all| all.len() < max))
@@ -72,29 +75,29 @@ impl Store for Faulty {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.silently_through("store.list", || async {
+        self.silently_through("store.list", format!("{state:?} {limit}"), || async {
             callers_fault(Store::list(&self.memory, state, after, limit).await)
         })
         .await?
     }
 
     async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
-        self.silently_through("store.found", || async {
+        self.silently_through("store.found", "", || async {
             callers_fault(Store::found(&self.memory, term, after, limit).await)
         })
         .await?
     }
 
     async fn forget_expired(&self, now: Timestamp, limit: usize) -> Result<usize, PortError> {
-        self.through("store.forget_expired", || self.memory.forget_expired(now, limit)).await
+        self.through("store.forget_expired", "", || self.memory.forget_expired(now, limit)).await
     }
 
     async fn erase_others(&self, task: &Task) -> Result<(), PortError> {
-        self.through("store.erase_others", || self.memory.erase_others(task)).await
+        self.through("store.erase_others", task.order_id, || self.memory.erase_others(task)).await
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Watched>, PortError> {
-        self.silently_through("store.settled", || async {
+        self.silently_through("store.settled", wait_ms, || async {
             let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(wait_ms));
             self.memory.settled(order_id, wait_ms).await
         })
@@ -102,7 +105,7 @@ impl Store for Faulty {
     }
 
     async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
-        self.silently_through("store.numbers", || self.memory.numbers(grain, since)).await
+        self.silently_through("store.numbers", "", || self.memory.numbers(grain, since)).await
     }
 }
 
@@ -117,7 +120,7 @@ fn callers_fault<T>(listed: Result<T, ListError>) -> Result<Result<T, ListError>
 
 impl Queues for Faulty {
     async fn submit(&self, order: Order, delay_ms: u64) -> Result<Inserted, PortError> {
-        self.through("queues.submit", || self.memory.submit(order.clone(), delay_ms)).await
+        self.through("queues.submit", delay_ms, || self.memory.submit(order.clone(), delay_ms)).await
     }
 
     fn knows_orders(&self) -> bool {
@@ -130,39 +133,47 @@ impl Queues for Faulty {
         priority: Priority,
         delay_ms: u64,
     ) -> Result<(), PortError> {
-        self.through("queues.to_scheduler", || async {
+        self.through("queues.to_scheduler", format!("{priority:?} {delay_ms}"), || async {
+            self.memory.to_scheduler(message.clone(), priority, delay_ms).await?;
             lock(&self.shared.record).to_scheduler.push(message.clone());
-            self.memory.to_scheduler(message.clone(), priority, delay_ms).await
+            Ok(())
         })
         .await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        self.through("queues.to_agent", || async {
+        self.through("queues.to_agent", agent, || async {
+            self.memory.to_agent(agent, request.clone()).await?;
             lock(&self.shared.record).to_agents.push((agent.to_owned(), request.clone()));
-            self.memory.to_agent(agent, request.clone()).await
+            Ok(())
         })
         .await
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        self.through("queues.return_to_agent", || self.memory.return_to_agent(agent, receipt, delay_ms)).await
+        self.through("queues.return_to_agent", format!("{agent} {delay_ms}"), || {
+            self.memory.return_to_agent(agent, receipt, delay_ms)
+        })
+        .await
     }
 }
 
 impl Events for Faulty {
     async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
-        self.through("events.publish", || self.memory.publish(event.clone())).await
+        self.through("events.publish", &event.kind, || self.memory.publish(event.clone())).await
     }
 
     async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
-        self.through("events.notify", || self.memory.notify(channel, event.clone())).await
+        self.through("events.notify", channel, || self.memory.notify(channel, event.clone())).await
     }
 }
 
 impl Leases for Faulty {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.conditionally_through("leases.acquire", None, || self.memory.acquire(name, owner, now, term_ms)).await
+        self.conditionally_through("leases.acquire", name, Some(None), || {
+            self.memory.acquire(name, owner, now, term_ms)
+        })
+        .await
     }
 
     async fn renew(
@@ -172,62 +183,86 @@ impl Leases for Faulty {
         term_ms: u64,
         health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        self.conditionally_through("leases.renew", None, || self.memory.renew(lease, now, term_ms, health)).await
+        self.conditionally_through("leases.renew", health, Some(None), || {
+            self.memory.renew(lease, now, term_ms, health)
+        })
+        .await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.silently_through("leases.release", || Leases::release(&self.memory, lease)).await
+        self.silently_through("leases.release", lease.epoch, || Leases::release(&self.memory, lease)).await
     }
 
     async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
-        self.silently_through("leases.report", || self.memory.report(name, owner, now, health)).await
+        self.silently_through("leases.report", name, || self.memory.report(name, owner, now, health)).await
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        self.silently_through("leases.all_leases", || self.memory.all_leases()).await
+        self.silently_through("leases.all_leases", "", || self.memory.all_leases()).await
     }
 }
 
 impl Records for Faulty {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
-        self.silently_through(R::KIND.get(), || self.memory.get(key)).await
+        self.silently_through(R::KIND.get(), key, || self.memory.get(key)).await
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
-        self.conditionally_through(R::KIND.put(), Commit::Conflict, || self.memory.put(seen, record)).await
+        assert_eq!(record.version(), seen.version + 1, "{}", record.key());
+        self.conditionally_through(R::KIND.put(), record.key(), Some(Commit::Conflict), || {
+            self.memory.put(seen, record)
+        })
+        .await
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        self.silently_through(R::KIND.list(), || Records::list(&self.memory, limit)).await
+        self.silently_through(R::KIND.list(), "", || Records::list(&self.memory, limit)).await
     }
 }
 
 impl DeadLetterRecords for Faulty {
     async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
-        self.silently_through("letters.record", || DeadLetterRecords::record(&self.memory, settled.clone())).await
+        self.silently_through("letters.record", &settled.message_id, || {
+            DeadLetterRecords::record(&self.memory, settled.clone())
+        })
+        .await
     }
 
     async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.silently_through("letters.letters", || self.memory.newest(limit)).await
+        self.silently_through("letters.letters", "", || self.memory.newest(limit)).await
     }
 }
 
 impl Environment for Faulty {
     fn now(&self) -> Timestamp {
-        let now = self.memory.now();
-        match self.ahead_ms {
-            0.. => now.plus_ms(self.ahead_ms.unsigned_abs()),
-            ..0 => now.minus_ms(self.ahead_ms.unsigned_abs()),
-        }
+        self.skewed(self.memory.now())
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.skewed(self.memory.wall())
     }
 
     async fn sleep(&self, ms: u64) {
+        if let Some(skipped) = &mut *lock(&self.shared.skipped) {
+            skipped.push(ms);
+            return self.memory.advance(ms);
+        }
         let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(ms));
         self.memory.sleep(ms).await;
     }
 
     fn random(&self) -> u64 {
-        self.memory.random()
+        let drawn = lock(&self.shared.draws).as_mut().and_then(Iterator::next);
+        drawn.unwrap_or_else(|| self.memory.random())
+    }
+}
+
+impl Faulty {
+    fn skewed(&self, at: Timestamp) -> Timestamp {
+        match self.ahead_ms {
+            0.. => at.plus_ms(self.ahead_ms.unsigned_abs()),
+            ..0 => at.minus_ms(self.ahead_ms.unsigned_abs()),
+        }
     }
 }
 

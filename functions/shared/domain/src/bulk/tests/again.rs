@@ -1,12 +1,9 @@
 //! Compensated orders that are posted again.
 
-use futures_util::FutureExt;
-
 use super::*;
 use crate::limits::SHARDS;
 use crate::message::Action;
 use crate::order::Order;
-use crate::testing::FakePorts;
 
 fn again_spec() -> Spec {
     Spec { action: BulkAction::Again, ..spec() }
@@ -178,14 +175,4 @@ fn the_first_line_of_a_new_order_names_its_job() {
     assert_eq!(case.task.quoted().jobs().iter().map(|job| &**job).collect::<Vec<_>>(), [id]);
     let other = new_order("a", &format!("bulk {id}: mended"), None);
     assert!(other.task.quoted().jobs().is_empty(), "a reason is no more than a reason");
-}
-
-#[test]
-fn a_dry_run_counts_the_compensated_orders() {
-    let tasks = [&compensated("a", 0).task, &in_error("b", 0), &compensated("c", 0).task];
-    let store = FakePorts::new(None, None);
-    store.pages.lock().unwrap().push_back(page_of(&tasks));
-    let counted = dry_run(&store, &again_spec()).now_or_never().unwrap().unwrap();
-    assert_eq!(counted, DryRun { matching: 2, complete: true });
-    assert_eq!(store.logged(), ["list Some(Compensated) after None, 100 at most"]);
 }

@@ -1,7 +1,6 @@
 //! Tests of bulk jobs: their plan, their pace, and their steps.
 
 mod again;
-mod dry_run;
 mod orders;
 
 use orders::{failed_case, resubmit};
