@@ -17,8 +17,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Evidence, Lease, LeaseRecord, Leases, Listed,
-    Outage, OutageReason, PortError, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
+    Breaker, Commit, Environment, Evidence, Listed, Outage, OutageReason, PortError, Record, RecordKind, Records,
+    Rejections, Seen, ServiceHealth,
 };
 use domain::tally::Numbers;
 use domain::task::{Pause, ProcessState, Task};
@@ -88,11 +88,10 @@ pub(crate) struct Fake {
     /// The document that is stored under the id of the next order that is queued.
     rival: Mutex<Option<Json>>,
     scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
-    /// Versioned records, and the records of dead letters.
+    /// Versioned records.
     memory: Memory,
     /// Writes of other instances still to come between a read of a job and its write.
     rivals: AtomicU32,
-    leases: Mutex<Vec<LeaseRecord>>,
     /// Every page of a list has a next page, which is the same.
     endless: AtomicBool,
     /// Tasks of any state that the store reads for a page, without an index by state; 0 with one.
@@ -276,8 +275,7 @@ impl Fake {
     /// Lets every operation fail.
     pub(crate) fn all_down(&self) {
         let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
-        let more =
-            ["leases.all_leases", "services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
+        let more = ["leases.leases", "services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
         all.into_iter().chain(more).chain(["alerts.alerts"]).for_each(|operation| self.down(operation));
     }
 
@@ -323,22 +321,12 @@ impl Fake {
 
     pub(crate) fn stores_record<R: Record>(&self, record: &R) {
         let before = now(self.memory.get::<R>(record.key())).map_or(0, |stored| stored.version());
-        assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
+        assert_eq!(now(self.memory.put(Seen::version(before, Timestamp::default()), record)), Commit::Committed);
     }
 
     /// The next writes of records, this many, come after a write of another instance.
     pub(crate) fn others_write(&self, times: u32) {
         self.rivals.store(times, Ordering::Relaxed);
-    }
-
-    /// Stores the record of a settled dead letter.
-    pub(crate) fn settles_dead_letter(&self, record: DeadLetterRecord) {
-        now(self.memory.record(record));
-    }
-
-    /// The stored leases.
-    pub(crate) fn leases_are(&self, leases: impl IntoIterator<Item = LeaseRecord>) {
-        *self.leases.lock().unwrap() = leases.into_iter().collect();
     }
 
     /// Makes every list endless.
@@ -406,7 +394,12 @@ impl Records for Fake {
                     let health = self.stored_service();
                     self.stores_record(&ServiceHealth { version: health.version + 1, ..health });
                 }
-                RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment | RecordKind::Alert => {}
+                RecordKind::Memo
+                | RecordKind::Definition
+                | RecordKind::Deployment
+                | RecordKind::Alert
+                | RecordKind::Lease
+                | RecordKind::DeadLetter => {}
             }
         }
         self.memory.put(seen, record).await
@@ -418,40 +411,6 @@ impl Records for Fake {
             self.stores_record(&self.payment());
         }
         Records::list(&self.memory, limit).await
-    }
-}
-
-impl Leases for Fake {
-    async fn acquire(&self, _: &str, _: &str, _: Timestamp, _: u64) -> Result<Option<Lease>, PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn renew(&self, _: &Lease, _: Timestamp, _: u64, _: &str) -> Result<Option<Lease>, PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn release(&self, _: &Lease) -> Result<(), PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn report(&self, _: &str, _: &str, _: Timestamp, _: &str) -> Result<(), PortError> {
-        panic!("the API only reads leases")
-    }
-
-    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        self.reach("leases.all_leases")?;
-        Ok(self.leases.lock().unwrap().clone())
-    }
-}
-
-impl DeadLetterRecords for Fake {
-    async fn record(&self, _: DeadLetterRecord) -> Result<(), PortError> {
-        panic!("the API settles no dead letters")
-    }
-
-    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.reach("letters.letters")?;
-        self.memory.newest(limit).await
     }
 }
 

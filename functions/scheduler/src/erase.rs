@@ -49,8 +49,12 @@ async fn erase_quotes(ports: &impl SchedulerPorts, kind: RecordKind, quoted: &Qu
                 }
             }
         }
-        // A memo is about one step of one order: the store erases it. The others quote no order.
-        RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment => {}
+        // A memo and a dead letter are about one order: the store erases them. The others quote no order.
+        RecordKind::Memo
+        | RecordKind::DeadLetter
+        | RecordKind::Definition
+        | RecordKind::Deployment
+        | RecordKind::Lease => {}
     }
     Ok(())
 }

@@ -16,8 +16,8 @@ use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
-    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store, Watched,
+    Commit, DeadLetterRecord, Due, Environment, Events, Inserted, ListError, Listed, Page, PortError, Queues, Record,
+    RecordKind, Records, Seen, Store, Watched,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -44,7 +44,6 @@ pub(crate) struct World {
     pub(crate) channels_down: BTreeSet<String>,
     /// The channels that were tried.
     pub(crate) tried: Vec<String>,
-    pub(crate) dead_letters: Vec<DeadLetterRecord>,
     /// Entries that the index shows although they are over.
     pub(crate) index_ghosts: Vec<Due>,
     /// Orders that the index does not show yet.
@@ -136,6 +135,11 @@ impl Ports {
 
     /// All jobs.
     pub(crate) fn jobs(&self) -> Vec<Job> {
+        now_or_never(Records::list(&self.memory, usize::MAX)).unwrap()
+    }
+
+    /// The outcomes of dead letters, the last settled first.
+    pub(crate) fn dead_letters(&self) -> Vec<DeadLetterRecord> {
         now_or_never(Records::list(&self.memory, usize::MAX)).unwrap()
     }
 
@@ -370,67 +374,23 @@ impl Events for Ports {
     }
 }
 
-impl Leases for Ports {
-    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.call(|_| now_or_never(self.memory.acquire(name, owner, now, term_ms))).await
-    }
-
-    async fn renew(
-        &self,
-        lease: &Lease,
-        now: Timestamp,
-        term_ms: u64,
-        health: &str,
-    ) -> Result<Option<Lease>, PortError> {
-        self.call(|_| now_or_never(self.memory.renew(lease, now, term_ms, health))).await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.call(|_| now_or_never(Leases::release(&self.memory, lease))).await
-    }
-
-    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
-        self.call(|_| now_or_never(self.memory.report(name, owner, now, health))).await
-    }
-
-    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        self.call(|_| now_or_never(self.memory.all_leases())).await
-    }
-}
-
 impl Records for Ports {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
         self.call(|_| now_or_never(self.memory.get(key))).await
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
-        self.call(|_| now_or_never(self.memory.put(seen, record))).await
-    }
-
-    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        self.call(|_| now_or_never(Records::list(&self.memory, limit))).await
-    }
-}
-
-impl DeadLetterRecords for Ports {
-    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
-        self.call(|world| {
-            if world.dead_letters_down {
-                return Err(down("letters.record"));
-            }
-            world.dead_letters.retain(|record| record.message_id != settled.message_id);
-            world.dead_letters.push(settled);
-            Ok(())
+        self.call(|world| match R::KIND {
+            RecordKind::DeadLetter if world.dead_letters_down => Err(down(R::KIND.put())),
+            _ => now_or_never(self.memory.put(seen, record)),
         })
         .await
     }
 
-    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.call(|world| {
-            if world.dead_letters_down {
-                return Err(down("letters.letters"));
-            }
-            Ok(world.dead_letters.iter().rev().take(limit).cloned().collect())
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        self.call(|world| match R::KIND {
+            RecordKind::DeadLetter if world.dead_letters_down => Err(down(R::KIND.list())),
+            _ => now_or_never(Records::list(&self.memory, limit)),
         })
         .await
     }

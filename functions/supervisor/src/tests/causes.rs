@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::alert::{Alert, DEAD_LETTER_MS, GONE_MS, TELLING_MS};
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, Records};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, Records, Seen};
 use futures_util::future::join;
 
 use super::failed;
@@ -132,11 +132,9 @@ fn two_causes(ports: &Ports) {
 
 fn settled(ports: &Ports, outcome: DeadLetterOutcome, times: usize) {
     let now = ports.now();
-    let mut world = ports.world();
     for _ in 0..times {
-        let message_id = world.dead_letters.len().to_string().into();
-        world.dead_letters.push(DeadLetterRecord {
-            message_id,
+        let record = DeadLetterRecord {
+            message_id: format!("m{}", ports.random()).into(),
             queue: None,
             order_id: None,
             receive_count: 5,
@@ -145,7 +143,8 @@ fn settled(ports: &Ports, outcome: DeadLetterOutcome, times: usize) {
             outcome,
             message: "".into(),
             body: None,
-        });
+        };
+        run(ports.put(Seen::nothing(now), &record)).unwrap();
     }
 }
 

@@ -26,9 +26,15 @@ fn dead_letter(ports: &Ports, queue: SourceQueue, body: &str) -> DeadLetter {
 }
 
 fn settle(ports: &Ports, dead_letter: DeadLetter) -> DeadLetterRecord {
+    let message_id = dead_letter.message_id.clone();
     let failures = run(dead_letters(ports, &instance("s"), vec![delivery(dead_letter)]));
     assert_eq!(failures, Failures::default());
-    ports.world().dead_letters.last().unwrap().clone()
+    ports.dead_letters().into_iter().find(|record| record.message_id == message_id).unwrap()
+}
+
+/// Another message.
+fn other(message_id: &str, dead_letter: DeadLetter) -> DeadLetter {
+    DeadLetter { message_id: message_id.into(), ..dead_letter }
 }
 
 fn scheduler_dead_letter(ports: &Ports, message: &SchedulerMessage) -> DeadLetter {
@@ -84,7 +90,7 @@ fn f08_killed_at_any_await_a_lost_submission_is_stored_once_and_its_alert_is_sen
         let task = ports.stored(order.order_id);
         assert_eq!((task.process_state, task.unsent.len()), (ProcessState::Error, 0), "killed after {polls} polls");
         assert!(!ports.world().published.is_empty());
-        assert_eq!(ports.world().dead_letters.len(), 1);
+        assert_eq!(ports.dead_letters().len(), 1);
         if ended {
             assert!(polls > 8);
             return;
@@ -113,7 +119,8 @@ fn a_submission_dead_letter_of_a_stored_order_is_dropped() {
     let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
     assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before.clone()));
     again.fingerprint = "other".into();
-    let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    let dead = dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap());
+    let record = settle(&ports, other("m2", dead));
     assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before));
 }
 
@@ -130,8 +137,10 @@ fn a_live_request_dead_letter_holds_the_order_and_a_resubmit_settles_message_and
     resubmit(&ports, id);
     let again = ports.world().to_agents.pop_front().unwrap();
     assert_eq!((again.attempt, &again.idempotency_key), (2, &request.idempotency_key), "a new attempt, the same key");
-    // The dead letter is put back on its queue by hand and comes here again: the order does not need it any more.
-    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)).outcome, DeadLetterOutcome::Stale);
+    // Its removal failed, and it is delivered again: the order does not need it any more, and what it did stays written.
+    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)), record);
+    let by_hand = settle(&ports, other("m2", request_dead_letter(&ports, &request)));
+    assert_eq!(by_hand.outcome, DeadLetterOutcome::Stale, "it was put back on its queue by hand");
     ports.world().to_agents.push_back(again);
     work(&ports, |_| Some(yes()));
     assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
@@ -147,7 +156,7 @@ fn a_live_reply_dead_letter_holds_the_order_once_however_often_it_is_delivered()
     let held = ports.stored(request.order_id);
     assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &reply)).outcome, DeadLetterOutcome::Held);
     assert_eq!(ports.stored(request.order_id), held);
-    assert_eq!((held.steps[0].failure_count, ports.world().dead_letters.len()), (1, 1));
+    assert_eq!((held.steps[0].failure_count, ports.dead_letters().len()), (1, 1));
 }
 
 #[test]
@@ -197,9 +206,9 @@ fn f53_week_old_dead_letters_of_all_kinds_are_only_written_down() {
     let order = ports.world().orders[&id].clone();
     for dead in [
         request_dead_letter(&ports, &request),
-        scheduler_dead_letter(&ports, &reply),
-        scheduler_dead_letter(&ports, &wake),
-        dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&*order).unwrap()),
+        other("m2", scheduler_dead_letter(&ports, &reply)),
+        other("m3", scheduler_dead_letter(&ports, &wake)),
+        other("m4", dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&*order).unwrap())),
     ] {
         assert_eq!(settle(&ports, dead).outcome, DeadLetterOutcome::Stale);
     }
@@ -214,7 +223,7 @@ fn a_wake_that_its_order_still_needs_holds_it_and_one_of_no_order_is_written_dow
     assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &wake)).outcome, DeadLetterOutcome::Held);
     assert_eq!((ports.stored(id).process_state, ports.world().published.len()), (ProcessState::Error, 1));
     let nobody = SchedulerMessage::Wake(Wake { order_id: order(99, ports.now()).order_id, hops: 0 });
-    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &nobody)).outcome, DeadLetterOutcome::NoOrder);
+    assert_eq!(settle(&ports, other("m2", scheduler_dead_letter(&ports, &nobody))).outcome, DeadLetterOutcome::NoOrder);
 }
 
 #[test]
@@ -312,12 +321,12 @@ fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_keeps_its_i
     let batch = || vec![delivery(command.clone()), delivery(unreadable.clone()), frameless()];
     let handle_all = || run(dead_letters(&ports, &instance("s"), batch())).0.len();
     ports.world().bus_down = true;
-    assert_eq!((handle_all(), ports.world().dead_letters.len()), (3, 0), "no record before its alert is published");
+    assert_eq!((handle_all(), ports.dead_letters().len()), (3, 0), "no record before its alert is published");
     ports.world().bus_down = false;
     ports.world().dead_letters_down = true;
     assert_eq!((handle_all(), ports.world().published.len()), (3, 3));
     ports.world().dead_letters_down = false;
-    assert_eq!((handle_all(), ports.world().dead_letters.len()), (0, 3));
+    assert_eq!((handle_all(), ports.dead_letters().len()), (0, 3));
     assert_eq!(ports.world().published.len(), 6);
     let ids = |events: &[CloudEvent]| events.iter().map(|event| event.id.clone()).collect::<BTreeSet<_>>();
     assert_eq!(ids(&ports.world().published).len(), 3, "each repeat has the id of the first");
@@ -338,10 +347,18 @@ fn f57_an_unreadable_dead_letter_is_kept_with_its_body_and_its_neighbours_are_se
     };
     let batch = vec![delivery(unreadable), delivery(scheduler_dead_letter(&ports, &wake)), frameless];
     assert_eq!(run(dead_letters(&ports, &instance("s"), batch)), Failures::default());
-    let world = ports.world();
-    let find = |id: &str| world.dead_letters.iter().find(|record| &*record.message_id == id).unwrap();
+    let records = ports.dead_letters();
+    let find = |id: &str| records.iter().find(|record| &*record.message_id == id).unwrap();
     assert_eq!((find("m0").outcome, find("m1").outcome), (DeadLetterOutcome::Unreadable, DeadLetterOutcome::Held));
     assert_eq!(find("m0").body.as_ref().unwrap().len(), DEAD_LETTER_BYTES_MAX);
     assert_eq!((find("m2").outcome, find("m2").receive_count), (DeadLetterOutcome::Unreadable, 9));
     assert!(!find("m2").message.is_empty());
+    // What takes more room as JSON text is cut earlier.
+    let odd = "\0\"\n".repeat(DEAD_LETTER_BYTES_MAX / 3);
+    let dead = DeadLetter { message_id: "m3".into(), ..dead_letter(&ports, SourceQueue::Submission, &odd) };
+    assert_eq!(run(dead_letters(&ports, &instance("s"), vec![delivery(dead)])), Failures::default());
+    let records = ports.dead_letters();
+    let body = records.iter().find(|record| &*record.message_id == "m3").unwrap().body.clone().unwrap();
+    assert!(odd.starts_with(&*body) && odd != *body);
+    assert_eq!(serde_json::to_string(&body).unwrap().len(), DEAD_LETTER_BYTES_MAX + 2);
 }

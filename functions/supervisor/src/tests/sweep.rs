@@ -3,9 +3,10 @@
 use domain::advance::advance;
 use domain::id::OrderId;
 use domain::instance::Instance;
+use domain::lease::Lease;
 use domain::limits::SHARDS;
 use domain::machine::Event;
-use domain::ports::{Due, Environment, Leases, PortErrorKind};
+use domain::ports::{Due, Environment, PortErrorKind, Records};
 use domain::task::{ProcessState, StepState, Task, Watch};
 
 use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
@@ -43,8 +44,8 @@ fn both_kinds() -> [Ports; 2] {
 
 /// Name, epoch and health of each lease.
 fn leases(ports: &Ports) -> Vec<(String, u64, String)> {
-    let all = run(ports.all_leases()).unwrap();
-    assert!(all.iter().all(|lease| &*lease.owner == "s" && lease.expires_at.is_none()));
+    let all: Vec<Lease> = run(Records::list(ports, usize::MAX)).unwrap();
+    assert!(all.iter().all(|lease| &*lease.owner == "s" && lease.held_until.is_none()));
     all.iter().map(|lease| (lease.name.to_string(), lease.epoch, lease.health.clone().unwrap().to_string())).collect()
 }
 
