@@ -23,7 +23,7 @@ use std::task::Poll;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Records, Seen, change};
+use crate::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Records, Seen, change, replace};
 use crate::time::Timestamp;
 
 pub use record::{Lease, acquired, released, renewed, reported};
@@ -218,13 +218,8 @@ async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, health: &
 /// way: so the last version is read, and read again after a conflict.
 async fn release(ports: &impl LeasePorts, lease: &Lease, health: &str) -> Result<(), PortError> {
     let (records, now) = (ports.records(), ports.environment().now());
-    while let Some(stored) = records.get::<Lease>(&lease.name).await? {
-        let Some(free) = released(&stored, lease, now, health) else { break };
-        if records.put(Seen::version(stored.version, now), &free).await? == Commit::Committed {
-            break;
-        }
-    }
-    Ok(())
+    let Some(stored) = records.get::<Lease>(&lease.name).await? else { return Ok(()) };
+    replace(records, stored, now, |stored| released(stored, lease, now, health)).await
 }
 
 /// Writes down that `owner` has done the work `name` now, and its health: the record of a lease that is free. It keeps no

@@ -26,7 +26,7 @@ pub use memory::MemoryRecords;
 pub use memos::{Memo, MemoState};
 pub use parts::{HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore};
 pub use queues::{Queues, Source};
-pub use records::{Listed, Record, RecordKind, Records, Seen, Shown, change, sorted, surplus};
+pub use records::{Listed, Record, RecordKind, Records, Seen, Shown, change, replace, sorted, surplus};
 pub use services::{
     Acceptance, Answers, Breaker, Evidence, OrderAt, Outage, OutageReason, Pace, Rejections, Release, ServiceHealth,
 };

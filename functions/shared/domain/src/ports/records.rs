@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Commit, PortError};
+use crate::limits::CONFLICTS_MAX;
 use crate::time::Timestamp;
 
 /// Versioned records of all kinds.
@@ -203,6 +204,28 @@ pub async fn change<R: Record>(
     let Some(after) = next(stored.as_ref()) else { return Ok(None) };
     let seen = Seen::version(stored.as_ref().map_or(0, R::version), now);
     Ok((records.put(seen, &after).await? == Commit::Committed).then_some(after))
+}
+
+/// Writes what `next` makes of a record as it was read, or of a later version of it. It is done once `next` wants no write,
+/// or the record is gone.
+///
+/// # Errors
+/// As [`Records::get`] and [`Records::put`], and if the record changes again and again.
+pub async fn replace<R: Record>(
+    records: &impl Records,
+    mut record: R,
+    now: Timestamp,
+    next: impl Fn(&R) -> Option<R> + Send,
+) -> Result<(), PortError> {
+    for _ in 0..CONFLICTS_MAX {
+        let Some(after) = next(&record) else { return Ok(()) };
+        if records.put(Seen::version(record.version(), now), &after).await? == Commit::Committed {
+            return Ok(());
+        }
+        let Some(later) = records.get(record.key()).await? else { return Ok(()) };
+        record = later;
+    }
+    Err(PortError::unavailable(R::KIND.put(), "the record changes again and again"))
 }
 
 /// The records as a list of this kind shows them: sorted, and at most `limit`.
