@@ -59,6 +59,13 @@ pub(crate) struct World {
     random: u64,
 }
 
+impl World {
+    fn reach(&self, kind: RecordKind, operation: &'static str) -> Result<(), PortError> {
+        let is_down = kind == RecordKind::DeadLetter && self.dead_letters_down;
+        if is_down { Err(down(operation)) } else { Ok(()) }
+    }
+}
+
 /// The ports of one instance, with a clock of its own.
 #[derive(Clone)]
 pub(crate) struct Ports {
@@ -380,17 +387,17 @@ impl Records for Ports {
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
-        self.call(|world| match R::KIND {
-            RecordKind::DeadLetter if world.dead_letters_down => Err(down(R::KIND.put())),
-            _ => now_or_never(self.memory.put(seen, record)),
+        self.call(|world| {
+            world.reach(R::KIND, R::KIND.put())?;
+            now_or_never(self.memory.put(seen, record))
         })
         .await
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        self.call(|world| match R::KIND {
-            RecordKind::DeadLetter if world.dead_letters_down => Err(down(R::KIND.list())),
-            _ => now_or_never(Records::list(&self.memory, limit)),
+        self.call(|world| {
+            world.reach(R::KIND, R::KIND.list())?;
+            now_or_never(Records::list(&self.memory, limit))
         })
         .await
     }
