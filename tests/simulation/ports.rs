@@ -9,8 +9,8 @@ use domain::id::OrderId;
 use domain::message::{Action, CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
-    ListError, Listed, Page, PortError, Queues, Record, RecordKind, Records, Store, Watched, sorted,
+    Commit, Due, Environment, Events, Inserted, ListError, Listed, Page, PortError, Queues, Record, RecordKind,
+    Records, Store, Watched, sorted,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -405,48 +405,25 @@ impl Events for Ports {
     }
 }
 
-impl Leases for Ports {
-    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.call("leases.acquire", Kind::Lease, |state| state.acquire(name, owner, now, term_ms)).await
-    }
-
-    async fn renew(
-        &self,
-        lease: &Lease,
-        now: Timestamp,
-        term_ms: u64,
-        health: &str,
-    ) -> Result<Option<Lease>, PortError> {
-        self.call("leases.renew", Kind::Lease, |state| state.renew(lease, now, term_ms, health)).await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.call("leases.release", Kind::Lease, |state| state.release(lease)).await
-    }
-
-    async fn report(&self, name: &str, owner: &str, now: Timestamp, health: &str) -> Result<(), PortError> {
-        self.call("leases.report", Kind::Lease, |state| state.report(name, owner, now, health)).await
-    }
-
-    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        self.call("leases.all_leases", Kind::Lease, |state| state.records.all_leases()).await
-    }
-}
-
 impl Kind {
     /// A record after the faults.
     const fn of_record(kind: RecordKind) -> Self {
         match kind {
             RecordKind::Service => Self::Health,
             RecordKind::Memo => Self::Memo,
-            RecordKind::Job | RecordKind::Definition | RecordKind::Deployment | RecordKind::Alert => Self::Record,
+            RecordKind::Lease => Self::Lease,
+            RecordKind::Job
+            | RecordKind::Definition
+            | RecordKind::Deployment
+            | RecordKind::Alert
+            | RecordKind::DeadLetter => Self::Record,
         }
     }
 }
 
 impl Records for Ports {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
-        self.call(R::KIND.get(), Kind::of_record(R::KIND), |state| state.records.get(key)).await
+        self.call(R::KIND.get(), Kind::of_record(R::KIND), |state| state.get(&self.who, key)).await
     }
 
     async fn put<R: Record>(&self, seen: domain::ports::Seen, record: &R) -> Result<Commit, PortError> {
@@ -459,21 +436,5 @@ impl Records for Ports {
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
         self.call(R::KIND.list(), Kind::of_record(R::KIND), |state| sorted(state.records.all(), limit)).await
-    }
-}
-
-impl DeadLetterRecords for Ports {
-    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
-        self.call("letters.record", Kind::Record, |state| {
-            state.records.dead_letters.insert(settled.message_id.clone(), settled);
-        })
-        .await
-    }
-
-    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.call("letters.letters", Kind::Record, |state| {
-            state.records.dead_letters.values().rev().take(limit).cloned().collect()
-        })
-        .await
     }
 }

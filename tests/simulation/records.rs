@@ -1,16 +1,17 @@
-//! The other stores: leases, versioned records, and settled dead letters.
+//! The other store: versioned records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::callback::CallbackKey;
 use domain::definition::Deployment;
-use domain::lease::{acquired, released, renewed, reported};
-use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Record, RecordKind, Seen};
+use domain::lease::Lease;
+use domain::ports::{Commit, Record, RecordKind, Seen};
 use domain::time::Timestamp;
 use serde_json::Value;
 
 use super::faults::Fault;
+use super::ports::Who;
 use super::shapes::ORDER;
 use super::state::State;
 
@@ -22,13 +23,10 @@ struct Stored {
     record: Value,
 }
 
-/// The other stores.
+/// The other store.
 #[derive(Debug, Default)]
 pub struct Records {
-    leases: BTreeMap<Arc<str>, LeaseRecord>,
     records: BTreeMap<(RecordKind, Arc<str>), Stored>,
-    /// By message ID.
-    pub dead_letters: BTreeMap<Arc<str>, DeadLetterRecord>,
 }
 
 impl Records {
@@ -48,7 +46,7 @@ impl Records {
         let record = serde_json::to_value(&deployment).unwrap_or_default();
         let stored = Stored { version: 1, expires_at: None, record };
         let records = BTreeMap::from([((RecordKind::Deployment, Deployment::KEY.into()), stored)]);
-        Self { records, ..Self::default() }
+        Self { records }
     }
 
     /// A record, even if expired.
@@ -68,57 +66,32 @@ impl Records {
     pub fn all<R: Record>(&self) -> Vec<R> {
         self.records.iter().filter(|((kind, _), _)| *kind == R::KIND).map(|(_, stored)| read(stored)).collect()
     }
-
-    /// All leases.
-    #[must_use]
-    pub fn all_leases(&self) -> Vec<LeaseRecord> {
-        self.leases.values().cloned().collect()
-    }
 }
 
 fn read<R: Record>(stored: &Stored) -> R {
     serde_json::from_value(stored.record.clone()).expect("a record of this kind")
 }
 
+/// The same record, as another type of its kind.
+fn same<A: Record, B: Record>(record: &A) -> B {
+    serde_json::from_value(serde_json::to_value(record).expect("a record")).expect("a record of this kind")
+}
+
 impl State {
-    /// Acquires a lease if it is free by this clock, or if the fault grants it.
-    pub fn acquire(&mut self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Option<Lease> {
-        let mut stored = self.records.leases.get(name).cloned();
-        if stored.as_ref().is_some_and(|record| record.is_held(now)) && self.strikes(Fault::TwoLeaders) {
-            stored.iter_mut().for_each(|record| record.expires_at = None);
+    /// A record, even if expired. Another instance's lease may seem to be free.
+    ///
+    /// # Panics
+    /// If it is not of this kind.
+    pub fn get<R: Record>(&mut self, who: &Who, key: &str) -> Option<R> {
+        let found: R = self.records.get(key)?;
+        if R::KIND != RecordKind::Lease {
+            return Some(found);
         }
-        let record = acquired(stored.as_ref(), name, owner, now, term_ms)?;
-        let lease = record.lease();
-        self.records.leases.insert(name.into(), record);
-        lease
-    }
-
-    /// Renews a lease if it is still held, or if the fault grants it.
-    pub fn renew(&mut self, lease: &Lease, now: Timestamp, term_ms: u64, health: &str) -> Option<Lease> {
-        match renewed(self.records.leases.get(&lease.name)?, lease, now, term_ms, health) {
-            Some(record) => {
-                let lease = record.lease();
-                self.records.leases.insert(record.name.clone(), record);
-                lease
-            }
-            None => {
-                let extended = Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() };
-                self.strikes(Fault::TwoLeaders).then_some(extended)
-            }
+        let mut lease: Lease = same(&found);
+        if lease.is_held(self.clock(who.skew_ms)) && lease.owner != who.name && self.strikes(Fault::TwoLeaders) {
+            lease.held_until = None;
         }
-    }
-
-    /// Writes down who has done a work without a lease.
-    pub fn report(&mut self, name: &str, owner: &str, now: Timestamp, health: &str) {
-        let record = reported(self.records.leases.get(name), name, owner, now, health);
-        self.records.leases.insert(record.name.clone(), record);
-    }
-
-    /// Releases a lease if it is still held.
-    pub fn release(&mut self, lease: &Lease) {
-        if let Some(record) = self.records.leases.get(&lease.name).and_then(|stored| released(stored, lease)) {
-            self.records.leases.insert(record.name.clone(), record);
-        }
+        Some(same(&lease))
     }
 
     /// Writes a record if the stored version is unchanged.
@@ -138,7 +111,9 @@ impl State {
             });
         }
         if is_lost {
-            return Commit::Conflict;
+            // A lease that was taken over may be renewed all the same.
+            let is_granted = R::KIND == RecordKind::Lease && self.strikes(Fault::TwoLeaders);
+            return if is_granted { Commit::Committed } else { Commit::Conflict };
         }
         if R::KIND == RecordKind::Deployment {
             self.see_deployment(&value);

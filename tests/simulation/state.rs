@@ -124,7 +124,7 @@ pub struct State {
     pub tables: Tables,
     /// The queues.
     pub queues: QueueSet,
-    /// Leases, memos, health, jobs, dead letters.
+    /// Leases, memos, health, jobs, dead letters and others.
     pub records: Records,
     /// The remote services.
     pub remotes: Remotes,

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use domain::bulk::JobState;
 use domain::definition::Catalogue;
 use domain::json::Json;
+use domain::lease::Lease;
 use domain::message::Priority;
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, SourceQueue};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, SourceQueue};
 use domain::task::{Direction, ProcessState, Reason, StepError, StepState, Taken, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
@@ -72,25 +73,26 @@ fn system() -> Fake {
         order.priority = Some(Priority::High);
     });
     let now = fake.ports.now();
-    let held = LeaseRecord {
+    let held = Lease {
         name: "supervisor/00".into(),
         owner: "supervisor-1".into(),
         epoch: 7,
-        expires_at: Some(now.plus_ms(1)),
-        renewed_at: Some(now),
+        version: 9,
+        held_until: Some(now.plus_ms(1)),
+        renewed_at: now,
         health: Some("swept 3, took 1".into()),
     };
-    let free = LeaseRecord { name: "bulk".into(), expires_at: None, renewed_at: None, health: None, ..held.clone() };
-    fake.leases_are([free, held]);
+    let free = Lease { name: "bulk".into(), held_until: None, health: None, ..held.clone() };
+    [free, held].iter().for_each(|lease| fake.stores_record(lease));
     let (queue, body) = (Some(SourceQueue::Agent("payment".into())), Some("{\"Card\":\"4111\"".into()));
-    fake.settles_dead_letter(DeadLetterRecord {
+    fake.stores_record(&DeadLetterRecord {
         queue,
         body,
         order_id: None,
         outcome: DeadLetterOutcome::Unreadable,
         ..dead_letter("m-1")
     });
-    fake.settles_dead_letter(dead_letter("m-2"));
+    fake.stores_record(&dead_letter("m-2"));
     fake
 }
 

@@ -12,9 +12,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Dropped, Event, Verdict};
 use domain::message::{Action, Delivery, SchedulerMessage};
-use domain::ports::{
-    DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, HasDeadLetterRecords, SourceQueue,
-};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, Records, Seen, SourceQueue};
 use domain::task::Task;
 use domain::trace;
 use domain::trust::{Senders, Untrusted};
@@ -24,15 +22,10 @@ pub trait SchedulerPorts: AdvancePorts {}
 
 impl<P: AdvancePorts> SchedulerPorts for P {}
 
-/// The ports of a scheduler that refuses messages.
-pub trait RefusingPorts: SchedulerPorts + HasDeadLetterRecords {}
-
-impl<P: SchedulerPorts + HasDeadLetterRecords> RefusingPorts for P {}
-
 /// Handles messages of one sender. A message that this sender may not send is refused (rule 45): it is written down for
 /// the operators, and nothing else changes. It is not delivered again.
 pub async fn handle_from(
-    ports: &impl RefusingPorts,
+    ports: &impl SchedulerPorts,
     instance: &Instance,
     senders: &Senders,
     sender: &str,
@@ -62,7 +55,7 @@ pub async fn handle_from(
 
 /// Writes a refused message down, of which the supervisor makes an alert (rule 29).
 async fn refuse(
-    ports: &impl RefusingPorts,
+    ports: &impl SchedulerPorts,
     sender: &str,
     record: &Record<SchedulerMessage>,
     why: Untrusted,
@@ -89,7 +82,8 @@ async fn refuse(
         message: format!("{kind} of {sender}: {why}").into(),
         body: None,
     };
-    ports.dead_letter_records().record(refused).await?;
+    // An earlier delivery may have written it.
+    ports.records().put(Seen::nothing(now), &refused).await?;
     Ok(Handled::Done)
 }
 

@@ -12,8 +12,8 @@ use domain::limits::PAGE_MAX;
 use domain::message::SchedulerMessage;
 use domain::order::AgainOf;
 use domain::ports::{
-    Commit, Environment, HasEnvironment, HasLeases, HasQueues, HasRecords, HasStore, ListError, Page, PortError,
-    Queues, Records, Seen, Store,
+    Commit, Environment, HasEnvironment, HasQueues, HasRecords, HasStore, ListError, Page, PortError, Queues, Records,
+    Seen, Store,
 };
 use domain::redaction::Redaction;
 use domain::task::Task;
@@ -22,9 +22,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use crate::{Budget, Settings};
 
 /// The ports that advance jobs. Nothing here changes a task: commands go to the scheduler, and new orders to the submission.
-pub trait BulkPorts: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment {}
+pub trait BulkPorts: HasRecords + HasStore + HasQueues + HasEnvironment {}
 
-impl<P: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
+impl<P: HasRecords + HasStore + HasQueues + HasEnvironment> BulkPorts for P {}
 
 /// Orders read, or sent for, at the same time.
 const AT_ONCE: usize = 16;

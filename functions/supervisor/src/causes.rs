@@ -7,17 +7,17 @@ use std::sync::Arc;
 use domain::alert::{Alert, Causes, Source, is_recent};
 use domain::limits::PAGE_MAX;
 use domain::ports::{
-    Commit, DEAD_LETTERS_KEPT, DeadLetterRecords, Environment, Events, HasDeadLetterRecords, HasEnvironment, HasEvents,
-    HasRecords, HasStore, ListError, PortError, Records, Seen, ServiceHealth, Store,
+    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, Environment, Events, HasEnvironment, HasEvents, HasRecords, HasStore,
+    ListError, PortError, Records, Seen, ServiceHealth, Store,
 };
 use domain::tally::Grain;
 use domain::task::ProcessState;
 use futures_util::future::join_all;
 
 /// The ports that tell of alerts.
-pub trait AlertPorts: HasStore + HasRecords + HasDeadLetterRecords + HasEvents + HasEnvironment {}
+pub trait AlertPorts: HasStore + HasRecords + HasEvents + HasEnvironment {}
 
-impl<P: HasStore + HasRecords + HasDeadLetterRecords + HasEvents + HasEnvironment> AlertPorts for P {}
+impl<P: HasStore + HasRecords + HasEvents + HasEnvironment> AlertPorts for P {}
 
 /// The sink that is always there: the event bus.
 const BUS: &str = "bus";
@@ -164,7 +164,7 @@ async fn numbers(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), Por
 async fn dead_letters(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
     let now = ports.environment().now();
     for limit in [DEAD_LETTERS, DEAD_LETTERS_KEPT] {
-        let newest = ports.dead_letter_records().newest(limit).await?;
+        let newest: Vec<DeadLetterRecord> = ports.records().list(limit).await?;
         newest.iter().for_each(|letter| causes.dead_letter(letter, now));
         if newest.len() < limit || newest.last().is_some_and(|last| !is_recent(last, now)) {
             return Ok(());

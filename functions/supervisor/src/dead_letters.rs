@@ -16,8 +16,8 @@ use domain::message::{CloudEvent, Command, Delivery, Outcome, Reply, Request, Sc
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{
-    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Events,
-    HasDeadLetterRecords, Inserted, PortError, SourceQueue, Store,
+    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, Events, Inserted, PortError,
+    Records, Seen, SourceQueue, Store,
 };
 use domain::task::{ProcessState, Task, reason};
 
@@ -27,9 +27,9 @@ use crate::alerts;
 const TROUBLE: &str = "what was wrong with a call of an attempt; the attempt went on without it";
 
 /// The ports that settle dead letters.
-pub trait DeadLetterPorts: AdvancePorts + HasDeadLetterRecords {}
+pub trait DeadLetterPorts: AdvancePorts {}
 
-impl<P: AdvancePorts + HasDeadLetterRecords> DeadLetterPorts for P {}
+impl<P: AdvancePorts> DeadLetterPorts for P {}
 
 /// Handles a batch of the dead-letter queues. A dead letter that could not be settled stays on its queue.
 pub async fn dead_letters(
@@ -68,7 +68,8 @@ pub async fn dead_letters(
             }
         };
         let outcome = record.outcome;
-        ports.dead_letter_records().record(record).await?;
+        // A conflict: an earlier delivery wrote it, with what it found.
+        ports.records().put(Seen::nothing(record.settled_at), &record).await?;
         tracing::debug!(monotonic_counter.dead_letters = 1, outcome = outcome.name(), "settled");
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
@@ -125,7 +126,7 @@ async fn settle(
             tracing::error!(message_id, queue = %dead_letter.queue, "dead letter: {words}");
         }
     }
-    let body = (outcome == DeadLetterOutcome::Unreadable).then(|| kept(dead_letter.body));
+    let body = (outcome == DeadLetterOutcome::Unreadable).then(|| kept(&dead_letter.body));
     Ok(DeadLetterRecord {
         message_id: dead_letter.message_id,
         queue: Some(dead_letter.queue),
@@ -159,13 +160,23 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
     }
 }
 
-/// The body, cut if it is longer than any message can be.
-fn kept(body: Arc<str>) -> Arc<str> {
-    if body.len() <= DEAD_LETTER_BYTES_MAX {
-        return body;
+/// The body, cut where its JSON text would be longer than that of any message.
+fn kept(body: &Arc<str>) -> Arc<str> {
+    let mut bytes = 0;
+    let end = body.char_indices().find(|(_, next)| {
+        bytes += json_bytes(*next);
+        bytes > DEAD_LETTER_BYTES_MAX
+    });
+    end.map_or_else(|| body.clone(), |(end, _)| body[..end].into())
+}
+
+/// The length of a character in a JSON text, in bytes.
+const fn json_bytes(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\t' | '\n' | '\r' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => character.len_utf8(),
     }
-    let end = (0..=DEAD_LETTER_BYTES_MAX).rev().find(|&end| body.is_char_boundary(end)).unwrap_or(0);
-    body[..end].into()
 }
 
 async fn settle_content(

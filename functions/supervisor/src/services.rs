@@ -3,11 +3,10 @@
 //! An agent has no port to the event bus. It leaves the alert in the service's record, like a task its notices.
 
 use domain::json::Json;
-use domain::limits::CONFLICTS_MAX;
 use domain::message::CloudEvent;
 use domain::ports::{
-    Commit, Environment, Events, HasEnvironment, HasEvents, HasRecords, Outage, OutageReason, PortError, Records, Seen,
-    ServiceHealth,
+    Environment, Events, HasEnvironment, HasEvents, HasRecords, Outage, OutageReason, PortError, Records,
+    ServiceHealth, replace,
 };
 use domain::situation::{outage_text, outage_to_do};
 use domain::time::Timestamp;
@@ -63,18 +62,12 @@ async fn send(ports: &impl ServicePorts, health: &ServiceHealth, alert: CloudEve
     let service = &*health.service;
     tracing::warn!(monotonic_counter.service_alerts = 1, service, kind = &*alert.kind, "alert");
     ports.events().publish(alert).await?;
-    let mut stored = Some(health.clone());
-    for _ in 0..CONFLICTS_MAX {
-        // Agents write the record too. Another alert has its turn in the next run.
-        let Some(before) = stored.filter(|stored| stored.unsent == health.unsent) else { return Ok(()) };
-        let seen = Seen::version(before.version, ports.environment().now());
-        let after = ServiceHealth { version: before.version + 1, unsent: None, ..before };
-        if ports.records().put(seen, &after).await? == Commit::Committed {
-            return Ok(());
-        }
-        stored = ports.records().get(service).await?;
-    }
-    Ok(())
+    // Agents write the record too. Another alert has its turn in the next run.
+    let without = |stored: &ServiceHealth| {
+        let is_sent = stored.unsent == health.unsent;
+        is_sent.then(|| ServiceHealth { version: stored.version + 1, unsent: None, ..stored.clone() })
+    };
+    replace(ports.records(), health.clone(), ports.environment().now(), without).await
 }
 
 /// The event about an outage, if it is of a kind that is alerted.

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use domain::advance::{AdvancePorts, advance};
 use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::lease::{Held, hold};
+use domain::lease::{self, Held, hold};
 use domain::limits::{CLOCKS_DIFFER_MS, UNWATCHED_MS_MAX, WAIT_WATCHED_MS_MAX};
 use domain::machine::{Event, Verdict};
-use domain::ports::{Due, Environment, HasLeases, Leases, PortError, Store};
+use domain::ports::{Due, Environment, PortError, Store};
 use domain::task::Watch;
 use domain::time::Timestamp;
 use domain::trace;
@@ -19,9 +19,9 @@ use tracing::Instrument;
 use crate::{Budget, Settings};
 
 /// The ports that sweep orders.
-pub trait SupervisorPorts: AdvancePorts + HasLeases {}
+pub trait SupervisorPorts: AdvancePorts {}
 
-impl<P: AdvancePorts + HasLeases> SupervisorPorts for P {}
+impl<P: AdvancePorts> SupervisorPorts for P {}
 
 /// Index entries read at once.
 const PAGE: usize = 100;
@@ -94,7 +94,7 @@ pub async fn handle(
         tracing::info!(instance = %instance.name, due, taken, failed, lag_ms_max, "supervisor");
     }
     let health = report.health(shards_unreached);
-    if let Err(error) = ports.leases().report(RUN, &instance.name, ports.environment().now(), &health).await {
+    if let Err(error) = lease::report(ports, RUN, &instance.name, &health).await {
         tracing::warn!("run not written down: {error}");
     }
     forget_expired(ports, budget).await?;

@@ -10,9 +10,7 @@ use domain::has_parts;
 use domain::instance::Instance;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{
-    HasDeadLetterRecords, HasEnvironment, HasLeases, HasRecords, HasStore, Inserted, PortError, Queues,
-};
+use domain::ports::{HasEnvironment, HasRecords, HasStore, Inserted, PortError, Queues};
 use domain::trace;
 use tokio::sync::{Semaphore, oneshot};
 use tracing::{Instrument, Span};
@@ -124,12 +122,6 @@ has_parts!([P: HasStore] Direct<P> {
 });
 has_parts!([P: HasRecords] Direct<P> {
     HasRecords, Records = P::Records, records: |direct| direct.ports.records();
-});
-has_parts!([P: HasLeases] Direct<P> {
-    HasLeases, Leases = P::Leases, leases: |direct| direct.ports.leases();
-});
-has_parts!([P: HasDeadLetterRecords] Direct<P> {
-    HasDeadLetterRecords, DeadLetterRecords = P::DeadLetterRecords, dead_letter_records: |direct| direct.ports.dead_letter_records();
 });
 has_parts!([P: HasEnvironment] Direct<P> {
     HasEnvironment, Environment = P::Environment, environment: |direct| direct.ports.environment();

@@ -13,8 +13,7 @@ use domain::message::Delivery;
 use domain::ports::{Environment, HasStore, Source, Store};
 use domain::time::Timestamp;
 use embedded::{
-    Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, OpenError, Options, QueueOptions,
-    Simulated,
+    Engine, EngineEvents, EngineQueues, EngineRecords, EngineStore, OpenError, Options, QueueOptions, Simulated,
 };
 use futures_util::FutureExt;
 use local::direct::Direct;
@@ -83,9 +82,7 @@ domain::has_parts!([] Ports {
     HasStore, Store = EngineStore, store: |ports| ports.engine.store();
     HasQueues, Queues = EngineQueues, queues: |ports| ports.engine.queues();
     HasEvents, Events = EngineEvents, events: |ports| ports.engine.events();
-    HasLeases, Leases = EngineLeases, leases: |ports| ports.engine.leases();
     HasRecords, Records = EngineRecords, records: |ports| ports.engine.records();
-    HasDeadLetterRecords, DeadLetterRecords = EngineRecords, dead_letter_records: |ports| ports.engine.dead_letter_records();
     HasEnvironment, Environment = Clock, environment: |ports| &ports.clock;
 });
 

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
 use domain::message::{Failure, Outcome};
-use domain::ports::{Commit, HasRecords, Listed, Memo, MemoState, OVER_KEPT, Record, RecordKind, Records, Seen};
+use domain::ports::{Commit, HasRecords, Listed, Memo, MemoState, Record, RecordKind, Records, Seen};
 use futures_util::future::join;
 use serde::{Deserialize, Serialize};
 
@@ -69,14 +69,14 @@ pub async fn each_state_of_a_memo_is_read_as_it_was_written(world: &impl StoreWo
     }
 }
 
-/// A record that is over, in the place of a memo: no shipped kind but the job has such records.
+/// A record that is over, in the place of an alert.
 #[derive(Serialize, Deserialize)]
 struct Over {
     key: String,
 }
 
 impl Record for Over {
-    const KIND: RecordKind = RecordKind::Memo;
+    const KIND: RecordKind = RecordKind::Alert;
 
     fn key(&self) -> &str {
         &self.key
@@ -96,9 +96,9 @@ impl Listed for Over {}
 pub async fn of_the_records_of_any_kind_that_are_over_the_first_hundred_are_kept(world: &impl StoreWorld) {
     let records = world.ports().records();
     let key = |n: usize| format!("over-{n:03}");
-    for n in (0..OVER_KEPT + 20).rev() {
+    for n in (0..Over::OVER_KEPT + 20).rev() {
         assert_eq!(records.put(Seen::nothing(NOON), &Over { key: key(n) }).await.unwrap(), Commit::Committed);
     }
     let kept: Vec<_> = records.list::<Over>(usize::MAX).await.unwrap().into_iter().map(|over| over.key).collect();
-    assert_eq!(kept, (0..OVER_KEPT).map(key).collect::<Vec<_>>());
+    assert_eq!(kept, (0..Over::OVER_KEPT).map(key).collect::<Vec<_>>());
 }

@@ -9,7 +9,6 @@ pub mod dead_letter_records;
 pub mod dead_letters;
 pub mod events;
 pub mod jobs;
-pub mod leases;
 pub mod memos;
 pub mod queues;
 pub mod records;
@@ -20,15 +19,13 @@ use std::future::Future;
 
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{
-    DeadLetter, HasDeadLetterRecords, HasEvents, HasLeases, HasQueues, HasRecords, HasStore, Source, Store,
-};
+use domain::ports::{DeadLetter, HasEvents, HasQueues, HasRecords, HasStore, Source, Store};
 use domain::task::Task;
 
 /// One set of store adapters, with an empty store.
 pub trait StoreWorld {
     /// The type that implements the ports.
-    type Ports: HasStore + HasRecords + HasLeases + HasDeadLetterRecords;
+    type Ports: HasStore + HasRecords;
 
     /// The ports.
     fn ports(&self) -> &Self::Ports;
@@ -159,20 +156,10 @@ macro_rules! store_conformance_suite {
             rule_44_an_order_is_there_until_it_expires,
             rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_it,
         );
-        $crate::conformance_suite!(@tests $world, leases, false:
-            a_lease_has_one_holder,
-            an_expired_lease_is_taken_over_with_the_next_epoch,
-            a_lease_that_was_taken_over_cannot_be_renewed_or_released,
-            a_lease_that_lasts_longer_than_a_new_one_is_taken_over,
-            a_renewed_lease_lasts_longer,
-            an_expired_lease_cannot_be_renewed,
-            a_released_lease_is_free_and_its_epoch_goes_on,
-            all_leases_tell_who_worked_last_and_when_also_after_the_release,
-            a_report_says_who_worked_last_and_excludes_nobody,
-        );
         $crate::conformance_suite!(@tests $world, records, false:
             a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen,
             all_services_are_sorted_by_name,
+            all_leases_are_shown_by_name,
         );
         $crate::conformance_suite!(@tests $world, memos, false:
             the_same_memo_a_second_time_is_a_conflict,
@@ -189,7 +176,6 @@ macro_rules! store_conformance_suite {
         );
         $crate::conformance_suite!(@tests $world, dead_letter_records, false:
             the_last_settled_dead_letter_is_the_first_in_the_list,
-            the_same_message_again_replaces_its_record,
             the_newest_thousand_records_are_kept,
         );
     };

@@ -6,10 +6,11 @@ use std::fmt::Debug;
 
 use domain::alert::Alert;
 use domain::definition::{Definition, Deployment, Pin};
+use domain::lease::{Lease, acquired, renewed};
 use domain::ports::{Breaker, Commit, HasRecords, Memo, MemoState, Record, RecordKind, Records, Seen, ServiceHealth};
 
 use super::StoreWorld;
-use super::samples::{NOON, health, job, memo};
+use super::samples::{NOON, dead_letter, health, job, memo};
 
 pub async fn a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
     let records = world.ports().records();
@@ -42,11 +43,24 @@ pub async fn a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen
                 let second = Alert { count: 7, ..alert("late/w", 2) };
                 replaced(records, [alert("late/w", 1), second, alert("late/w", 2)], Some(alert("late/other", 1))).await;
             }
+            RecordKind::Lease => {
+                let first = lease("supervisor/00");
+                let second = renewed(&first, NOON.plus_ms(1), 10_000, "took 3").unwrap();
+                let late = renewed(&first, NOON.plus_ms(2), 10_000, "took 4").unwrap();
+                replaced(records, [first, second, late], Some(lease("supervisor/01"))).await;
+            }
+            // Its only version is the first one.
+            RecordKind::DeadLetter => {
+                let put = async |record| records.put(Seen::nothing(NOON), &record).await.unwrap();
+                assert_eq!(put(dead_letter(1, 1)).await, Commit::Committed);
+                assert_eq!(put(dead_letter(1, 2)).await, Commit::Conflict);
+                assert_eq!(records.get("letter-1").await.unwrap(), Some(dead_letter(1, 1)));
+            }
         }
     }
 }
 
-/// `second` and `late` both replace version 1. `late` comes second, so it is a conflict.
+/// `second` and `late` both replace the version of `first`. `late` comes second, so it is a conflict.
 async fn replaced<R>(records: &impl Records, [first, second, late]: [R; 3], other: Option<R>)
 where
     R: Record + Clone + PartialEq + Debug,
@@ -54,15 +68,16 @@ where
     let get = async || records.get::<R>(first.key()).await.unwrap();
     let put = async |seen, record: &R| records.put(Seen::version(seen, NOON), record).await.unwrap();
     assert_eq!(get().await, None);
-    assert_eq!(put(1, &second).await, Commit::Conflict);
+    let seen = first.version();
+    assert_eq!(put(seen, &second).await, Commit::Conflict);
     assert_eq!(put(0, &first).await, Commit::Committed);
     assert_eq!(put(0, &first).await, Commit::Conflict);
     assert_eq!(get().await.as_ref(), Some(&first));
     if let Some(other) = &other {
         assert_eq!(put(0, other).await, Commit::Committed);
     }
-    assert_eq!(put(1, &second).await, Commit::Committed);
-    assert_eq!(put(1, &late).await, Commit::Conflict);
+    assert_eq!(put(seen, &second).await, Commit::Committed);
+    assert_eq!(put(seen, &late).await, Commit::Conflict);
     assert_eq!(get().await, Some(second));
     if let Some(other) = other {
         assert_eq!(records.get::<R>(other.key()).await.unwrap(), Some(other));
@@ -76,6 +91,19 @@ pub async fn all_services_are_sorted_by_name(world: &impl StoreWorld) {
     }
     let all = services.list::<ServiceHealth>(usize::MAX).await.unwrap();
     assert_eq!(all, ["inventory", "payment", "shipping"].map(|service| health(service, 1)));
+}
+
+pub async fn all_leases_are_shown_by_name(world: &impl StoreWorld) {
+    let leases = world.ports().records();
+    for name in ["supervisor/01", "bulk/j", "supervisor/00"] {
+        assert_eq!(leases.put(Seen::nothing(NOON), &lease(name)).await.unwrap(), Commit::Committed);
+    }
+    let all = leases.list::<Lease>(usize::MAX).await.unwrap();
+    assert_eq!(all, ["bulk/j", "supervisor/00", "supervisor/01"].map(lease));
+}
+
+fn lease(name: &str) -> Lease {
+    acquired(None, name, "supervisor-1", NOON, 10_000).unwrap()
 }
 
 fn definition(name: &str, version: u64) -> Definition {

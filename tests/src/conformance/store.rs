@@ -10,8 +10,7 @@ use domain::index::Term;
 use domain::limits::{RETAIN_MS_MIN, SHARDS};
 use domain::order::{AgainOf, Order};
 use domain::ports::{
-    Commit, DeadLetterRecords, Due, HasDeadLetterRecords, HasRecords, HasStore, Inserted, ListError, Memo, Records,
-    Seen, Store,
+    Commit, DeadLetterRecord, Due, HasRecords, HasStore, Inserted, ListError, Memo, Records, Seen, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -449,8 +448,9 @@ pub async fn rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_
     let (last, term) = ended(store, 1).await;
     let kept = memo(&format!("{}/charge-payment", last.order_id), 1);
     records.put(Seen { version: 0, at: NOON }, &kept).await.unwrap();
-    world.ports().dead_letter_records().record(dead_letter(1, 1)).await.unwrap();
-    world.ports().dead_letter_records().record(dead_letter(2, 2)).await.unwrap();
+    for letter in [dead_letter(1, 1), dead_letter(2, 2)] {
+        records.put(Seen::nothing(NOON), &letter).await.unwrap();
+    }
     let erased = next(&last, |task| task.erased_at = Some(NOON));
     store.erase_others(&last).await.unwrap();
     let erased = committed(store, &last, erased).await;
@@ -460,7 +460,7 @@ pub async fn rule_46_an_erased_order_is_found_by_nothing_and_a_later_post_meets_
     assert_eq!(all_found(store, &term, 10).await, BTreeSet::new());
     let answered: Memo = records.get(&kept.key).await.unwrap().unwrap();
     assert_eq!(answered, kept.erased(), "a repeat makes no call");
-    let letters = world.ports().dead_letter_records().newest(10).await.unwrap();
+    let letters: Vec<DeadLetterRecord> = records.list(10).await.unwrap();
     assert_eq!(letters, [dead_letter(2, 2)]);
     for document in [r#"{"Total":12.50,"Item":"book-1"}"#, r#"{"Total":13.50}"#] {
         let again = order_with(1, document);

@@ -2,7 +2,7 @@
 
 use api::{ApiConfig, Caller};
 use bytes::Bytes;
-use domain::ports::{DeadLetterRecords, Inserted, Records, Seen, Source, Store};
+use domain::ports::{Inserted, Records, Seen, Source, Store};
 use domain::task::{ProcessState, Watch};
 use futures_util::FutureExt;
 use http::{Request, Response};
@@ -87,7 +87,7 @@ pub(super) fn memory() -> Memory {
         assert_eq!(now(memory.insert(order.into(), task.into())).expect("a store"), Inserted::New);
     }
     now(memory.put(Seen::nothing(samples::NOON), &samples::job("j1", 0))).expect("a store");
-    now(DeadLetterRecords::record(&memory, samples::dead_letter(1, 0))).expect("a store");
+    now(memory.put(Seen::nothing(samples::NOON), &samples::dead_letter(1, 0))).expect("a store");
     memory
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use domain::batch::Failures;
 use domain::message::{Delivery, Receipt, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, DeadLetterRecords, SourceQueue, Store};
+use domain::ports::{DeadLetter, DeadLetterRecord, Records, SourceQueue, Store};
 use domain::task::Task;
 use serde::de::DeserializeOwned;
 
@@ -77,5 +77,6 @@ fn settle(world: &World, dead_letters: Vec<Delivery<DeadLetter>>) {
         !feed(world, supervisor::dead_letters(&world.ports, &instance, dead_letters)),
         "the letter was not settled"
     );
-    assert_eq!(now(world.memory.newest(10)).expect("letters").len(), 1, "it was let go without a record");
+    let records: Vec<DeadLetterRecord> = now(Records::list(&world.memory, 10)).expect("letters");
+    assert_eq!(records.len(), 1, "it was let go without a record");
 }

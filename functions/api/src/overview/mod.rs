@@ -7,7 +7,7 @@ mod failures;
 mod minutes;
 
 use bytes::Bytes;
-use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Records};
+use domain::ports::{DeadLetterRecord, Environment, Records};
 use domain::task::ProcessState;
 use domain::time::Timestamp;
 use futures_util::future::{try_join, try_join3};
@@ -23,12 +23,12 @@ use crate::{leases, reply, services};
 use failures::Failures;
 use minutes::{Newest, Window};
 
-/// Largest number of dead letters that are counted: an unreadable one has a body of up to 160 KiB.
+/// Largest number of dead letters that are counted: an unreadable one has a body of up to 320 KiB.
 const DEAD_LETTERS_MAX: usize = 100;
 
 /// The orders by state, the errors of those that wait for an operator, and the supervisors.
 pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
-    let now = ports.environment().now();
+    let (records, now) = (ports.records(), ports.environment().now());
     let mut failures = Failures::default();
     let (orders, (failed, health, (leases, dead_letters))) = try_join(
         async {
@@ -42,10 +42,11 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
                 failures.take(task);
                 true
             }),
-            async { ports.records().list(usize::MAX).await.map_err(Problem::unread) },
-            try_join(async { ports.leases().all_leases().await.map_err(Problem::unread) }, async {
-                ports.dead_letter_records().newest(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
-            }),
+            async { records.list(usize::MAX).await.map_err(Problem::unread) },
+            async {
+                let (leases, dead_letters) = (records.list(usize::MAX), records.list(DEAD_LETTERS_MAX + 1));
+                try_join(leases, dead_letters).await.map_err(Problem::unread)
+            },
         ),
     )
     .await?;

@@ -1,6 +1,7 @@
 use std::future::ready;
 
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, PortError};
+use domain::lease::Lease;
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, PortError};
 use domain::task::{Attempt, Reason, StepError, StepState, Task, Transition, What};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -201,17 +202,18 @@ fn f68_a_host_that_cannot_do_its_work_says_why() {
 #[test]
 fn services_leases_and_dead_letters_are_shown_too() {
     let fake = Fake::default();
-    fake.leases_are([LeaseRecord {
+    fake.stores_record(&Lease {
         name: "supervisor/00".into(),
         owner: "supervisor-1".into(),
         epoch: 1,
-        expires_at: None,
-        renewed_at: Some(fake.ports.now()),
+        version: 1,
+        held_until: None,
+        renewed_at: fake.ports.now(),
         health: None,
-    }]);
+    });
     assert_eq!(overview(&fake).body["DeadLetters"], json!({"Count": 0, "AtLeast": false}));
     for n in 0..101 {
-        fake.settles_dead_letter(DeadLetterRecord {
+        fake.stores_record(&DeadLetterRecord {
             message_id: format!("m{n}").into(),
             queue: None,
             order_id: None,
@@ -233,7 +235,7 @@ fn services_leases_and_dead_letters_are_shown_too() {
 
 #[test]
 fn a_port_that_is_down_is_503() {
-    for port in ["store.list", "services.all_health", "leases.all_leases", "letters.letters"] {
+    for port in ["store.list", "services.all_health", "leases.leases", "letters.letters"] {
         let fake = Fake::default();
         fake.down(port);
         fake.get("/overview").is_problem(503, "unavailable");

@@ -94,8 +94,6 @@ domain::has_parts!([] Ports {
     HasStore, Store = Dynamo, store: |ports| &ports.dynamo;
     HasQueues, Queues = Sqs, queues: |ports| &ports.sqs;
     HasEvents, Events = Bus, events: |ports| &ports.bus;
-    HasLeases, Leases = Dynamo, leases: |ports| &ports.dynamo;
     HasRecords, Records = Dynamo, records: |ports| &ports.dynamo;
-    HasDeadLetterRecords, DeadLetterRecords = Dynamo, dead_letter_records: |ports| &ports.dynamo;
     HasEnvironment, Environment = System, environment: |ports| &ports.system;
 });

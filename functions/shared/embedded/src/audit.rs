@@ -80,7 +80,6 @@ impl Chain {
             | Write::RemoveCommand { .. }
             | Write::Bury(_)
             | Write::RemoveDeadLetter { .. }
-            | Write::DeadLetterRecord(_)
             | Write::Event(_)
             | Write::Barrier => Ok(()),
         }
@@ -140,7 +139,7 @@ fn told<'a>(kind: RecordKind, key: &str, body: &'a str, kept: &Kept) -> Option<(
         RecordKind::Job => Some(("job", body.into())),
         RecordKind::Definition => (key != Definition::INSTALLATION).then(|| ("definition", body.into())),
         RecordKind::Deployment => Some(("deployment", without_keys(body).into())),
-        RecordKind::Memo | RecordKind::Alert => None,
+        RecordKind::Memo | RecordKind::Alert | RecordKind::Lease | RecordKind::DeadLetter => None,
     }
 }
 

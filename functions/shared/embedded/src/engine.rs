@@ -18,7 +18,6 @@ use crate::directory::{Directory, OpenError};
 use crate::events::EngineEvents;
 use crate::flight::{Flight, Share};
 use crate::generation;
-use crate::leases::EngineLeases;
 use crate::live::Live;
 use crate::lock::lock;
 use crate::log::Log;
@@ -43,7 +42,6 @@ struct Inner {
     queues: EngineQueues,
     records: EngineRecords,
     events: EngineEvents,
-    leases: EngineLeases,
     core: Arc<Core>,
     all_queues: Arc<AllQueues>,
     writer: Mutex<Option<Running>>,
@@ -53,9 +51,7 @@ domain::has_parts!([] Engine {
     HasStore, Store = EngineStore, store: |engine| &engine.0.store;
     HasQueues, Queues = EngineQueues, queues: |engine| &engine.0.queues;
     HasEvents, Events = EngineEvents, events: |engine| &engine.0.events;
-    HasLeases, Leases = EngineLeases, leases: |engine| &engine.0.leases;
     HasRecords, Records = EngineRecords, records: |engine| &engine.0.records;
-    HasDeadLetterRecords, DeadLetterRecords = EngineRecords, dead_letter_records: |engine| &engine.0.records;
     HasEnvironment, Environment = Clock, environment: |engine| &engine.0.core.clock;
 });
 
@@ -158,7 +154,6 @@ impl Engine {
             queues: EngineQueues::new(core.clone(), all_queues.clone()),
             records: EngineRecords::new(core.clone(), kept),
             events: EngineEvents::new(core.clone(), options),
-            leases: EngineLeases::default(),
             core,
             all_queues,
             writer: Mutex::new(Some(writer)),

@@ -52,7 +52,7 @@
 //!
 //! # Beside the orders
 //!
-//! Versioned records (service health, memos, jobs) are on disk, and the writer decides their conditions. Service health
+//! Versioned records (service health, memos, jobs and others) are on disk, and the writer decides their conditions. Service health
 //! is also in memory, as of the latest durable write, since agents read it during a call. Leases are only in memory,
 //! since one process owns the directory.
 //!
@@ -60,7 +60,7 @@
 //!
 //! # How the files depend on each other
 //!
-//! An [`Engine`] is a struct of parts: store, queues, records, events, leases. The parts share one log, which depends
+//! An [`Engine`] is a struct of parts: store, queues, records, events. The parts share one log, which depends
 //! on none of them: a write is plain data (`write.rs`). The writer executes writes with the SQL of each part. Receiving
 //! ends and recovery use the engine as a whole. The files have no circular dependency.
 //!
@@ -79,7 +79,6 @@ mod checkpoints;
 mod clock;
 mod connections;
 mod core;
-mod dead_letter_records;
 mod dead_letters;
 mod directory;
 mod disk;
@@ -91,7 +90,6 @@ mod flight;
 mod generation;
 mod identity;
 mod index;
-mod leases;
 mod live;
 mod lock;
 mod log;
@@ -125,7 +123,6 @@ pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
 pub use flight::Share;
 pub use generation::Loss;
-pub use leases::EngineLeases;
 pub use options::{Channel, LOG_BYTES_MAX, NumberFile, Observer, Options, QueueOptions, Sending, Simulated};
 pub use queues::EngineQueues;
 pub use records::EngineRecords;

@@ -1,5 +1,5 @@
 //! Versioned records of all kinds. The writer decides their conditions, since only the writer knows the stored version.
-//! A kind needs only its table here.
+//! A kind needs only its table here. One without a table is only in memory.
 //!
 //! Records are read from disk. Service health is also in memory, so that an agent's call waits for no read.
 
@@ -7,34 +7,22 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, sorted, surplus};
+use domain::ports::{Commit, Listed, MemoryRecords, PortError, Record, RecordKind, Records, Seen, sorted, surplus};
 use domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::core::Core;
 use crate::lock::lock;
 use crate::rows::{self, ReadError};
-use crate::write::{FindKeys, RecordWrite, Write};
+use crate::write::{FindKeys, RecordWrite, Table, Write};
 
 /// Expired records that are deleted with each written record. More than one, so that deletion is faster than growth.
 const CLEANED_MAX: u32 = 4;
 
-/// The table of one kind of record.
-struct Table {
-    name: &'static str,
-    /// The key column.
-    key: &'static str,
-    /// Whether it has the column `expires_at`.
-    expires: bool,
-    /// The name of the record in errors.
-    record: &'static str,
-}
-
-const fn table(kind: RecordKind) -> Table {
-    match kind {
-        RecordKind::Service => {
-            Table { name: "services", key: "service", expires: false, record: "the health of a service" }
-        }
+/// The table of a kind. `None`: its records are only in memory.
+const fn table(kind: RecordKind) -> Option<Table> {
+    Some(match kind {
+        KEPT => SERVICES,
         RecordKind::Memo => Table { name: "memos", key: "key", expires: true, record: "a memo" },
         RecordKind::Job => Table { name: "jobs", key: "job_id", expires: false, record: "a job" },
         RecordKind::Definition => {
@@ -42,22 +30,30 @@ const fn table(kind: RecordKind) -> Table {
         }
         RecordKind::Deployment => Table { name: "deployments", key: "key", expires: false, record: "the deployment" },
         RecordKind::Alert => Table { name: "alerts", key: "cause", expires: false, record: "an alert" },
-    }
+        RecordKind::DeadLetter => {
+            Table { name: "letters", key: "message_id", expires: true, record: "the outcome of a dead letter" }
+        }
+        // One process owns the directory, so a lease must not outlive the process.
+        RecordKind::Lease => return None,
+    })
 }
 
 /// The kind that is also kept in memory, since an agent reads it during a call.
 const KEPT: RecordKind = RecordKind::Service;
+const SERVICES: Table = Table { name: "services", key: "service", expires: false, record: "the health of a service" };
 
-/// The versioned records and the records of dead letters.
+/// The versioned records.
 #[derive(Debug)]
 pub struct EngineRecords {
-    pub(crate) core: Arc<Core>,
+    core: Arc<Core>,
     kept: Arc<Kept>,
+    /// Those without a table.
+    volatile: Mutex<MemoryRecords>,
 }
 
 impl EngineRecords {
-    pub(crate) const fn new(core: Arc<Core>, kept: Arc<Kept>) -> Self {
-        Self { core, kept }
+    pub(crate) fn new(core: Arc<Core>, kept: Arc<Kept>) -> Self {
+        Self { core, kept, volatile: Mutex::default() }
     }
 }
 
@@ -68,7 +64,7 @@ pub(crate) struct Kept(Mutex<BTreeMap<String, Arc<str>>>);
 impl Kept {
     /// The records on disk.
     pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Self> {
-        let Table { name, key, .. } = table(KEPT);
+        let Table { name, key, .. } = SERVICES;
         let mut statement = connection.prepare(&format!("SELECT {key}, body FROM {name}"))?;
         let bodies = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Self(Mutex::new(bodies.collect::<rusqlite::Result<_>>()?)))
@@ -89,7 +85,7 @@ impl Kept {
 
     fn get<R: Record>(&self, key: &str) -> Result<Option<R>, ReadError> {
         let body = lock(&self.0).get(key).cloned();
-        body.map(|body| parsed(&body)).transpose()
+        body.map(|body| parsed(&SERVICES, &body)).transpose()
     }
 }
 
@@ -98,16 +94,19 @@ impl Records for EngineRecords {
         if R::KIND == KEPT {
             return self.kept.get(key).map_err(|error| error.of(R::KIND.get()));
         }
+        let Some(table) = table(R::KIND) else { return lock(&self.volatile).get(key) };
         let key = key.to_owned();
-        self.core.readers.read(R::KIND.get(), move |connection| read(connection, &key)).await
+        self.core.readers.read(R::KIND.get(), move |connection| read(connection, &table, &key)).await
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        let Some(table) = table(R::KIND) else { return lock(&self.volatile).put(seen, record) };
         let operation = R::KIND.put();
         let body = serde_json::to_string(record).map_err(|error| PortError::refused(operation, error))?;
         let is_conflict = Arc::<AtomicBool>::default();
         let write = RecordWrite {
             kind: R::KIND,
+            table,
             key: record.key().to_owned(),
             seen,
             version: record.version(),
@@ -122,29 +121,31 @@ impl Records for EngineRecords {
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        let list = move |connection: &Connection| Ok(sorted(all(connection)?, limit));
+        let Some(table) = table(R::KIND) else { return lock(&self.volatile).list(limit) };
+        let list = move |connection: &Connection| Ok(sorted(all(connection, &table, limit)?, limit));
         self.core.readers.read(R::KIND.list(), list).await
     }
 }
 
-fn read<R: Record>(connection: &Connection, key: &str) -> Result<Option<R>, ReadError> {
-    let table = table(R::KIND);
+fn read<R: Record>(connection: &Connection, table: &Table, key: &str) -> Result<Option<R>, ReadError> {
     let sql = format!("SELECT body FROM {} WHERE {} = ?1", table.name, table.key);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    parsed(rows::text(row, 0)?).map(Some)
+    parsed(table, rows::text(row, 0)?).map(Some)
 }
 
-fn parsed<R: Record>(body: &str) -> Result<R, ReadError> {
-    serde_json::from_str(body).map_err(|error| ReadError::corrupt(table(R::KIND).record, &error))
+fn parsed<R: Record>(table: &Table, body: &str) -> Result<R, ReadError> {
+    serde_json::from_str(body).map_err(|error| ReadError::corrupt(table.record, &error))
 }
 
-/// All records of a kind. A record with an unknown form is left out, so that the others remain visible.
-fn all<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<R>> {
-    let table = table(R::KIND);
-    let mut statement = connection.prepare_cached(&format!("SELECT body FROM {}", table.name))?;
-    let bodies = statement.query_map([], |row| row.get::<_, String>(0))?;
+/// All records of a kind; of one that expires the first `limit`. A record with an unknown form is left out, so that the
+/// others remain visible.
+fn all<R: Record>(connection: &Connection, table: &Table, limit: usize) -> rusqlite::Result<Vec<R>> {
+    let limit = if table.expires { i64::try_from(limit).unwrap_or(i64::MAX) } else { i64::MAX };
+    let sql = format!("SELECT body FROM {} {} LIMIT ?1", table.name, table.order());
+    let mut statement = connection.prepare_cached(&sql)?;
+    let bodies = statement.query_map([limit], |row| row.get::<_, String>(0))?;
     let mut found = Vec::new();
     for body in bodies {
         match serde_json::from_str(&body?) {
@@ -155,20 +156,33 @@ fn all<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<R>> {
     Ok(found)
 }
 
-fn surplus_of<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    Ok(surplus(all::<R>(connection)?).iter().map(|record| record.key().to_owned()).collect())
+fn surplus_of<R: Record>(connection: &Connection, table: &Table) -> rusqlite::Result<Vec<String>> {
+    if !table.expires {
+        return Ok(surplus(all::<R>(connection, table, usize::MAX)?).iter().map(|it| it.key().to_owned()).collect());
+    }
+    // A list of this kind is in the order of the table: nothing is parsed.
+    let sql = format!("SELECT {} FROM {} {} LIMIT -1 OFFSET ?1", table.key, table.name, table.order());
+    let kept = i64::try_from(R::OVER_KEPT).unwrap_or(i64::MAX);
+    connection.prepare_cached(&sql)?.query_map([kept], |row| row.get(0))?.collect()
+}
+
+impl Table {
+    /// The order of a list, as far as SQLite decides it.
+    fn order(&self) -> String {
+        if self.expires { format!("ORDER BY expires_at DESC, {} DESC", self.key) } else { String::new() }
+    }
 }
 
 impl RecordWrite {
     /// Writes the record if its condition holds, and deletes a few expired or surplus records.
     pub(crate) fn apply(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let Self { kind, key, seen, version, expires_at, body, surplus, is_conflict } = self;
-        let Table { name, key: column, expires, .. } = table(*kind);
+        let Self { kind: _, table, key, seen, version, expires_at, body, surplus, is_conflict } = self;
+        let Table { name, key: column, expires, .. } = table;
         if self.stored_version(connection)? != seen.version {
             is_conflict.store(true, Relaxed);
             return Ok(());
         }
-        if expires {
+        if *expires {
             let sql = format!(
                 "DELETE FROM {name} WHERE {column} IN \
                  (SELECT {column} FROM {name} WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
@@ -184,7 +198,7 @@ impl RecordWrite {
         }
         if let Some(surplus) = surplus {
             let sql = format!("DELETE FROM {name} WHERE {column} = ?1");
-            for key in surplus(connection)? {
+            for key in surplus(connection, table)? {
                 connection.prepare_cached(&sql)?.execute([key])?;
             }
         }
@@ -193,8 +207,8 @@ impl RecordWrite {
 
     /// The version on disk. 0 if the record is missing or has expired.
     fn stored_version(&self, connection: &Connection) -> rusqlite::Result<u64> {
-        let Table { name, key, expires, .. } = table(self.kind);
-        let expires_at = if expires { "expires_at" } else { "NULL" };
+        let Table { name, key, expires, .. } = &self.table;
+        let expires_at = if *expires { "expires_at" } else { "NULL" };
         let sql = format!("SELECT version, {expires_at} FROM {name} WHERE {key} = ?1");
         let stored: Option<(u64, Option<i64>)> =
             connection.prepare_cached(&sql)?.query_row([&self.key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;

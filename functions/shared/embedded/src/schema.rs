@@ -67,12 +67,12 @@ CREATE TABLE dead_letters (
     at INTEGER NOT NULL
 );
 CREATE TABLE letters (
-    seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    message_id TEXT NOT NULL UNIQUE,
-    settled_at INTEGER NOT NULL,
+    message_id TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
     body TEXT NOT NULL
 );
-CREATE INDEX letters_settled_at ON letters (settled_at, seq);
+CREATE INDEX letters_expires_at ON letters (expires_at, message_id);
 CREATE TABLE events (seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL, body TEXT NOT NULL);
 CREATE TABLE memos (
     key TEXT NOT NULL PRIMARY KEY,

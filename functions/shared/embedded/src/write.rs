@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Command, Priority};
 use domain::order::Order;
-use domain::ports::{DeadLetterRecord, RecordKind, Seen, SourceQueue};
+use domain::ports::{RecordKind, Seen, SourceQueue};
 use domain::task::Task;
 use domain::time::Timestamp;
 use domain::trace::TraceParent;
@@ -46,8 +46,6 @@ pub(crate) enum Write {
     Bury(Burial),
     /// A dead letter that was settled.
     RemoveDeadLetter { dead_letter_id: i64 },
-    /// The outcome of a dead letter.
-    DeadLetterRecord(DeadLetterRecord),
     /// A published event.
     Event(CloudEvent),
     /// A versioned record of any kind, if its condition holds.
@@ -88,10 +86,23 @@ impl Burial {
     }
 }
 
+/// The table of one kind of record.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// The key column.
+    pub(crate) key: &'static str,
+    /// Whether it has the column `expires_at`. Its list then begins with the records that expire last.
+    pub(crate) expires: bool,
+    /// The name of the record in errors.
+    pub(crate) record: &'static str,
+}
+
 /// A conditional write of a record.
 #[derive(Debug)]
 pub(crate) struct RecordWrite {
     pub(crate) kind: RecordKind,
+    pub(crate) table: Table,
     pub(crate) key: String,
     pub(crate) seen: Seen,
     pub(crate) version: u64,
@@ -104,4 +115,4 @@ pub(crate) struct RecordWrite {
 }
 
 /// Finds the keys of some records of one kind.
-pub(crate) type FindKeys = fn(&Connection) -> rusqlite::Result<Vec<String>>;
+pub(crate) type FindKeys = fn(&Connection, &Table) -> rusqlite::Result<Vec<String>>;

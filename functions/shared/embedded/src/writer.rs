@@ -31,7 +31,7 @@ use crate::rows::json;
 use crate::tallies::Present;
 use crate::tasks::Last;
 use crate::write::Write;
-use crate::{dead_letter_records, dead_letters, messages, tasks};
+use crate::{dead_letters, messages, tasks};
 
 /// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -240,7 +240,6 @@ impl Writer {
                 Write::RemoveCommand { message_id } => messages::remove_command(&transaction, *message_id)?,
                 Write::Bury(burial) => found.dead_letters.extend(burial.write(&transaction)?),
                 Write::RemoveDeadLetter { dead_letter_id } => dead_letters::remove(&transaction, *dead_letter_id)?,
-                Write::DeadLetterRecord(settled) => dead_letter_records::write(&transaction, settled)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
                 Write::Record(record) => record.apply(&transaction)?,
                 Write::Barrier => {}
@@ -298,7 +297,7 @@ impl Writer {
                     }
                     Write::RemoveDeadLetter { dead_letter_id } => queues.dead_letters.finish(dead_letter_id),
                     Write::Record(record) => self.kept.written(record),
-                    Write::DeadLetterRecord(_) | Write::Event(_) | Write::Barrier => {}
+                    Write::Event(_) | Write::Barrier => {}
                 }
             }
             found.erased.into_iter().for_each(|dead_letter_id| queues.dead_letters.finish(dead_letter_id));

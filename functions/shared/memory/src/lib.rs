@@ -6,7 +6,6 @@
 mod content;
 mod faults;
 pub mod faulty;
-mod leases;
 mod outside;
 mod queue;
 mod records;
@@ -19,7 +18,7 @@ use domain::id::OrderId;
 use domain::index::Term;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, DeadLetterRecord, LeaseRecord};
+use domain::ports::{DeadLetter, MemoryRecords};
 use domain::tally::Numbers;
 use domain::task::Task;
 use domain::time::Timestamp;
@@ -30,7 +29,6 @@ pub use queue::{DeadLetters, RECEIVES_MAX, Requests, Scheduler, Submissions, VIS
 
 use faults::Faults;
 use queue::MemoryQueue;
-use records::{Key, Stored};
 
 /// All ports in memory. Cloning copies a pointer.
 #[derive(Clone)]
@@ -56,10 +54,7 @@ struct State {
     requests: BTreeMap<String, MemoryQueue<Request>>,
     request_receives_max: u32,
     dead_letters: MemoryQueue<DeadLetter>,
-    leases: BTreeMap<String, LeaseRecord>,
-    records: BTreeMap<Key, Stored>,
-    /// Last settled first.
-    dead_letter_records: Vec<DeadLetterRecord>,
+    records: MemoryRecords,
     channels: BTreeSet<String>,
     published: Vec<CloudEvent>,
     notified: Vec<(String, CloudEvent)>,
@@ -97,9 +92,7 @@ impl Memory {
             requests: BTreeMap::new(),
             request_receives_max: RECEIVES_MAX,
             dead_letters: MemoryQueue::default(),
-            leases: BTreeMap::new(),
-            records: BTreeMap::new(),
-            dead_letter_records: Vec::new(),
+            records: MemoryRecords::default(),
             channels: BTreeSet::new(),
             published: Vec::new(),
             notified: Vec::new(),

@@ -135,12 +135,8 @@ impl State {
         }
         self.terms.retain(|(_, found)| *found != order_id);
         self.published.retain(|event| *event.subject != *id && !event.data.text().contains(&id));
-        self.dead_letter_records.retain(|record| {
-            let names = |body: &Arc<str>| body.contains(&id);
-            record.order_id != Some(order_id) && !record.body.as_ref().is_some_and(names)
-        });
         self.dead_letters.retain(|dead_letter| !is_about(&dead_letter.body, order_id));
-        self.erase_memos(order_id);
+        self.records.erase(order_id);
     }
 }
 

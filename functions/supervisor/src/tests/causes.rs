@@ -5,12 +5,13 @@ use std::sync::Arc;
 use domain::alert::{Alert, DEAD_LETTER_MS, GONE_MS, TELLING_MS};
 use domain::id::OrderId;
 use domain::order::Order;
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Records};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, Records, Seen};
 use domain::task::Task;
 use futures_util::future::join;
 use memory::Memory;
 use memory::faulty::Faulty;
 
+use super::dead_letters::records;
 use super::failed;
 use crate::alerts;
 use crate::testing::{ports, run, run_for};
@@ -134,7 +135,7 @@ fn two_causes(ports: &Faulty) -> OrderId {
 }
 
 fn settled(ports: &Faulty, outcome: DeadLetterOutcome, times: usize) {
-    let (now, stored) = (ports.now(), run(ports.newest(usize::MAX)).unwrap().len());
+    let (now, stored) = (ports.now(), records(ports).len());
     for n in stored..stored + times {
         let record = DeadLetterRecord {
             message_id: n.to_string().into(),
@@ -147,7 +148,7 @@ fn settled(ports: &Faulty, outcome: DeadLetterOutcome, times: usize) {
             message: "".into(),
             body: None,
         };
-        run(DeadLetterRecords::record(ports, record)).unwrap();
+        run(ports.put(Seen::nothing(now), &record)).unwrap();
     }
 }
 

@@ -9,8 +9,7 @@ use domain::message::{
     Action, CloudEvent, Command, Delivery, Outcome, Receipt, Request, SchedulerMessage, Trouble, Wake, decode,
 };
 use domain::ports::{
-    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Queues,
-    SourceQueue,
+    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, Queues, Records, SourceQueue,
 };
 use domain::task::{ProcessState, StepState, reason};
 use domain::time::Timestamp;
@@ -30,14 +29,20 @@ fn dead_letter(ports: &Faulty, queue: SourceQueue, body: &str) -> DeadLetter {
 }
 
 fn settle(ports: &Faulty, dead_letter: DeadLetter) -> DeadLetterRecord {
+    let message_id = dead_letter.message_id.clone();
     let failures = run(dead_letters(ports, &instance("s"), vec![delivery(dead_letter)]));
     assert_eq!(failures, Failures::default());
-    records(ports).remove(0)
+    records(ports).into_iter().find(|record| record.message_id == message_id).unwrap()
+}
+
+/// Another message.
+fn other(message_id: &str, dead_letter: DeadLetter) -> DeadLetter {
+    DeadLetter { message_id: message_id.into(), ..dead_letter }
 }
 
 /// The records, the newest first.
-fn records(ports: &Faulty) -> Vec<DeadLetterRecord> {
-    run(ports.newest(usize::MAX)).unwrap()
+pub(super) fn records(ports: &Faulty) -> Vec<DeadLetterRecord> {
+    run(Records::list(ports, usize::MAX)).unwrap()
 }
 
 fn scheduler_dead_letter(ports: &Faulty, message: &SchedulerMessage) -> DeadLetter {
@@ -121,7 +126,8 @@ fn a_submission_dead_letter_of_a_stored_order_is_dropped() {
     let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
     assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before.clone()));
     again.fingerprint = "other".into();
-    let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    let dead = dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap());
+    let record = settle(&ports, other("m2", dead));
     assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before));
 }
 
@@ -138,8 +144,10 @@ fn a_live_request_dead_letter_holds_the_order_and_a_resubmit_settles_message_and
     resubmit(&ports, id);
     let again = take(&ports.requests("any")).unwrap();
     assert_eq!((again.attempt, &again.idempotency_key), (2, &request.idempotency_key), "a new attempt, the same key");
-    // The dead letter is put back on its queue by hand and comes here again: the order does not need it any more.
-    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)).outcome, DeadLetterOutcome::Stale);
+    // Its removal failed, and it is delivered again: the order does not need it any more, and what it did stays written.
+    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)), record);
+    let by_hand = settle(&ports, other("m2", request_dead_letter(&ports, &request)));
+    assert_eq!(by_hand.outcome, DeadLetterOutcome::Stale, "it was put back on its queue by hand");
     run(ports.to_agent("any", again)).unwrap();
     work(&ports, |_| Some(yes()));
     assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
@@ -205,9 +213,9 @@ fn f53_week_old_dead_letters_of_all_kinds_are_only_written_down() {
     let order = ports.stored_order(id);
     for dead in [
         request_dead_letter(&ports, &request),
-        scheduler_dead_letter(&ports, &reply),
-        scheduler_dead_letter(&ports, &wake),
-        dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&*order).unwrap()),
+        other("m2", scheduler_dead_letter(&ports, &reply)),
+        other("m3", scheduler_dead_letter(&ports, &wake)),
+        other("m4", dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&*order).unwrap())),
     ] {
         assert_eq!(settle(&ports, dead).outcome, DeadLetterOutcome::Stale);
     }
@@ -222,7 +230,7 @@ fn a_wake_that_its_order_still_needs_holds_it_and_one_of_no_order_is_written_dow
     assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &wake)).outcome, DeadLetterOutcome::Held);
     assert_eq!((ports.stored(id).process_state, ports.published().len()), (ProcessState::Error, 1));
     let nobody = SchedulerMessage::Wake(Wake { order_id: order(99, ports.now()).order_id, hops: 0 });
-    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &nobody)).outcome, DeadLetterOutcome::NoOrder);
+    assert_eq!(settle(&ports, other("m2", scheduler_dead_letter(&ports, &nobody))).outcome, DeadLetterOutcome::NoOrder);
 }
 
 #[test]
@@ -346,10 +354,18 @@ fn f57_an_unreadable_dead_letter_is_kept_with_its_body_and_its_neighbours_are_se
     };
     let batch = vec![delivery(unreadable), delivery(scheduler_dead_letter(&ports, &wake)), frameless];
     assert_eq!(run(dead_letters(&ports, &instance("s"), batch)), Failures::default());
-    let records = records(&ports);
-    let find = |id: &str| records.iter().find(|record| &*record.message_id == id).unwrap();
+    let stored = records(&ports);
+    let find = |id: &str| stored.iter().find(|record| &*record.message_id == id).unwrap();
     assert_eq!((find("m0").outcome, find("m1").outcome), (DeadLetterOutcome::Unreadable, DeadLetterOutcome::Held));
     assert_eq!(find("m0").body.as_ref().unwrap().len(), DEAD_LETTER_BYTES_MAX);
     assert_eq!((find("m2").outcome, find("m2").receive_count), (DeadLetterOutcome::Unreadable, 9));
     assert!(!find("m2").message.is_empty());
+    // What takes more room as JSON text is cut earlier.
+    let odd = "\0\"\n".repeat(DEAD_LETTER_BYTES_MAX / 3);
+    let dead = DeadLetter { message_id: "m3".into(), ..dead_letter(&ports, SourceQueue::Submission, &odd) };
+    assert_eq!(run(dead_letters(&ports, &instance("s"), vec![delivery(dead)])), Failures::default());
+    let stored = records(&ports);
+    let body = stored.iter().find(|record| &*record.message_id == "m3").unwrap().body.clone().unwrap();
+    assert!(odd.starts_with(&*body) && odd != *body);
+    assert_eq!(serde_json::to_string(&body).unwrap().len(), DEAD_LETTER_BYTES_MAX + 2);
 }

@@ -30,7 +30,7 @@ fn when_a_supervisor_dies_another_takes_over_after_the_term() {
     let ports = ports();
     claimed(&ports, 0..200);
     ports.advance(EXPIRED_MS);
-    assert!(run_for(handle(&ports, &instance("dies"), &settings()), 12).is_none());
+    assert!(run_for(handle(&ports, &instance("dies"), &settings()), 20).is_none());
     let before = run(handle(&ports, &instance("heir"), &settings())).unwrap();
     assert_eq!(
         (before.shards_held_by_others, before.shards_swept),

@@ -3,10 +3,11 @@
 use domain::advance::advance;
 use domain::id::OrderId;
 use domain::instance::Instance;
+use domain::lease::Lease;
 use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::order::Order;
-use domain::ports::{Environment, Leases, PortErrorKind};
+use domain::ports::{Environment, PortErrorKind, Records};
 use domain::task::{ProcessState, StepState, Task, Watch};
 use memory::Memory;
 use memory::faulty::Faulty;
@@ -42,8 +43,8 @@ fn both_kinds() -> [Faulty; 2] {
 
 /// Name, epoch and health of each lease.
 fn leases(ports: &Faulty) -> Vec<(String, u64, String)> {
-    let all = run(ports.all_leases()).unwrap();
-    assert!(all.iter().all(|lease| &*lease.owner == "s" && lease.expires_at.is_none()));
+    let all: Vec<Lease> = run(Records::list(ports, usize::MAX)).unwrap();
+    assert!(all.iter().all(|lease| &*lease.owner == "s" && lease.held_until.is_none()));
     all.iter().map(|lease| (lease.name.to_string(), lease.epoch, lease.health.clone().unwrap().to_string())).collect()
 }
 

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::bulk::Job;
+use domain::lease::{Lease, acquired};
 use domain::message::{Priority, SchedulerMessage, decode};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetter, DeadLetterRecords, Events, HasDeadLetterRecords, HasEvents, HasQueues, HasRecords, HasStore,
-    Memo, PortErrorKind, Queues, Records, Seen, Source, SourceQueue, Store,
+    Commit, DeadLetter, DeadLetterRecord, Events, HasEvents, HasQueues, HasRecords, HasStore, Memo, PortErrorKind,
+    Queues, Records, Seen, Source, SourceQueue, Store,
 };
 use embedded::{Channel, Engine, Options, QueueOptions, Recovered};
 use futures_util::FutureExt;
@@ -231,19 +232,22 @@ async fn a_command_that_nobody_can_read_is_a_dead_letter_with_its_body() {
 }
 
 #[tokio::test]
-async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
+async fn memos_jobs_and_records_of_dead_letters_survive_a_restart_and_leases_do_not() {
     let directory = directory();
     let engine = open(&directory, options());
     engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap();
     engine.records().put(Seen::version(0, NOON), &job("j", 5)).await.unwrap();
-    engine.dead_letter_records().record(dead_letter(1, 9)).await.unwrap();
+    engine.records().put(Seen::nothing(NOON), &dead_letter(1, 9)).await.unwrap();
+    let lease = acquired(None, "supervisor/00", "supervisor-1", NOON, 10_000).unwrap();
+    engine.records().put(Seen::nothing(NOON), &lease).await.unwrap();
     drop(engine);
     let engine = open(&directory, options());
     assert_eq!(engine.records().get::<Memo>("k").await.unwrap(), Some(memo("k", 1)));
     assert_eq!(engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Conflict);
     assert_eq!(engine.records().list::<Job>(usize::MAX).await.unwrap(), [job("j", 5)]);
     assert_eq!(engine.records().put(Seen::version(0, NOON), &job("j", 5)).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.dead_letter_records().newest(10).await.unwrap(), [dead_letter(1, 9)]);
+    assert_eq!(engine.records().list::<DeadLetterRecord>(10).await.unwrap(), [dead_letter(1, 9)]);
+    assert_eq!(engine.records().get::<Lease>("supervisor/00").await.unwrap(), None, "its holder is gone");
 }
 
 #[tokio::test]

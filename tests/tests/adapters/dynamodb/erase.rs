@@ -8,9 +8,7 @@ use domain::index::Term;
 use domain::json::Json;
 use domain::message::{Failure, Outcome, idempotency_key};
 use domain::order::{AgainOf, ERASED, Order};
-use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Inserted, Memo, MemoState, PortError, Records, Seen, Store,
-};
+use domain::ports::{Commit, DeadLetterRecord, Inserted, Memo, MemoState, PortError, Records, Seen, Store};
 use domain::task::{Direction, ProcessState, StepError, Task};
 use tests::conformance::samples::{NOON, committed, dead_letter, next, order, stored, task};
 
@@ -57,7 +55,7 @@ async fn ended(world: &World) -> Arc<Task> {
         },
         dead_letter(2, 2),
     ] {
-        store.record(letter).await.unwrap();
+        store.put(Seen::nothing(NOON), &letter).await.unwrap();
     }
     let last = next(&first, |task| {
         let step = &mut task.steps[0];
@@ -117,7 +115,7 @@ async fn rule_46_an_erase_that_is_cut_off_anywhere_is_finished_by_its_repeat() {
         assert_eq!(left(&world).await, (Vec::new(), 0), "{passes}");
         assert_eq!(world.store.task(before.order_id).await.unwrap().unwrap(), after);
         assert_eq!(*world.store.order(before.order_id).await.unwrap().unwrap(), order_of_a_person().erased());
-        assert_eq!(world.store.newest(10).await.unwrap(), [dead_letter(2, 2)]);
+        assert_eq!(Records::list::<DeadLetterRecord>(&world.store, 10).await.unwrap(), [dead_letter(2, 2)]);
         if is_whole {
             assert!(passes > 10, "{passes}");
             return;

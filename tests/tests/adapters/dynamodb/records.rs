@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
-use domain::ports::{Lease, Leases, PortErrorKind, Records, Seen, Store};
+use domain::ports::{PortErrorKind, Records, Seen, Store};
 use domain::task::StepState;
 use tests::conformance::samples::{NOON, committed, health, memo, next, stored};
 
@@ -57,20 +57,6 @@ async fn a_task_of_an_unknown_form_is_refused_and_told() {
 #[tokio::test]
 async fn a_lost_answer_of_any_conditional_write_is_no_conflict() {
     let world = World::new().await;
-    world.way.let_happen("UpdateItem", Happens::AnswerLost);
-    let lease = world.store.acquire("supervisor/01", "supervisor-1", NOON, 10_000).await.unwrap().unwrap();
-    let expected = Lease {
-        name: "supervisor/01".into(),
-        owner: "supervisor-1".into(),
-        epoch: 1,
-        expires_at: NOON.plus_ms(10_000),
-    };
-    assert_eq!(lease, expected);
-    world.way.let_happen("UpdateItem", Happens::AnswerLost);
-    assert!(world.store.renew(&lease, NOON.plus_ms(1), 10_000, "fine").await.unwrap().is_some());
-    world.way.let_happen("UpdateItem", Happens::AnswerLost);
-    world.store.release(&lease).await.unwrap();
-
     use domain::ports::Commit::{Committed, Conflict};
     world.way.let_happen("PutItem", Happens::AnswerLost);
     assert_eq!(world.store.put(Seen::version(0, NOON), &health("payment", 1)).await.unwrap(), Committed);

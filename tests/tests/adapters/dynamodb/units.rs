@@ -46,8 +46,6 @@ domain::has_parts!([] Ports {
     HasRecords, Records = Dynamo, records: |ports| &ports.store;
     HasEvents, Events = Memory, events: |ports| &ports.memory;
     HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
-    HasLeases, Leases = Dynamo, leases: |ports| &ports.store;
-    HasDeadLetterRecords, DeadLetterRecords = Dynamo, dead_letter_records: |ports| &ports.store;
 });
 
 /// The next batch of a queue. It is deleted from the queue.

@@ -3,7 +3,7 @@
 use domain::batch::Failures;
 use domain::json::Json;
 use domain::message::{Action, Delivery, Outcome, Receipt, SchedulerMessage, Undecodable};
-use domain::ports::{DeadLetter, DeadLetterOutcome, DeadLetterRecords, SourceQueue};
+use domain::ports::{DeadLetter, DeadLetterOutcome, DeadLetterRecord, Records, SourceQueue};
 use domain::task::reason;
 use tests::conformance::samples;
 use tests::world::{EXPIRED_MS, End, World, drive, now};
@@ -29,7 +29,7 @@ fn settled(world: World, outcome: DeadLetterOutcome) -> Scene {
         | DeadLetterOutcome::Refused => None,
     };
     Scene::fed(world, World::settle_dead_letters).checked(move |world| {
-        let records = now(world.memory.newest(10)).expect("letters");
+        let records: Vec<DeadLetterRecord> = now(Records::list(&world.memory, 10)).expect("letters");
         assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [outcome]);
         if let Some(kind) = alert {
             assert_eq!(told(world, kind), 1);
@@ -132,7 +132,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             })
             .checked(|world| {
                 assert_eq!(told(world, "DeadLetterUnreadable"), 1);
-                assert_eq!(now(world.memory.newest(10)).expect("letters").len(), 1);
+                assert_eq!(now(Records::list::<DeadLetterRecord>(&world.memory, 10)).expect("letters").len(), 1);
             })
         }),
     ]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use domain::alert::{Alert, GONE_MS, TELLING_MS};
 use domain::id::OrderId;
+use domain::lease::acquired;
 use domain::limits::{RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::Action;
-use domain::ports::{Environment, Leases, Record, Records};
+use domain::ports::{Commit, Environment, Record, Records, Seen};
 use domain::task::{Direction, reason};
 use supervisor::Settings;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, PATIENT, World, drive, now};
@@ -232,8 +233,9 @@ pub(crate) fn nodes() -> Vec<Node> {
             let world = world();
             world.remote.next("reserve", Forward, Act::Hangs);
             let order_id = expired(&world);
-            let held = now(world.memory.acquire("supervisor/00", "another", world.memory.now(), 15_000));
-            assert!(held.expect("a store").is_some());
+            let lease = acquired(None, "supervisor/00", "another", world.memory.now(), 15_000).expect("it is free");
+            let held = now(world.memory.put(Seen::nothing(world.memory.now()), &lease));
+            assert_eq!(held.expect("a store"), Commit::Committed);
             swept(world).ends(order_id, End::Processed)
         }),
     ]

@@ -5,7 +5,7 @@ use domain::json::Json;
 use domain::limits::{BATCH_MAX, OUTPUT_BYTES_MAX};
 use domain::message::{Action, Delivery, Receipt, Request, Undecodable};
 use domain::order::Order;
-use domain::ports::{DeadLetter, DeadLetterOutcome, DeadLetterRecords, Environment, Source, SourceQueue};
+use domain::ports::{DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, Records, Source, SourceQueue};
 use domain::task::{Direction, ProcessState, reason};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
@@ -31,7 +31,11 @@ fn throttled_to_death<M>(world: &World, source: &impl Source<M>) {
 
 /// The outcomes of the dead letters, the last settled first.
 fn outcomes(world: &World) -> Vec<DeadLetterOutcome> {
-    now(world.memory.newest(100)).unwrap().into_iter().map(|record| record.outcome).collect()
+    now(Records::list::<DeadLetterRecord>(&world.memory, 100))
+        .unwrap()
+        .into_iter()
+        .map(|record| record.outcome)
+        .collect()
 }
 
 /// A world with few deliveries per message, also on the agents' queues.
@@ -212,7 +216,7 @@ fn f53_week_old_dead_letters_are_discarded_with_a_record_and_redriven_ones_do_no
     world.ask_agent("inventory", request);
     assert_eq!(world.serve("inventory"), ONE_DONE, "let go");
     world.until_redelivery();
-    world.ports.next("letters.record", Fault::Fails);
+    world.ports.next("letters.set_letter", Fault::Fails);
     assert_eq!(world.settle_dead_letters(), ONE_FAILED, "no letter is let go without a record");
     world.until_redelivery();
     assert_eq!(world.settle_dead_letters(), ONE_DONE);
@@ -331,7 +335,7 @@ fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_dead_letter_th
     let dead_letters = queues.map(dead_letter).into();
     let settled = drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, dead_letters));
     assert!(settled.unwrap().0.is_empty());
-    let records = now(world.memory.newest(10)).unwrap();
+    let records: Vec<DeadLetterRecord> = now(Records::list(&world.memory, 10)).unwrap();
     assert_eq!((records[0].outcome, records[0].body.as_deref()), (DeadLetterOutcome::Unreadable, Some("{\"Order")));
     world.until_redelivery();
     world.end_all(&orders.map(|order_id| (order_id, End::Processed)));

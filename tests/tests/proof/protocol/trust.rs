@@ -2,7 +2,7 @@
 
 use domain::batch::Failures;
 use domain::message::{Action, Command, Delivery, Outcome, Receipt, SchedulerMessage};
-use domain::ports::{DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Records};
 use domain::task::StepState;
 use domain::trust::Senders;
 use memory::faulty::Fault;
@@ -28,7 +28,7 @@ fn tell(world: &World, sender: &str, message: SchedulerMessage) -> usize {
 }
 
 fn refused(world: &World) -> Vec<String> {
-    let mut all: Vec<DeadLetterRecord> = now(world.memory.newest(100)).unwrap();
+    let mut all: Vec<DeadLetterRecord> = now(Records::list(&world.memory, 100)).unwrap();
     assert!(all.iter().all(|record| record.outcome == DeadLetterOutcome::Refused && record.body.is_none()));
     all.sort_by(|one, other| one.message_id.cmp(&other.message_id));
     all.iter().map(|record| record.message_id.to_string()).collect()
@@ -75,7 +75,7 @@ fn rule_45_the_system_may_send_everything() {
 fn rule_45_what_could_not_be_written_down_comes_again() {
     let world = World::new();
     world.claimed();
-    world.ports.next("letters.record", Fault::Fails);
+    world.ports.next("letters.set_letter", Fault::Fails);
     assert_eq!((tell(&world, "agents", command(1)), refused(&world).len()), (1, 0));
     assert_eq!((tell(&world, "agents", command(1)), refused(&world).len()), (0, 1));
 }

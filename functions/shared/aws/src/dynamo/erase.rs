@@ -15,11 +15,10 @@ use futures_util::future::{try_join_all, try_join3};
 use super::Dynamo;
 use super::change::{Change, change, replacement};
 use super::commit::{OPERATION, is_version};
-use super::dead_letters::KIND;
 use super::forget::terms_of;
 use super::read::Seeing;
 use super::record::{Item, order, order_item, text};
-use super::schema::SETTLED;
+use super::records::DEAD_LETTER;
 use crate::sdk_error::{chain, port_error};
 
 /// Memos that change while they are erased are read again, this often.
@@ -97,18 +96,16 @@ impl Dynamo {
                 .query()
                 .table_name(&self.tables().dead_letters)
                 .key_condition_expression("Kind = :kind")
-                .expression_attribute_values(":kind", text(KIND))
-                .filter_expression("contains(#record, :id) OR contains(Body, :id)")
+                .expression_attribute_values(":kind", text(DEAD_LETTER))
+                .filter_expression("contains(#record, :id)")
                 .expression_attribute_names("#record", "Record")
                 .expression_attribute_values(":id", text(order_id.to_string()))
-                .projection_expression("MessageID")
+                .projection_expression("Kind, MessageID")
                 .consistent_read(true)
                 .set_exclusive_start_key(start);
             let page = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
-            let found = page.items.into_iter().flatten().filter_map(|mut item| item.remove("MessageID"));
-            let deletes = found.map(async |id| {
-                let delete = self.client().delete_item().table_name(&self.tables().dead_letters);
-                let delete = delete.key(SETTLED.hash.name, text(KIND)).key("MessageID", id);
+            let deletes = page.items.into_iter().flatten().map(async |key| {
+                let delete = self.client().delete_item().table_name(&self.tables().dead_letters).set_key(Some(key));
                 delete.send().await.map(drop).map_err(|error| port_error(OPERATION, &error))
             });
             try_join_all(deletes).await?;

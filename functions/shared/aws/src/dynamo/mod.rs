@@ -11,14 +11,12 @@
 
 mod change;
 mod commit;
-mod dead_letters;
 mod due;
 mod erase;
 mod forget;
 mod index;
 mod insert;
 mod kinds;
-mod leases;
 mod list;
 mod meter;
 mod numbers;

@@ -1,4 +1,4 @@
-//! Versioned records: health of services, memos of agents, jobs of operators. A write replaces the whole record, and
+//! Versioned records: health of services, memos of agents, jobs of operators, leases and others. A write replaces the whole record, and
 //! succeeds only if its writer saw the last version.
 //!
 //! The record is stored as the domain's JSON. Other attributes beside it serve conditions and people who search. Each
@@ -25,6 +25,8 @@ const JOB: &str = "job";
 const DEFINITION: &str = "definition";
 /// The key of the deployment.
 const DEPLOYMENT: &str = "deployment";
+/// The key that all dead letters share.
+pub(super) const DEAD_LETTER: &str = "letter";
 /// The time that an item outlives its record. A reader's clock may be behind, and the item must exist while the reader
 /// counts it as valid.
 const KEPT_MS: u64 = 60 * 60 * 1_000;
@@ -41,7 +43,8 @@ impl Records for Dynamo {
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         let commit = self.put_record(seen, record).await?;
-        if commit == Commit::Committed && record.is_over() {
+        // What expires is deleted by DynamoDB.
+        if commit == Commit::Committed && record.is_over() && record.expires_at().is_none() {
             // The record is written in any case. If the deletion fails, the next record that is over tries again.
             if let Err(error) = self.forget_surplus::<R>().await {
                 tracing::warn!("records that are over are not deleted: {}", told(&error));
@@ -51,7 +54,9 @@ impl Records for Dynamo {
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        Ok(sorted(self.all(R::KIND.list()).await?, limit))
+        let records = self.all(R::KIND.list(), limit).await?;
+        // The index decides the order of dead letters that were settled in the same millisecond, on every page alike.
+        Ok(if R::KIND == RecordKind::DeadLetter { records } else { sorted(records, limit) })
     }
 }
 
@@ -95,7 +100,7 @@ impl Dynamo {
     /// Deletes surplus records, at most [`FORGOTTEN_MAX`].
     async fn forget_surplus<R: Record>(&self) -> Result<(), PortError> {
         let operation = R::KIND.put();
-        for record in surplus(self.all::<R>(operation).await?).into_iter().take(FORGOTTEN_MAX) {
+        for record in surplus(self.all::<R>(operation, usize::MAX).await?).into_iter().take(FORGOTTEN_MAX) {
             let request = self
                 .client()
                 .delete_item()
@@ -108,15 +113,18 @@ impl Dynamo {
         Ok(())
     }
 
-    /// All records of a kind. A record of an unknown form is skipped, so that it does not block the others.
-    async fn all<R: Record>(&self, operation: &'static str) -> Result<Vec<R>, PortError> {
+    /// All records of a kind; of dead letters, the `limit` that were settled last. A record of an unknown form is skipped,
+    /// so that it does not block the others.
+    async fn all<R: Record>(&self, operation: &'static str, limit: usize) -> Result<Vec<R>, PortError> {
+        let table = self.table_of(R::KIND);
         let items = match R::KIND {
-            // Reads the whole table. It has one item for each agent of the workflows.
-            RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
-            RecordKind::Job => self.partition(operation, self.table_of(R::KIND), JOB).await?,
-            RecordKind::Alert => self.partition(operation, self.table_of(R::KIND), ALERT).await?,
-            RecordKind::Definition => self.partition(operation, self.table_of(R::KIND), DEFINITION).await?,
-            RecordKind::Deployment => self.partition(operation, self.table_of(R::KIND), DEPLOYMENT).await?,
+            // Reads the whole table. It has one item for each agent of the workflows, or for each shard and recent job.
+            RecordKind::Service | RecordKind::Memo | RecordKind::Lease => self.scan(operation, table).await?,
+            RecordKind::Job => self.partition(operation, table, JOB).await?,
+            RecordKind::Alert => self.partition(operation, table, ALERT).await?,
+            RecordKind::Definition => self.partition(operation, table, DEFINITION).await?,
+            RecordKind::Deployment => self.partition(operation, table, DEPLOYMENT).await?,
+            RecordKind::DeadLetter => self.newest(operation, table, DEAD_LETTER, limit).await?,
         };
         let records = items.into_iter().map(|item| record_of::<R>(operation, item));
         let read = |record: Result<R, PortError>| {
@@ -146,6 +154,8 @@ impl Dynamo {
             RecordKind::Memo => &self.tables().memos,
             RecordKind::Job | RecordKind::Alert => &self.tables().jobs,
             RecordKind::Definition | RecordKind::Deployment => &self.tables().definitions,
+            RecordKind::Lease => &self.tables().leases,
+            RecordKind::DeadLetter => &self.tables().dead_letters,
         }
     }
 }
@@ -159,6 +169,10 @@ fn key_of(kind: RecordKind, key: &str) -> Item {
         RecordKind::Alert => Item::from([("Kind".to_owned(), text(ALERT)), ("JobID".to_owned(), text(key))]),
         RecordKind::Definition => Item::from([("Kind".to_owned(), text(DEFINITION)), ("Key".to_owned(), text(key))]),
         RecordKind::Deployment => Item::from([("Kind".to_owned(), text(DEPLOYMENT)), ("Key".to_owned(), text(key))]),
+        RecordKind::Lease => Item::from([("Name".to_owned(), text(key))]),
+        RecordKind::DeadLetter => {
+            Item::from([("Kind".to_owned(), text(DEAD_LETTER)), ("MessageID".to_owned(), text(key))])
+        }
     }
 }
 
@@ -182,7 +196,7 @@ fn condition(seen: Seen, expires: bool) -> (&'static str, Vec<(&'static str, Att
 }
 
 /// The record in an item.
-pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item) -> Result<R, PortError> {
+fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item) -> Result<R, PortError> {
     let mut reader = Reader::new(item);
     let record = reader.text(RECORD).map_err(|error| PortError::refused(operation, error))?;
     let record = serde_json::from_str(&record).map_err(|error| reader.wrong(RECORD, error.to_string()));
@@ -190,6 +204,6 @@ pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item
 }
 
 /// The problem of a record, for a log. The text of the error itself names only the operation.
-pub(super) fn told(error: &PortError) -> String {
+fn told(error: &PortError) -> String {
     chain(error)
 }

@@ -23,15 +23,15 @@ use std::task::Poll;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::ports::{Environment, HasEnvironment, HasLeases, Lease, Leases, PortError};
+use crate::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Records, Seen, change, replace};
 use crate::time::Timestamp;
 
-pub use record::{acquired, released, renewed, reported};
+pub use record::{Lease, acquired, released, renewed, reported};
 
 /// The ports that hold a lease.
-pub trait LeasePorts: HasLeases + HasEnvironment {}
+pub trait LeasePorts: HasRecords + HasEnvironment {}
 
-impl<P: HasLeases + HasEnvironment> LeasePorts for P {}
+impl<P: HasRecords + HasEnvironment> LeasePorts for P {}
 
 /// The duration of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,7 @@ pub enum Loss {
 }
 
 /// Does `work` while holding the lease `name` as `owner`, and renews it in the background. `health` describes the
-/// holder. It is stored at each renewal. It is stored once more before the release, unless it is empty or the lease is
-/// lost.
+/// holder. It is stored at each renewal, and with the release unless it is empty.
 ///
 /// `work` is not polled before the lease is held, and is dropped as soon as the lease is lost. If it panics, the lease
 /// is released and the panic goes on.
@@ -86,7 +85,8 @@ pub async fn hold<T>(
 ) -> Result<Held<T>, PortError> {
     let asked_at = ports.environment().now();
     let trust_ms = term.term_ms.saturating_sub(term.margin_ms);
-    let acquiring = pin!(ports.leases().acquire(name, owner, asked_at, term.term_ms));
+    let next = |stored: Option<&Lease>| acquired(stored, name, owner, asked_at, term.term_ms);
+    let acquiring = pin!(change(ports.records(), name, asked_at, next));
     let lease = match select(acquiring, pin!(ports.environment().sleep(trust_ms))).await {
         Either::Left((acquired, _)) => acquired?,
         // If it was acquired all the same, its term ends it.
@@ -98,11 +98,9 @@ pub async fn hold<T>(
     let trust = Trust::new(asked_at, term);
     let ended = work_while_trusted(ports, &lease, term, &trust, &health, work).await;
     // The work is dropped by now, so it cannot disturb the next holder.
-    let loss = match &ended {
-        Ended::Lost(loss) => Some(*loss),
-        Ended::Done(_) | Ended::Panicked(_) => None,
-    };
-    give_back(ports, &lease, term, &trust, loss, &health()).await;
+    if !matches!(ended, Ended::Lost(Loss::Taken)) {
+        give_back(ports, &lease, term, &health()).await;
+    }
     match ended {
         Ended::Done(value) => Ok(Held::Done(value)),
         Ended::Lost(loss) => {
@@ -172,7 +170,7 @@ async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust,
         let asked_at = ports.environment().now();
         let note = health();
         let answer = {
-            let renewing = pin!(ports.leases().renew(&lease, asked_at, term.term_ms, &note));
+            let renewing = pin!(renew(ports, &lease, asked_at, term, &note));
             let running_out = pin!(ports.environment().sleep(asked_at.ms_until(trust.until())));
             match select(renewing, running_out).await {
                 Either::Left((answer, _)) if ports.environment().now() < trust.until() => answer,
@@ -193,31 +191,43 @@ async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust,
     }
 }
 
-/// Stores the last health and releases the lease. Neither may take longer than the lease would last.
-async fn give_back(
+/// Renews the lease. `None`: it is lost. Another instance has it if its version is not the last one of this holder.
+async fn renew(
     ports: &impl LeasePorts,
     lease: &Lease,
+    now: Timestamp,
     term: Term,
-    trust: &Trust,
-    loss: Option<Loss>,
     health: &str,
-) {
-    let may_store = match loss {
-        Some(Loss::Taken) => return,
-        Some(Loss::NotRenewed | Loss::TooLate) => false,
-        None => !health.is_empty() && ports.environment().now() < trust.until(),
-    };
-    let giving = pin!(async {
-        if may_store
-            && let Err(error) = ports.leases().renew(lease, ports.environment().now(), term.term_ms, health).await
-        {
-            tracing::debug!(lease = &*lease.name, "last health not stored: {error}");
-        }
-        ports.leases().release(lease).await
-    });
+) -> Result<Option<Lease>, PortError> {
+    let Some(renewed) = renewed(lease, now, term.term_ms, health) else { return Ok(None) };
+    let commit = ports.records().put(Seen::version(lease.version, now), &renewed).await?;
+    Ok((commit == Commit::Committed).then_some(renewed))
+}
+
+/// Releases the lease, with the last health. That may not take longer than the lease would last.
+async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, health: &str) {
+    let giving = pin!(release(ports, lease, health));
     match select(giving, pin!(ports.environment().sleep(term.term_ms))).await {
         Either::Left((Ok(()), _)) => {}
         Either::Left((Err(error), _)) => tracing::warn!(lease = &*lease.name, "lease not released: {error}"),
         Either::Right(((), _)) => tracing::warn!(lease = &*lease.name, "lease not released in time"),
     }
+}
+
+/// Releases the lease, if this holder still has it. A renewal without an answer may be written or not, or still be under
+/// way: so the last version is read, and read again after a conflict.
+async fn release(ports: &impl LeasePorts, lease: &Lease, health: &str) -> Result<(), PortError> {
+    let (records, now) = (ports.records(), ports.environment().now());
+    let Some(stored) = records.get::<Lease>(&lease.name).await? else { return Ok(()) };
+    replace(records, stored, now, |stored| released(stored, lease, now, health)).await
+}
+
+/// Writes down that `owner` has done the work `name` now, and its health: the record of a lease that is free. It keeps no
+/// one out. Of two reports at the same time one is written.
+///
+/// # Errors
+/// [`PortError`] if that is not known to have happened.
+pub async fn report(ports: &impl LeasePorts, name: &str, owner: &str, health: &str) -> Result<(), PortError> {
+    let now = ports.environment().now();
+    change(ports.records(), name, now, |stored| Some(reported(stored, name, owner, now, health))).await.map(drop)
 }

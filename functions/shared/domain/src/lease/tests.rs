@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use futures_util::future::pending;
 
 use super::*;
-use crate::ports::LeaseRecord;
+use crate::ports::{Listed, MemoryRecords, Record};
 
 const TERM: Term = Term { term_ms: 9_000, margin_ms: 1_000 };
 
@@ -21,28 +21,28 @@ enum Answer {
     Never,
 }
 
-/// Leases with scripted answers, and a clock that only the test moves.
-struct FakeLeases {
+/// Records with scripted answers to the renewals, and a clock that only the test moves.
+struct FakeRecords {
     now: AtomicI64,
     acquire_ms: u64,
-    taken: bool,
     unreachable: bool,
     /// Timers do not fire, although the clock moves on: the instance was frozen.
     timers_late: AtomicBool,
     renewals: Mutex<VecDeque<Answer>>,
-    /// The calls of the store, with their times.
+    stored: Mutex<MemoryRecords>,
+    /// The writes, with their times.
     log: Mutex<Vec<String>>,
 }
 
-impl FakeLeases {
+impl FakeRecords {
     fn new(renewals: &[Answer]) -> Self {
         Self {
             now: AtomicI64::new(0),
             acquire_ms: 0,
-            taken: false,
             unreachable: false,
             timers_late: AtomicBool::new(false),
             renewals: Mutex::new(renewals.iter().copied().collect()),
+            stored: Mutex::default(),
             log: Mutex::default(),
         }
     }
@@ -58,9 +58,13 @@ impl FakeLeases {
     fn pass_ms(&self, ms: i64) {
         self.now.fetch_add(ms, Ordering::Relaxed);
     }
+
+    fn stored(&self) -> Lease {
+        self.stored.lock().unwrap().get("sweep").unwrap().unwrap()
+    }
 }
 
-impl Environment for FakeLeases {
+impl Environment for FakeRecords {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(self.now.load(Ordering::Relaxed))
     }
@@ -79,52 +83,43 @@ impl Environment for FakeLeases {
     }
 }
 
-impl Leases for FakeLeases {
-    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.log("acquire");
-        self.sleep(self.acquire_ms).await;
+impl Records for FakeRecords {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
         if self.unreachable {
-            return Err(PortError::unavailable("leases.acquire", "down"));
+            return Err(PortError::unavailable("leases.lease", "down"));
         }
-        let lease = Lease { name: name.into(), owner: owner.into(), epoch: 7, expires_at: now.plus_ms(term_ms) };
-        Ok((!self.taken).then_some(lease))
+        self.stored.lock().unwrap().get(key)
     }
 
-    async fn renew(
-        &self,
-        lease: &Lease,
-        now: Timestamp,
-        term_ms: u64,
-        health: &str,
-    ) -> Result<Option<Lease>, PortError> {
-        self.log(&format!("renew {health}"));
-        let answer = self.renewals.lock().unwrap().pop_front().unwrap_or(Answer::Yes { after_ms: 0 });
-        match answer {
-            Answer::Yes { after_ms } => self.sleep(after_ms).await,
-            Answer::No => return Ok(None),
-            Answer::Error => return Err(PortError::unavailable("leases.renew", "down")),
-            Answer::Never => pending().await,
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        let lease: Lease = serde_json::from_value(serde_json::to_value(record).unwrap()).unwrap();
+        let health = lease.health.map(|health| format!(" {health}")).unwrap_or_default();
+        if seen.version == 0 {
+            self.log("acquire");
+            self.sleep(self.acquire_ms).await;
+        } else if lease.held_until.is_none() {
+            self.log(&format!("release{health}"));
+        } else {
+            self.log(&format!("renew{health}"));
+            let answer = self.renewals.lock().unwrap().pop_front().unwrap_or(Answer::Yes { after_ms: 0 });
+            match answer {
+                Answer::Yes { after_ms } => self.sleep(after_ms).await,
+                Answer::No => return Ok(Commit::Conflict),
+                Answer::Error => return Err(PortError::unavailable("leases.set_lease", "down")),
+                Answer::Never => pending().await,
+            }
         }
-        Ok(Some(Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() }))
+        self.stored.lock().unwrap().put(seen, record)
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.log(&format!("release {}", lease.epoch));
-        Ok(())
-    }
-
-    async fn report(&self, _: &str, _: &str, _: Timestamp, _: &str) -> Result<(), PortError> {
-        panic!("a holder reports with its renewals")
-    }
-
-    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+    async fn list<R: Listed>(&self, _: usize) -> Result<Vec<R>, PortError> {
         panic!("a holder looks at its own lease only")
     }
 }
 
 /// A work that takes time, counts its looks at the clock, and notes when it is dropped.
 struct Work<'a> {
-    leases: &'a FakeLeases,
+    leases: &'a FakeRecords,
     until_ms: i64,
     polls: &'a AtomicU32,
 }
@@ -145,7 +140,7 @@ impl Drop for Work<'_> {
 }
 
 /// Runs a work of `work_ms` in steps of 100 ms until it ends, and returns its result and the log.
-fn hold_for(leases: &FakeLeases, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
+fn hold_for(leases: &FakeRecords, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
     let polls = AtomicU32::new(0);
     let work = Work { leases, until_ms: work_ms, polls: &polls };
     let health = || format!("fine at {}", leases.now().epoch_ms());
@@ -162,40 +157,47 @@ fn hold_for(leases: &FakeLeases, work_ms: i64) -> (Result<Held<&'static str>, Po
 
 #[test]
 fn a_short_work_is_done_and_the_lease_is_given_back_with_a_last_note() {
-    let leases = FakeLeases::new(&[]);
+    let leases = FakeRecords::new(&[]);
     let (held, log) = hold_for(&leases, 1_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
-    assert_eq!(log, ["0 acquire", "1000 dropped", "1000 renew fine at 1000", "1000 release 7"]);
+    assert_eq!(log, ["0 acquire", "1000 dropped", "1000 release fine at 1000"]);
 }
 
 #[test]
 fn a_long_work_renews_at_each_third_of_the_term() {
-    let leases = FakeLeases::new(&[]);
+    let leases = FakeRecords::new(&[]);
     let (held, log) = hold_for(&leases, 10_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
-    let renewals: Vec<_> = log.iter().filter(|line| line.contains("renew")).collect();
+    let writes: Vec<_> = log.iter().filter(|line| line.contains("fine")).collect();
     assert_eq!(
-        renewals,
-        ["3000 renew fine at 3000", "6000 renew fine at 6000", "9000 renew fine at 9000", "10000 renew fine at 10000"]
+        writes,
+        [
+            "3000 renew fine at 3000",
+            "6000 renew fine at 6000",
+            "9000 renew fine at 9000",
+            "10000 release fine at 10000"
+        ]
     );
 }
 
 #[test]
 fn without_the_lease_the_work_is_not_begun() {
-    let taken = FakeLeases { taken: true, ..FakeLeases::new(&[]) };
+    let taken = FakeRecords::new(&[]);
+    let of_other = acquired(None, "sweep", "other", taken.now(), TERM.term_ms).unwrap();
+    taken.stored.lock().unwrap().put(Seen::nothing(taken.now()), &of_other).unwrap();
     let (held, log) = hold_for(&taken, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
-    assert_eq!(log, ["0 acquire", "0 dropped"]);
-    let unreachable = FakeLeases { unreachable: true, ..FakeLeases::new(&[]) };
+    assert_eq!(log, ["0 dropped"]);
+    let unreachable = FakeRecords { unreachable: true, ..FakeRecords::new(&[]) };
     let (held, log) = hold_for(&unreachable, 0);
     assert!(held.is_err());
-    assert_eq!(log, ["0 acquire", "0 dropped"]);
+    assert_eq!(log, ["0 dropped"]);
 }
 
 #[test]
 fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
     // Acquired just in time, but the request was long ago: the first poll of the work would come too late.
-    let leases = FakeLeases { acquire_ms: 20_000, ..FakeLeases::new(&[]) };
+    let leases = FakeRecords { acquire_ms: 20_000, ..FakeRecords::new(&[]) };
     let (held, log) = hold_for(&leases, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
     assert_eq!(log.last().unwrap(), "8000 dropped");
@@ -204,20 +206,20 @@ fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
 #[test]
 fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
     // The answer comes after 5 s, and the next renewal never. The work ends 8 s after the attempt was begun.
-    let leases = FakeLeases { acquire_ms: 5_000, ..FakeLeases::new(&[Answer::Never]) };
+    let leases = FakeRecords { acquire_ms: 5_000, ..FakeRecords::new(&[Answer::Never]) };
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert!(log.contains(&"8000 dropped".to_owned()), "{log:?}");
     // The renewal of 3000 is answered at 6000 and trusted until 3000 + 8000; the one of 9000 is never answered.
-    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
+    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
-    assert_eq!(log[2..], ["9000 renew fine at 9000", "11000 dropped", "11000 release 7"]);
+    assert_eq!(log[2..], ["9000 renew fine at 9000", "11000 dropped", "11000 release fine at 11000"]);
 }
 
 #[test]
 fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_holder() {
-    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
+    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::Taken));
     assert_eq!(log[1..], ["3000 renew fine at 3000", "6000 renew fine at 6000", "6000 dropped"]);
@@ -225,18 +227,18 @@ fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_ho
 
 #[test]
 fn a_renewal_that_fails_cancels_the_work_and_gives_the_lease_back() {
-    let leases = FakeLeases::new(&[Answer::Error]);
+    let leases = FakeRecords::new(&[Answer::Error]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::NotRenewed));
-    assert_eq!(log[1..], ["3000 renew fine at 3000", "3000 dropped", "3000 release 7"]);
+    assert_eq!(log[1..], ["3000 renew fine at 3000", "3000 dropped", "3000 release fine at 3000"]);
 }
 
 #[test]
 fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
-    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 6_000 }]);
+    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 6_000 }]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
-    assert_eq!(log[2..], ["8000 dropped", "8000 release 7"]);
+    assert_eq!(log[2..], ["8000 dropped", "8000 release fine at 8000"]);
 }
 
 #[test]
@@ -244,11 +246,11 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
     // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not. It comes too
     // late, although the renewed lease would last longer.
     for (after_ms, expected) in [(4_900, Held::Done("done")), (5_000, Held::Lost(Loss::TooLate))] {
-        let leases = FakeLeases::new(&[Answer::Yes { after_ms }]);
+        let leases = FakeRecords::new(&[Answer::Yes { after_ms }]);
         assert_eq!(hold_for(&leases, 10_000).0.unwrap(), expected, "{after_ms}");
     }
     // A frozen instance: when it wakes up, the answer is there, and its trust is over.
-    let (leases, polls) = (FakeLeases::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
+    let (leases, polls) = (FakeRecords::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
     let work = Work { leases: &leases, until_ms: 1_000_000, polls: &polls };
     let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
@@ -263,21 +265,23 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
 }
 
 #[test]
-fn a_last_note_is_left_only_while_the_lease_is_trusted() {
-    // The work ends in its last moment of trust, or the trust ends while the work returns its result.
-    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 0 }]);
-    let lease = Lease { name: "sweep".into(), owner: "me".into(), epoch: 7, expires_at: leases.now().plus_ms(9_000) };
-    let trust = Trust::new(leases.now(), TERM);
-    leases.pass_ms(7_999);
-    give_back(&leases, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
-    leases.pass_ms(1);
-    give_back(&leases, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
-    assert_eq!(leases.logged(), ["7999 renew fine", "7999 release 7", "8000 release 7"]);
+fn a_renewal_whose_answer_never_came_is_found_and_the_lease_is_free_all_the_same() {
+    // The holder knows of no renewal, or one arrives between its last look and its release.
+    let leases = FakeRecords::new(&[]);
+    let next = |_: Option<&Lease>| acquired(None, "sweep", "me", leases.now(), TERM.term_ms);
+    let lease = change(&leases, "sweep", leases.now(), next).now_or_never().unwrap().unwrap().unwrap();
+    assert!(renew(&leases, &lease, leases.now(), TERM, "fine").now_or_never().unwrap().unwrap().is_some());
+    assert_eq!(renew(&leases, &lease, leases.now(), TERM, "late").now_or_never().unwrap().unwrap(), None);
+    release(&leases, &lease, "").now_or_never().unwrap().unwrap();
+    let stored = leases.stored();
+    assert_eq!((stored.held_until, stored.health.as_deref()), (None, Some("fine")));
+    release(&leases, &lease, "again").now_or_never().unwrap().unwrap();
+    assert_eq!(leases.stored(), stored, "a lease that is free is left alone");
 }
 
 #[test]
 fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
-    let (leases, polls) = (FakeLeases::new(&[]), AtomicU32::new(0));
+    let (leases, polls) = (FakeRecords::new(&[]), AtomicU32::new(0));
     let work = Work { leases: &leases, until_ms: 1_000, polls: &polls };
     let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
@@ -292,17 +296,17 @@ fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
 
 #[test]
 fn a_work_that_fails_gives_the_lease_back() {
-    let leases = FakeLeases::new(&[]);
+    let leases = FakeRecords::new(&[]);
     let holding = hold(&leases, "sweep", "me", TERM, String::new, async { Err::<(), _>("failed") });
     assert_eq!(holding.now_or_never().unwrap().unwrap(), Held::Done(Err("failed")));
-    assert_eq!(leases.logged(), ["0 acquire", "0 release 7"]);
+    assert_eq!(leases.logged(), ["0 acquire", "0 release"]);
 }
 
 #[test]
 fn a_work_that_panics_gives_the_lease_back_and_goes_on_panicking() {
-    let leases = FakeLeases::new(&[]);
+    let leases = FakeRecords::new(&[]);
     let holding = hold(&leases, "sweep", "me", TERM, String::new, async { panic!("a bug") });
     let panic = AssertUnwindSafe(holding).catch_unwind().now_or_never().unwrap().map(|_: Result<Held<()>, _>| ());
     assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "a bug");
-    assert_eq!(leases.logged(), ["0 acquire", "0 release 7"]);
+    assert_eq!(leases.logged(), ["0 acquire", "0 release"]);
 }

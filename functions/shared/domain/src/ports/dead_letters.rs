@@ -1,35 +1,22 @@
 //! Dead letters and their outcomes.
 
+use std::cmp::Ordering;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::PortError;
+use super::{Listed, Record, RecordKind, Shown};
 use crate::id::OrderId;
 use crate::time::Timestamp;
 
-/// Newest records that a store of dead letters keeps. It may delete others, and records older than 90 days.
+/// Newest records of dead letters that a store keeps. It may delete others.
 pub const DEAD_LETTERS_KEPT: usize = 1_000;
-/// Longest kept body of an unreadable dead letter, in bytes: an order with the largest document fits.
-pub const DEAD_LETTER_BYTES_MAX: usize = 160 * 1024;
-
-/// The outcomes of dead letters, for operators.
-pub trait DeadLetterRecords: Send + Sync {
-    /// Stores the outcome of a dead letter. The same `MessageID` again replaces the record. Returns only once the
-    /// record is durable.
-    ///
-    /// # Errors
-    /// [`PortError`] if it is not known whether the write happened; the dead letter then stays on its queue.
-    fn record(&self, settled: DeadLetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
-
-    /// The records, at most `limit`, the last settled first.
-    ///
-    /// # Errors
-    /// [`PortError`] if they cannot be read.
-    fn newest(&self, limit: usize) -> impl Future<Output = Result<Vec<DeadLetterRecord>, PortError>> + Send;
-}
+/// Longest kept body of an unreadable dead letter, in bytes of JSON text: an order with the largest document fits, also
+/// if every second character of it is a quotation mark.
+pub const DEAD_LETTER_BYTES_MAX: usize = 320 * 1024;
+/// The retention time of a record, in milliseconds: 90 days.
+const KEPT_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
 /// A message that was delivered too often without success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +57,7 @@ impl fmt::Display for SourceQueue {
     }
 }
 
-/// The outcome of a dead letter.
+/// The outcome of a dead letter, for operators. It is written once: what a redelivery finds is no news.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeadLetterRecord {
@@ -97,6 +84,38 @@ pub struct DeadLetterRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Arc<str>>,
 }
+
+impl Record for DeadLetterRecord {
+    const KIND: RecordKind = RecordKind::DeadLetter;
+    const OVER_KEPT: usize = DEAD_LETTERS_KEPT;
+
+    fn key(&self) -> &str {
+        &self.message_id
+    }
+
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn expires_at(&self) -> Option<Timestamp> {
+        Some(self.settled_at.plus_ms(KEPT_MS))
+    }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    /// The last settled comes first.
+    fn compare(&self, other: &Self) -> Ordering {
+        (other.settled_at, &other.message_id).cmp(&(self.settled_at, &self.message_id))
+    }
+
+    fn shown(&self) -> Vec<(&'static str, Shown)> {
+        vec![("SettledAt", Shown::Time(self.settled_at))]
+    }
+}
+
+impl Listed for DeadLetterRecord {}
 
 /// The outcome of a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -148,7 +167,8 @@ mod tests {
 
     #[test]
     fn the_body_of_an_order_with_the_largest_document_is_kept_whole() {
-        // The body contains the document as it is. A quarter more is enough for the member names around it.
-        assert_eq!(DEAD_LETTER_BYTES_MAX, DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4);
+        // The body contains the document as it is. A quarter more is enough for the member names around it. As JSON text it
+        // is twice as long at most: an order has no other characters to escape than quotation marks and backslashes.
+        assert_eq!(DEAD_LETTER_BYTES_MAX, 2 * (DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4));
     }
 }

@@ -8,7 +8,7 @@ mod dead_letters;
 mod environment;
 mod error;
 mod events;
-mod leases;
+mod memory;
 mod memos;
 mod parts;
 mod queues;
@@ -17,17 +17,16 @@ mod services;
 mod store;
 
 pub use dead_letters::{
-    DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_KEPT, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords,
-    SourceQueue,
+    DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_KEPT, DeadLetter, DeadLetterOutcome, DeadLetterRecord, SourceQueue,
 };
 pub use environment::Environment;
 pub use error::{PortError, PortErrorKind};
 pub use events::Events;
-pub use leases::{Lease, LeaseRecord, Leases};
+pub use memory::MemoryRecords;
 pub use memos::{Memo, MemoState};
-pub use parts::{HasDeadLetterRecords, HasEnvironment, HasEvents, HasLeases, HasQueues, HasRecords, HasStore};
+pub use parts::{HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore};
 pub use queues::{Queues, Source};
-pub use records::{Listed, OVER_KEPT, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
+pub use records::{Listed, Record, RecordKind, Records, Seen, Shown, change, replace, sorted, surplus};
 pub use services::{
     Acceptance, Answers, Breaker, Evidence, OrderAt, Outage, OutageReason, Pace, Rejections, Release, ServiceHealth,
 };

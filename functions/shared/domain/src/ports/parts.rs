@@ -3,7 +3,7 @@
 //! A part is also its own access: an implementation of [`Store`] has a store, namely itself. So a test double of one
 //! part needs nothing around it, and an adapter is a struct of parts without any forwarding.
 
-use super::{DeadLetterRecords, Environment, Events, Leases, Queues, Records, Store};
+use super::{Environment, Events, Queues, Records, Store};
 
 macro_rules! parts {
     ($($has:ident, $part:ident, $method:ident: $what:literal;)+) => {
@@ -32,9 +32,7 @@ parts! {
     HasStore, Store, store: "the order database and the state store";
     HasQueues, Queues, queues: "the queues between the functions";
     HasEvents, Events, events: "the event bus and the reply channels";
-    HasLeases, Leases, leases: "the leases";
     HasRecords, Records, records: "the versioned records";
-    HasDeadLetterRecords, DeadLetterRecords, dead_letter_records: "the records of dead letters";
     HasEnvironment, Environment, environment: "time and randomness";
 }
 

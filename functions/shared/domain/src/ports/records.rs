@@ -1,4 +1,5 @@
-//! Versioned records: the health of services, memos of agents, jobs of operators, definitions of workflows.
+//! Versioned records: the health of services, memos of agents, jobs of operators, definitions of workflows, leases of
+//! supervisors, outcomes of dead letters.
 //!
 //! All of them follow one rule: a record is replaced as a whole, and only by a writer that saw its last version. The
 //! design says how a kind of record is added.
@@ -10,10 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Commit, PortError};
+use crate::limits::CONFLICTS_MAX;
 use crate::time::Timestamp;
-
-/// Records that are over ([`Record::is_over`]) and that a store keeps at least, of each kind; more may be deleted.
-pub const OVER_KEPT: usize = 100;
 
 /// Versioned records of all kinds.
 pub trait Records: Send + Sync {
@@ -32,7 +31,7 @@ pub trait Records: Send + Sync {
     fn put<R: Record>(&self, seen: Seen, record: &R) -> impl Future<Output = Result<Commit, PortError>> + Send;
 
     /// The first `limit` records of a kind in the order of [`Record::compare`]. A record that is over may be missing if
-    /// [`OVER_KEPT`] others are over and come before it.
+    /// [`Record::OVER_KEPT`] others are over and come before it.
     ///
     /// # Errors
     /// [`PortError`] when the records cannot be read.
@@ -43,11 +42,13 @@ pub trait Records: Send + Sync {
 pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Its kind.
     const KIND: RecordKind;
+    /// Records that are over ([`Record::is_over`]) and that a store keeps at least; more may be deleted.
+    const OVER_KEPT: usize = 100;
 
     /// Its key, unique within its kind.
     fn key(&self) -> &str;
 
-    /// 1 in the first write, +1 at every change.
+    /// 1 in the first write, unless a kind says otherwise; +1 at every change.
     fn version(&self) -> u64;
 
     /// The time from which on it counts as absent, and after which a store may delete it. `None`: it stays.
@@ -55,13 +56,14 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// Whether nobody needs it any more. Of such records a store keeps the first [`OVER_KEPT`] of a list, and
-    /// deletes others.
+    /// Whether nobody needs it any more. Of such records a store keeps the first [`Record::OVER_KEPT`] of a list, and
+    /// may delete others.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// The order of lists: by key, unless a kind says otherwise.
+    /// The order of lists: by key, unless a kind says otherwise. Of a listed kind that is over from the start and expires,
+    /// the one that expires last comes first.
     fn compare(&self, other: &Self) -> Ordering {
         self.key().cmp(other.key())
     }
@@ -99,11 +101,24 @@ pub enum RecordKind {
     Deployment,
     /// An alert about a cause.
     Alert,
+    /// The lease of a supervisor.
+    Lease,
+    /// The outcome of a dead letter.
+    DeadLetter,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [Self::Service, Self::Memo, Self::Job, Self::Definition, Self::Deployment, Self::Alert];
+    pub const ALL: [Self; 8] = [
+        Self::Service,
+        Self::Memo,
+        Self::Job,
+        Self::Definition,
+        Self::Deployment,
+        Self::Alert,
+        Self::Lease,
+        Self::DeadLetter,
+    ];
 
     /// The name of [`Records::get`] for this kind in errors and logs.
     #[must_use]
@@ -115,6 +130,8 @@ impl RecordKind {
             Self::Definition => "definitions.definition",
             Self::Deployment => "definitions.deployment",
             Self::Alert => "alerts.alert",
+            Self::Lease => "leases.lease",
+            Self::DeadLetter => "letters.letter",
         }
     }
 
@@ -128,6 +145,8 @@ impl RecordKind {
             Self::Definition => "definitions.set_definition",
             Self::Deployment => "definitions.set_deployment",
             Self::Alert => "alerts.set_alert",
+            Self::Lease => "leases.set_lease",
+            Self::DeadLetter => "letters.set_letter",
         }
     }
 
@@ -141,6 +160,8 @@ impl RecordKind {
             Self::Definition => "definitions.definitions",
             Self::Deployment => "definitions.deployments",
             Self::Alert => "alerts.alerts",
+            Self::Lease => "leases.leases",
+            Self::DeadLetter => "letters.letters",
         }
     }
 }
@@ -168,6 +189,45 @@ impl Seen {
     }
 }
 
+/// Reads a record, and writes what `next` makes of it; a record that has expired at `now` is none. Returns what was
+/// written. `None`: `next` wants no write, or another writer was first.
+///
+/// # Errors
+/// As [`Records::get`] and [`Records::put`].
+pub async fn change<R: Record>(
+    records: &impl Records,
+    key: &str,
+    now: Timestamp,
+    next: impl FnOnce(Option<&R>) -> Option<R> + Send,
+) -> Result<Option<R>, PortError> {
+    let stored = records.get::<R>(key).await?.filter(|stored| stored.expires_at().is_none_or(|at| at > now));
+    let Some(after) = next(stored.as_ref()) else { return Ok(None) };
+    let seen = Seen::version(stored.as_ref().map_or(0, R::version), now);
+    Ok((records.put(seen, &after).await? == Commit::Committed).then_some(after))
+}
+
+/// Writes what `next` makes of a record as it was read, or of a later version of it. It is done once `next` wants no write,
+/// or the record is gone.
+///
+/// # Errors
+/// As [`Records::get`] and [`Records::put`], and if the record changes again and again.
+pub async fn replace<R: Record>(
+    records: &impl Records,
+    mut record: R,
+    now: Timestamp,
+    next: impl Fn(&R) -> Option<R> + Send,
+) -> Result<(), PortError> {
+    for _ in 0..CONFLICTS_MAX {
+        let Some(after) = next(&record) else { return Ok(()) };
+        if records.put(Seen::version(record.version(), now), &after).await? == Commit::Committed {
+            return Ok(());
+        }
+        let Some(later) = records.get(record.key()).await? else { return Ok(()) };
+        record = later;
+    }
+    Err(PortError::unavailable(R::KIND.put(), "the record changes again and again"))
+}
+
 /// The records as a list of this kind shows them: sorted, and at most `limit`.
 #[must_use]
 pub fn sorted<R: Record>(mut records: Vec<R>, limit: usize) -> Vec<R> {
@@ -176,12 +236,12 @@ pub fn sorted<R: Record>(mut records: Vec<R>, limit: usize) -> Vec<R> {
     records
 }
 
-/// The records that may go: those that are over beyond the first [`OVER_KEPT`].
+/// The records that may go: those that are over beyond the first [`Record::OVER_KEPT`].
 #[must_use]
 pub fn surplus<R: Record>(mut records: Vec<R>) -> Vec<R> {
     records.retain(R::is_over);
     records.sort_by(R::compare);
-    records.drain(..OVER_KEPT.min(records.len()));
+    records.drain(..R::OVER_KEPT.min(records.len()));
     records
 }
 
@@ -198,7 +258,9 @@ mod tests {
             RecordKind::Job => Some(RecordKind::Definition),
             RecordKind::Definition => Some(RecordKind::Deployment),
             RecordKind::Deployment => Some(RecordKind::Alert),
-            RecordKind::Alert => None,
+            RecordKind::Alert => Some(RecordKind::Lease),
+            RecordKind::Lease => Some(RecordKind::DeadLetter),
+            RecordKind::DeadLetter => None,
         };
         let all = std::iter::successors(Some(RecordKind::Service), next);
         assert_eq!(all.collect::<Vec<_>>(), RecordKind::ALL);

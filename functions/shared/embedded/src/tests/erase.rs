@@ -11,8 +11,8 @@ use domain::index::Term;
 use domain::message::{Action, CloudEvent, Command, Outcome, Priority, SchedulerMessage};
 use domain::order::AgainOf;
 use domain::ports::{
-    Commit, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Events, HasDeadLetterRecords, HasEvents,
-    HasRecords, HasStore, Inserted, Memo, MemoState, Records, Seen, ServiceHealth, Store,
+    Commit, DeadLetterOutcome, DeadLetterRecord, Events, HasEvents, HasRecords, HasStore, Inserted, Memo, MemoState,
+    Records, Seen, ServiceHealth, Store,
 };
 use domain::task::{ProcessState, StepError, What};
 use rusqlite::params;
@@ -124,7 +124,7 @@ async fn ended(engine: &Engine, n: u64) {
         message: (&*person).into(),
         body: None,
     };
-    engine.dead_letter_records().record(settled).await.unwrap();
+    engine.records().put(Seen::nothing(now()), &settled).await.unwrap();
     next(engine, n, |task| {
         task.steps[0].output = Some(Json::of(&person));
         (task.process_state, task.watch, task.watch_at) = (ProcessState::Processed, None, None);
