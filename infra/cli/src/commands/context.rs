@@ -11,11 +11,12 @@ use serde_json::value::RawValue;
 use wire::Command;
 
 use super::dialogue::{self, Progress};
+use super::endpoint;
 use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Answer, Call, Endpoint, Environment, Remote, clock};
+use crate::remote::{Answer, Call, Environment, Remote, clock};
 use crate::show::order::Ids;
 
 /// Which streams are terminals.
@@ -46,9 +47,8 @@ impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
         let paint = Paint { colours: terminal.stdout && !environment.no_colour };
         let user = environment.user.clone();
-        let endpoint = Endpoint::resolve(api, &environment)?;
-        let name = endpoint.context.clone();
-        let remote = Remote::new(endpoint, api.timeout, environment)?;
+        let (server, name) = endpoint::resolve(api, &environment)?;
+        let remote = Remote::new(server, api.timeout, environment)?;
         let context = Self { remote, format: api.output, paint, terminal, name, user, yes: api.yes };
         if let (Some(name), None) = (&api.context, &context.name) {
             context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API takes precedence"));
