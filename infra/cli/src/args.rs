@@ -20,7 +20,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
+pub use api::{ApiArgs, CommandArgs, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
@@ -29,8 +29,8 @@ pub use operate::{
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs,
-    LOOKED_THROUGH_MAX, ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
+    ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use serve::{LogFormat, ServeArgs, ServiceArgs};
 pub use token::{TokenCommand, TokensFile};

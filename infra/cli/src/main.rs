@@ -79,7 +79,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
         audit_days: args.audit_days,
         json_logs: args.log_format == LogFormat::Json,
         reply_channels: args.reply_channels,
-        remotes: args.services.settings(variable),
+        remotes: args.services.settings(variable)?,
         no_auth: args.no_auth,
         config: args.config,
         setup,

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod connections;
+mod limits;
 mod listening;
 mod stream;
 mod tls;
@@ -35,11 +36,12 @@ use crate::open_files;
 use crate::problem::problem;
 use crate::stop::{self, Stop, Stopper};
 use bodies::BodyBytes;
-use connections::{Admitted, Connection, Connections, Limits};
+use connections::{Admitted, Connection, Connections};
+use limits::Limits;
 use listening::Accepted;
 use stream::{Receiving, Sending, Transport};
 
-pub use connections::connections_max;
+pub use limits::connections_max;
 pub use listening::{Listening, SocketFile};
 pub use tls::{Tls, TlsError};
 

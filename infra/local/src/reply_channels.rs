@@ -78,13 +78,16 @@ impl ReplyChannel {
     }
 }
 
-/// Registers the channels, and reads their secrets.
+/// Registers channels among those that are `started`, and reads their secrets. Warns of those that others may read.
 ///
 /// # Errors
 /// [`BadChannel`] for the first one that cannot be used.
-pub(crate) async fn start(channels: &[ReplyChannel], variable: Option<Variable>) -> Result<Channels, BadChannel> {
+pub(crate) async fn start(
+    started: &mut Channels,
+    channels: &[ReplyChannel],
+    variable: Option<Variable>,
+) -> Result<(), BadChannel> {
     let secrets = secrets_of(variable);
-    let mut started = Channels::new();
     for ReplyChannel { name, url, signature } in channels {
         let webhook = Webhook::of(url.to_string(), signature.as_ref(), &secrets).await;
         let webhook = webhook.map_err(|fault| BadChannel::Unusable(name.clone(), fault))?;
@@ -97,15 +100,11 @@ pub(crate) async fn start(channels: &[ReplyChannel], variable: Option<Variable>)
             return Err(BadChannel::Twice(name.clone()));
         }
     }
-    Ok(started)
-}
-
-/// Warns of those that others may read.
-pub(crate) fn warn(channels: &[ReplyChannel]) {
     for ReplyChannel { name, .. } in channels.iter().filter(|channel| web_address(&channel.url).is_err()) {
         let channel = &**name;
         tracing::warn!(channel, "status messages go to another machine without encryption: use an https URL");
     }
+    Ok(())
 }
 
 impl Receiver {
@@ -162,8 +161,13 @@ mod tests {
         }
     }
 
+    async fn try_start(channels: &[ReplyChannel], variable: Option<Variable>) -> Result<Channels, BadChannel> {
+        let mut started = Channels::new();
+        start(&mut started, channels, variable).await.map(|()| started)
+    }
+
     async fn started(channels: &[ReplyChannel]) -> Channels {
-        start(channels, None).await.ok().unwrap()
+        try_start(channels, None).await.ok().unwrap()
     }
 
     /// Sends the event to a channel. After a fault, what is told of it.
@@ -269,7 +273,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_stands_for_one_url() {
         let channels = ["a=http://x/1", "b=https://x/2", "a=http://x/3"].map(|text| ReplyChannel::parse(text).unwrap());
-        assert_eq!(start(&channels, None).await.err(), Some(BadChannel::Twice("a".into())));
+        assert_eq!(try_start(&channels, None).await.err(), Some(BadChannel::Twice("a".into())));
         assert_eq!(started(&channels[..2]).await.into_keys().collect::<Vec<_>>(), ["a".into(), "b".into()]);
     }
 
@@ -283,12 +287,12 @@ mod tests {
             [ReplyChannel::of(&"shop".into(), &file.reply_channels["shop"])]
         };
         let secret = |name: &str| (name == "SHOP_SECRET").then(|| "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
-        let channels = start(&file("env:SHOP_SECRET"), Some(secret)).await.ok().unwrap();
+        let channels = try_start(&file("env:SHOP_SECRET"), Some(secret)).await.ok().unwrap();
         send(&channels, "shop").await.unwrap();
         let got = gets.recv().await.unwrap();
         assert_eq!(got.headers()["webhook-id"], &*event().id);
         assert!(got.headers()["webhook-signature"].to_str().unwrap().starts_with("v1,"));
-        let bad = start(&file("env:GONE"), Some(secret)).await.err().unwrap();
+        let bad = try_start(&file("env:GONE"), Some(secret)).await.err().unwrap();
         assert!(matches!(&bad, BadChannel::Unusable(name, _) if &**name == "shop"), "{bad}");
     }
 }

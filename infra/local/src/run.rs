@@ -1,5 +1,7 @@
 //! The local commands, from opening the data directory to closing it.
 
+mod configured;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -13,13 +15,14 @@ use standins::Service;
 use tokio::select;
 
 use crate::alerts::Screen;
-use crate::configured::{Parts, parts, still_applies};
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{self, BadChannel, ReplyChannel};
 use crate::serve::{self, BindError, Listen, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
 use crate::sinks::{BadSinks, TOLD_MS_MAX};
-use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
+use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
+use crate::webhook::Channels;
+use configured::{Parts, parts, still_applies};
 
 /// The exit status after a third signal: 128 plus the number of SIGINT.
 const IMPATIENT: i32 = 130;
@@ -114,9 +117,9 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         Some(folder) => Some((folder::check(&folder)?, folder)),
         None => None,
     };
+    let mut channels = Channels::new();
     // A mistake on the command line is told before anything is made.
-    reply_channels::start(&serving.reply_channels, serving.remotes.variable).await?;
-    Remotes::start(&serving.remotes, KEYS_SERVE).await?;
+    reply_channels::start(&mut channels, &serving.reply_channels, serving.remotes.variable).await?;
     let listening = listen.open().await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
@@ -134,8 +137,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         Some(_) => None,
         None => engine.records().get(Deployment::KEY).await?,
     };
-    let Parts { channels, sinks, remotes } = match parts(&engine, config, serving.reply_channels, serving.remotes).await
-    {
+    let Parts { channels, sinks, remotes } = match parts(&engine, config, channels, serving.remotes).await {
         Ok(parts) => parts,
         Err(error) => {
             engine.close().await?;

@@ -11,9 +11,9 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use standins::{Answer, CALL_BYTES_MAX, Effects, Service, Services};
 use tokio::net::TcpListener;
 
+use crate::hosts::Hosts;
 use crate::http_server::{HangUp, Server};
 use crate::problem::problem;
-use crate::serve::hosts::Hosts;
 
 /// Keys that each service of `stepwarden serve` keeps: more than can be in flight at once, and about 5 MB in all.
 pub const KEYS_SERVE: usize = 8_192;

@@ -1,7 +1,15 @@
-//! The base URL of a remote service, and the names of its operations.
+//! The base URL of a remote service, the names of its operations, and the headers of each call.
 
-use http::Uri;
+use domain::trace::TRACEPARENT;
 use http::uri::{Authority, InvalidUri, Scheme};
+use http::{HeaderName, Uri};
+
+/// The header with the key by which a service recognises a repeated call.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header with the address for a result that comes later (rule 38).
+pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
+/// The header with the trace of a call.
+pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 
 /// The operations of a service: the last segment of the path of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

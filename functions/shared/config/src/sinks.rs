@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::located::{Entry, Reader, Table};
 
 use crate::auth::Placed;
-use crate::keys::{mail_server, web_address};
+use crate::keys::{Encryption, mail_server, web_address};
 use crate::settings::secret;
 
 /// The keys that say what a sink is.
@@ -80,17 +80,6 @@ pub struct Email {
     pub to: Vec<String>,
     /// The name and the password for the server.
     pub login: Option<(String, Placed)>,
-}
-
-/// How a connection to a mail server is encrypted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encryption {
-    /// From the beginning: `smtps://`.
-    Tls,
-    /// After `STARTTLS`, which the server must offer: `smtp://`.
-    StartTls,
-    /// Not at all: `smtp://` of this machine.
-    None,
 }
 
 /// Reads the tables `[alerts.NAME]`.

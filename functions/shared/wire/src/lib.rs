@@ -28,10 +28,12 @@ pub use list::{
     Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrdersWaiting, Service, ServiceList,
     Workflow, WorkflowApproval, WorkflowList, WorkflowStep,
 };
-pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
+pub use numbers::{
+    AttemptNumbers, Count, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers,
+};
 pub use open_enum::OpenEnum;
 pub use order::{
     Accepted, AgainOf, Approvers, Order, OrderList, Pause, Reason, Situation, Step, StepError, Taken, Task, Transition,
 };
-pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
+pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use domain::task::Direction;
+use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Count, OpenEnum};
+use crate::OpenEnum;
 
 /// What happened in a span of time.
 ///
@@ -37,6 +37,26 @@ pub struct Numbers<'a> {
     pub steps: Vec<StepNumbers<'a>>,
     /// By service and direction, over all steps that ask it.
     pub services: Vec<ServiceNumbers<'a>>,
+}
+
+/// Number of orders in a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct Count {
+    /// The state.
+    pub state: OpenEnum<ProcessState>,
+    /// The count. Without CountedSince, of 1,000 tasks read at most.
+    pub count: usize,
+    /// Whether there may be more.
+    #[serde(default)]
+    pub at_least: bool,
+    /// Only orders submitted since this time are counted. Present for final states without CountedSince.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When the oldest of them was accepted, on one machine. Absent for final states, and if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_at: Option<Timestamp>,
 }
 
 /// What happened to orders.

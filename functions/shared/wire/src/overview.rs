@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use domain::id::OrderId;
-use domain::task::ProcessState;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Lease, OpenEnum, Service, StepError, Took};
+use crate::{Count, Lease, Service, StepError, Took};
 
 /// `GET /overview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,26 +51,6 @@ pub struct Overview<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub dead_letters: Option<DeadLetterCount>,
-}
-
-/// Number of orders in a state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase")]
-pub struct Count {
-    /// The state.
-    pub state: OpenEnum<ProcessState>,
-    /// The count. Without CountedSince, of 1,000 tasks read at most.
-    pub count: usize,
-    /// Whether there may be more.
-    #[serde(default)]
-    pub at_least: bool,
-    /// Only orders submitted since this time are counted. Present for final states without CountedSince.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
-    /// When the oldest of them was accepted, on one machine. Absent for final states, and if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oldest_at: Option<Timestamp>,
 }
 
 /// The orders of one minute: without CountedSince those submitted in it, by their present state; with it, what happened

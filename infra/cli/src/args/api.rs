@@ -1,16 +1,14 @@
 //! The options of all commands that call an API.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::time::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::duration;
-use crate::remote::Target;
+use crate::remote::{AuthMode, Target};
 
 const HEADING: &str = "API options";
 
@@ -50,24 +48,6 @@ pub struct ApiArgs {
     pub yes: bool,
 }
 
-/// How a caller authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum AuthMode {
-    /// No authentication
-    None,
-    /// Sign with AWS credentials, from the environment or the `aws` command line tool
-    Iam,
-    /// Send the token in STEPWARDEN_TOKEN
-    Bearer,
-}
-
-impl fmt::Display for AuthMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
-    }
-}
-
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -84,6 +64,17 @@ pub struct WaitArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s",
           value_parser = wait_time)]
     pub wait: Option<Duration>,
+}
+
+/// The operator and the reason. The order history keeps both; of a command without an order, the log does.
+#[derive(Debug, Clone, Args)]
+pub struct CommandArgs {
+    /// Why: for the history of the order, or for the log if the command is about no order
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// The operator's name; default: the login name
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
 }
 
 /// A point in time: absolute, or relative to now.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use domain::limits::WAIT_MS_MAX;
 
+use super::api::CommandArgs;
 use super::duration;
-use super::orders::CommandArgs;
 use super::workflow::share;
 
 /// `stepwarden init`

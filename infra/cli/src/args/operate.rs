@@ -6,9 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-use super::api::When;
+use super::api::{CommandArgs, When};
 use super::duration;
-use super::orders::CommandArgs;
 
 /// The actions of a bulk job.
 const BULK_ACTIONS: [&str; 5] = ["resubmit", "cancel", "settle", "close", "again"];

@@ -8,7 +8,7 @@ use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Settled;
 use domain::task::ProcessState;
 
-use super::api::{WaitArgs, When};
+use super::api::{CommandArgs, WaitArgs, When};
 use super::workflow::WorkflowName;
 
 /// The shortest end of an order's ID that a command takes, in characters.
@@ -314,17 +314,6 @@ pub struct AgainArgs {
     /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
-}
-
-/// The operator and the reason. The order history keeps both; of a command without an order, the log does.
-#[derive(Debug, Clone, Args)]
-pub struct CommandArgs {
-    /// Why: for the history of the order, or for the log if the command is about no order
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
-    /// The operator's name; default: the login name
-    #[arg(long, value_name = "NAME")]
-    pub by: Option<String>,
 }
 
 fn output(text: &str) -> Result<Json, String> {

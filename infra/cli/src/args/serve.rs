@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use http::HeaderName;
+use local::hosts;
 use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings};
+use local::serve::{self, RemoteSettings, RemotesError};
 use standins::Service;
 
 use super::duration;
@@ -66,7 +67,7 @@ pub struct ServeArgs {
     /// A further host name to accept, for a proxy that passes Host on (repeatable). On a loopback address, serve
     /// accepts only localhost, 127.0.0.1, ::1 and these names: a defence against DNS rebinding. On any other address
     /// Host is checked only if a name is given
-    #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
+    #[arg(long = "allow-host", value_name = "NAME", value_parser = hosts::host_name)]
     pub allowed_hosts: Vec<String>,
     /// Port of the API; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
@@ -86,8 +87,8 @@ pub struct ServeArgs {
     pub no_port: bool,
     /// The URL of this API as the services reach it, for the results that they tell later. Unless given, the address
     /// and port above; its host name is accepted as with --allow-host
-    #[arg(long, value_name = "URL", value_parser = serve::PublicUrl::parse)]
-    pub public_url: Option<serve::PublicUrl>,
+    #[arg(long, value_name = "URL", value_parser = hosts::PublicUrl::parse)]
+    pub public_url: Option<hosts::PublicUrl>,
     /// Data directory; created if missing
     #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
     pub data: PathBuf,
@@ -180,20 +181,13 @@ impl ServeArgs {
 
 impl ServiceArgs {
     /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
-    #[must_use]
-    pub fn settings(self, variable: fn(&str) -> Option<String>) -> RemoteSettings {
+    ///
+    /// # Errors
+    /// [`RemotesError`] for URLs that cannot be used.
+    pub fn settings(self, variable: fn(&str) -> Option<String>) -> Result<RemoteSettings, RemotesError> {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
-        let variable = Some(variable);
-        RemoteSettings {
-            inventory_url,
-            payment_url,
-            shipping_url,
-            memo,
-            release_max,
-            settles_within_ms: None,
-            file: None,
-            variable,
-        }
+        let settings = RemoteSettings::at([&inventory_url, &payment_url, &shipping_url].map(Option::as_deref))?;
+        Ok(RemoteSettings { memo, release_max, variable: Some(variable), ..settings })
     }
 }
 

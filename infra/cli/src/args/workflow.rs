@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
-use super::orders::CommandArgs;
+use super::api::CommandArgs;
 
 /// `stepwarden workflows`
 #[derive(Debug, Clone, Args)]

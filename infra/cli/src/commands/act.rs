@@ -105,7 +105,6 @@ pub(super) async fn several(
     one: impl AsyncFn(&str) -> Result<Exit, CommandError>,
 ) -> Result<Exit, CommandError> {
     if !context.may_go_on(&format!("{verb} {} orders?", ids.len()))? {
-        context.note("nothing was done");
         return Ok(Exit::Fine);
     }
     let mut exit = Exit::Fine;
@@ -128,7 +127,7 @@ async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, Command
     let action = act.action;
     let Some(at_most) = act.wait.wait else {
         let answer = post(context, id, act).await?;
-        return queued(context, action, id, &answer).map(|()| Exit::Fine);
+        return context.show(&answer, |_: Queued<'_>| format!("{id}  {} is on its way\n", action.name()));
     };
     // What was being undone is to be undone.
     let Sight { task: before, .. } = look(context, id).await?;
@@ -155,23 +154,8 @@ async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, Comm
     // A page of somebody between, with the status of a success, is none.
     let answered = context.remote.call(&call).await;
     answered.and_then(|answer| answer.read::<Queued<'_>>().map(|_| answer)).map_err(|error| {
-        // The first try may be on its way to the scheduler.
-        match error.is_refused_repeat() || error.may_be_done() {
-            true => CommandError::Unsure {
-                what: format!("{id} was {}", done(*action)),
-                look: format!("stepwarden get {id}"),
-                source: error,
-            },
-            false => error.into(),
-        }
+        CommandError::of_change(error, format!("{id} was {}", done(*action)), format!("stepwarden get {id}"))
     })
-}
-
-fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Result<(), CommandError> {
-    if context.is_json() {
-        return context.line(&answer.line());
-    }
-    context.line(&format!("{id}  {} is on its way", action.name()))
 }
 
 /// Whether the command was carried out, and the order has come to where it leads.

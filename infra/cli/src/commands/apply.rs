@@ -45,7 +45,6 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
         return Ok(Exit::Fine);
     }
     if !context.may_go_on("Apply this?")? {
-        context.note("nothing was done");
         return Ok(Exit::Fine);
     }
     // What was shown is applied, or nothing.

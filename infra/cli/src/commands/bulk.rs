@@ -30,20 +30,17 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
         BulkCommand::Run(args) => to_do(context, &args.action, &args.plan).await,
         BulkCommand::Plan(args) => {
             let (job, answer) = plan(context, &args.action, &args.plan).await?;
-            show(context, &job, &answer)?;
+            show(context, &answer)?;
             context.note(&format!("nothing is done yet: `stepwarden bulk start {} --reason …` starts it", job.id));
             Ok(Exit::Fine)
         }
         BulkCommand::Start(args) => start(context, args).await,
         BulkCommand::Cancel(args) => {
-            let (job, answer) =
+            let (_, answer) =
                 act(context, &args.job, JobAction::Cancel, &context.command(&args.command)?, None).await?;
-            show(context, &job, &answer).map(|()| Exit::Fine)
+            show(context, &answer)
         }
-        BulkCommand::Status { job, watch: false } => {
-            let (job, answer) = look(context, job).await?;
-            show(context, &job, &answer).map(|()| Exit::Fine)
-        }
+        BulkCommand::Status { job, watch: false } => show(context, &look(context, job).await?.1),
         BulkCommand::Status { job, watch: true } => to_the_end(context, job).await,
         BulkCommand::List { limit } => list(context, *limit).await,
     }
@@ -61,12 +58,7 @@ async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit,
     // Of very many orders, the dry run looks at the newest alone.
     if job.dry_run.matching == 0 && job.dry_run.complete {
         drop_plan(context, &job, args).await?;
-        if context.is_json() {
-            context.line(&answer.line())?;
-        } else {
-            context.line("No order matches; nothing was done.")?;
-        }
-        return Ok(Exit::Fine);
+        return context.show(&answer, |_: Job<'_>| "No order matches; nothing was done.\n".to_owned());
     }
     let question = format!(
         "{} {count} orders, {} first to see how they fare, then {} in a second?",
@@ -76,7 +68,6 @@ async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit,
     );
     if !context.may_go_on(&question)? {
         drop_plan(context, &job, args).await?;
-        context.note("nothing was done");
         return Ok(Exit::Fine);
     }
     act(context, &job.id, JobAction::Start, &context.command(&args.command)?, Some(job.version)).await?;
@@ -104,12 +95,11 @@ async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandErro
     let (job, _) = look(context, &args.job).await?;
     let question = format!("{} {} orders ({})?", shown::verb(&job), shown::matching(&job.dry_run), shown::meant(&job));
     if !context.may_go_on(&question)? {
-        context.note("nothing was done");
         return Ok(Exit::Fine);
     }
     // What was asked about is what is started.
     let (job, answer) = act(context, &args.job, JobAction::Start, &command, Some(job.version)).await?;
-    show(context, &job, &answer)?;
+    show(context, &answer)?;
     context.note(&format!("`stepwarden bulk status {} --watch` shows how it goes", job.id));
     Ok(Exit::Fine)
 }
@@ -126,7 +116,7 @@ async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
                 progress.show(&shown::progress(&job));
                 if shown::is_ended(&job) {
                     progress.clear();
-                    show(context, &job, &answer)?;
+                    show(context, &answer)?;
                     return Ok(if shown::went_well(&job) { Exit::Fine } else { Exit::Otherwise });
                 }
             }
@@ -175,14 +165,7 @@ async fn act(
     {
         return Ok((job, answer));
     }
-    if !error.is_refused_repeat() && !error.may_be_done() {
-        return Err(error.into());
-    }
-    Err(CommandError::Unsure {
-        what: format!("the job {id} was {done}"),
-        look: format!("stepwarden bulk status {id}"),
-        source: error,
-    })
+    Err(CommandError::of_change(error, format!("the job {id} was {done}"), format!("stepwarden bulk status {id}")))
 }
 
 /// Whether a job tells of this command, in the words of the API.
@@ -208,11 +191,8 @@ async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
-fn show(context: &Context, job: &Job<'_>, answer: &Answer) -> Result<(), CommandError> {
-    if context.is_json() {
-        return context.line(&answer.line());
-    }
-    context.print(&shown::whole(context.paint, job, context.now()))
+fn show(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {
+    context.show(answer, |job: Job<'_>| shown::whole(context.paint, &job, context.now()))
 }
 
 fn job_path(id: &str) -> String {

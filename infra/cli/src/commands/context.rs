@@ -11,11 +11,12 @@ use serde_json::value::RawValue;
 use wire::Command;
 
 use super::dialogue::{self, Progress};
+use super::endpoint;
 use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Answer, Call, Endpoint, Environment, Remote, clock};
+use crate::remote::{Answer, Call, Environment, Remote, clock};
 use crate::show::order::Ids;
 
 /// Which streams are terminals.
@@ -46,9 +47,8 @@ impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
         let paint = Paint { colours: terminal.stdout && !environment.no_colour };
         let user = environment.user.clone();
-        let endpoint = Endpoint::resolve(api, &environment)?;
-        let name = endpoint.context.clone();
-        let remote = Remote::new(endpoint, api.timeout, environment)?;
+        let (server, name) = endpoint::resolve(api, &environment)?;
+        let remote = Remote::new(server, api.timeout, environment)?;
         let context = Self { remote, format: api.output, paint, terminal, name, user, yes: api.yes };
         if let (Some(name), None) = (&api.context, &context.name) {
             context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API takes precedence"));
@@ -129,13 +129,8 @@ impl Context {
 
     /// An operator's command, with an id of its own.
     pub(super) fn command(&self, command: &CommandArgs) -> Result<Command<'static>, CommandError> {
-        #[expect(clippy::disallowed_methods, reason = "an id that nobody else uses; no part of the protocol")]
-        let random = [getrandom::u64(), getrandom::u64()];
-        let [Ok(high), Ok(low)] = random else {
-            return Err(CommandError::Usage("no id of a command can be made up on this machine".to_owned()));
-        };
-        let command_id = Some(format!("{high:016x}{low:016x}").into());
-        Ok(Command { by: self.by(command)?.into(), reason: command.reason.clone().into(), command_id })
+        let (by, reason) = (self.by(command)?.into(), command.reason.clone().into());
+        Ok(Command { by, reason, command_id: Some(random()?.into()) })
     }
 
     /// The operator.
@@ -144,7 +139,8 @@ impl Context {
         by.cloned().ok_or_else(|| CommandError::Usage("the login name is unknown; give --by NAME".to_owned()))
     }
 
-    /// Asks for confirmation of a change of many orders. Without a terminal, `--yes` is required.
+    /// Asks for confirmation of a change of many orders, and says so if nothing was done. Without a terminal, `--yes` is
+    /// required.
     ///
     /// # Errors
     /// [`CommandError::Usage`] without both.
@@ -153,8 +149,13 @@ impl Context {
             return Ok(true);
         }
         self.can_ask(question)?;
-        dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr())
-            .map_err(|error| CommandError::Usage(format!("the confirmation could not be read: {error}")))
+        let answer = dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr());
+        let unread = |error| CommandError::Usage(format!("the confirmation could not be read: {error}"));
+        let may_go_on = answer.map_err(unread)?;
+        if !may_go_on {
+            self.note("nothing was done");
+        }
+        Ok(may_go_on)
     }
 
     /// Fails early if `may_go_on` could not ask.
@@ -168,7 +169,7 @@ impl Context {
 
 /// What nobody else guesses or uses: 128 random bits.
 pub(super) fn random() -> Result<String, CommandError> {
-    #[expect(clippy::disallowed_methods, reason = "a key or a secret of this process; no part of the protocol")]
+    #[expect(clippy::disallowed_methods, reason = "an id, a key or a secret of this process; no part of the protocol")]
     match [getrandom::u64(), getrandom::u64()] {
         [Ok(high), Ok(low)] => Ok(format!("{high:016x}{low:016x}")),
         _ => Err(CommandError::Usage("this machine gives no random numbers".to_owned())),

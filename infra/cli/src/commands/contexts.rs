@@ -9,8 +9,8 @@ use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::contexts::{Contexts, Server};
-use crate::remote::{Endpoint, Environment};
+use crate::remote::contexts::Contexts;
+use crate::remote::{Environment, Server, Target};
 use crate::show::table::Table;
 
 /// A context as JSON.
@@ -56,7 +56,7 @@ pub(super) fn run(
         ContextCommand::Remove { name } => {
             let was_current = contexts.remove(name)?;
             contexts.write(environment)?;
-            let then = Endpoint::default().target.url("");
+            let then = Target::default().url("");
             note(&format!("context {name} is removed"));
             if was_current {
                 note(&format!("it was the current one: commands go to {then} until you use another"));

@@ -79,9 +79,9 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
-    /// Of a call that changes something. Where its answer was lost, `what` may be done, and `look` shows it.
+    /// Of a call that changes something. Where an answer was lost, `what` may be done, and `look` shows it.
     pub(super) fn of_change(source: RemoteError, what: impl Into<String>, look: impl Into<String>) -> Self {
-        match source.may_be_done() {
+        match source.may_be_done() || source.is_refused_repeat() {
             true => Self::Unsure { what: what.into(), look: look.into(), source },
             false => Self::Remote(source),
         }

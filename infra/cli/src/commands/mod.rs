@@ -17,6 +17,7 @@ mod contexts;
 mod dead_letters;
 mod dialogue;
 mod doctor;
+mod endpoint;
 mod error;
 mod export;
 mod follow;

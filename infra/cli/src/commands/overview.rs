@@ -8,7 +8,7 @@ use super::error::CommandError;
 use super::system::service_table;
 use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
-use crate::show::table::{Cell, Table, plain};
+use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{from_now, percentile};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
@@ -37,7 +37,7 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
     parts.push(service_table(&overview.services, now).text(paint));
     if let Some(dead_letters) = &overview.dead_letters {
         let newest = dead_letters.newest_at.map(|at| format!(", the newest {}", from_now(at, now))).unwrap_or_default();
-        parts.push(format!("Dead letters: {}{newest}\n", at_least(dead_letters.count, dead_letters.at_least)));
+        parts.push(format!("Dead letters: {}{newest}\n", number(dead_letters.count, dead_letters.at_least)));
     }
     parts.join("\n")
 }
@@ -47,7 +47,7 @@ fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
     for count in &overview.counts {
         table.row([
             Cell::tinted(count.state.to_string(), Tint::of(&count.state)),
-            at_least(count.count, count.at_least).into(),
+            number(count.count, count.at_least).into(),
             about(count, now).into(),
         ]);
     }
@@ -67,7 +67,7 @@ fn failures(overview: &Overview<'_>, now: Timestamp) -> Table {
         let at_step = if step.is_empty() { String::new() } else { format!(" --step {step}") };
         let error = failure.last_error.as_ref();
         table.row([
-            Cell::tinted(at_least(failure.count, failure.at_least), Tint::Red),
+            Cell::tinted(number(failure.count, failure.at_least), Tint::Red),
             Cell::from(&*failure.code),
             step.into(),
             failure.oldest_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
@@ -108,11 +108,6 @@ fn throughput(overview: &Overview<'_>) -> String {
     }
 }
 
-/// A number that may be the beginning of a larger one.
-fn at_least(count: usize, at_least: bool) -> String {
-    if at_least { format!("{count}+") } else { count.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -149,9 +144,9 @@ mod tests {
         .unwrap();
         let text = text(Paint { colours: false }, &overview, Timestamp::from_epoch_ms(1_795_195_603_007));
         for words in [
-            "Error       7+",
-            "Processing  1       oldest 1 min ago",
-            "7+        exhausted  charge-payment  1 min ago  no answer (expired)",
+            "Error       at least 7",
+            "Processing  1           oldest 1 min ago",
+            "at least 7  exhausted  charge-payment  1 min ago  no answer (expired)",
             "stepwarden bulk resubmit --reason-code exhausted --step charge-payment",
             "asked for: 2 (stepwarden list --approval)",
             "last 2 minutes: 4; of these 2 are processed",

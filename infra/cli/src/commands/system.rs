@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::CommandError;
 use crate::exit::Exit;
 use crate::paint::Tint;
-use crate::show::table::{Cell, Table, plain};
+use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{clock, from_now};
 
 /// `stepwarden services`: the health of each remote service.
@@ -57,11 +57,7 @@ fn alert_text(alerts: &[Alert<'_>], context: &Context) -> String {
     let mut table = Table::new(&["CAUSE", "SINCE", "ENDED", "ORDERS", "ONE OF THEM"]);
     let mut remedies = String::new();
     for alert in alerts {
-        let orders = match (alert.count, alert.at_least) {
-            (0, _) => String::new(),
-            (count, true) => format!("at least {count}"),
-            (count, false) => count.to_string(),
-        };
+        let orders = if alert.count == 0 { String::new() } else { number(alert.count, alert.at_least) };
         let tint = if alert.ended_at.is_none() { Tint::Red } else { Tint::Dim };
         table.row([
             Cell::tinted(plain(&alert.cause), tint),
@@ -117,6 +113,7 @@ fn lease_text(leases: &[Lease<'_>], context: &Context) -> String {
 pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
     let mut table =
         Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW", "ORDERS WAITING", "PROBLEM"]);
+    let waiting = |OrdersWaiting { count, at_least }| number(count, at_least);
     for service in services {
         let tint = match service.state.known() {
             Some(Breaker::Closed) => Tint::Green,
@@ -129,15 +126,11 @@ pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
             service.outage_since.or(service.since).map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.until.map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.failures_in_a_row.unwrap_or(0).to_string().into(),
-            service.orders_waiting.map(orders_waiting).unwrap_or_default().into(),
+            service.orders_waiting.map(waiting).unwrap_or_default().into(),
             service.problem.as_deref().unwrap_or_default().into(),
         ]);
     }
     table
-}
-
-fn orders_waiting(OrdersWaiting { count, at_least }: OrdersWaiting) -> String {
-    if at_least { format!("at least {count}") } else { count.to_string() }
 }
 
 /// The state of the circuit breaker, in plain words.

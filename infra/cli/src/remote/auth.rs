@@ -1,17 +1,37 @@
 //! Authentication of calls.
 
+use std::fmt;
+
 use bytes::Bytes;
+use clap::ValueEnum;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::aws_tool::AwsError;
 use super::clock;
-use super::credentials::{self, Keys};
+use super::credentials::{self, Keys, KeysError};
 use super::environment::Environment;
 use super::sign::{SignError, sign};
 use super::target::Target;
-use crate::args::AuthMode;
+
+/// How a caller authenticates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthMode {
+    /// No authentication
+    None,
+    /// Sign with AWS credentials, from the environment or the `aws` command line tool
+    Iam,
+    /// Send the token in STEPWARDEN_TOKEN
+    Bearer,
+}
+
+impl fmt::Display for AuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
+    }
+}
 
 /// The authentication of a caller.
 #[derive(Debug)]
@@ -53,12 +73,9 @@ pub enum AuthError {
     /// `--auth iam` and no region.
     #[error("--auth iam needs a region, and the URL has none; give --region or set AWS_REGION")]
     NoRegion,
-    /// Only one of the two variables is set.
-    #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
-    HalfKeys,
     /// There are no AWS credentials.
-    #[error("no AWS credentials: neither the environment nor `aws configure export-credentials` has any: {0}")]
-    Credentials(#[from] AwsError),
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// The request cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),

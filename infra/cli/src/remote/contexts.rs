@@ -11,8 +11,8 @@ use domain::located::Fault;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
+use super::auth::AuthMode;
 use super::target::Target;
-use crate::args::AuthMode;
 
 /// The file, under the user's folder of settings.
 const FILE: &str = "stepwarden/contexts.toml";
@@ -32,19 +32,19 @@ pub(crate) struct Contexts {
 }
 
 /// An API, and how it is called.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Server {
+pub struct Server {
     /// Its URL.
-    pub(crate) api: Target,
+    pub api: Target,
     /// The authentication.
-    pub(crate) auth: Option<AuthMode>,
+    pub auth: Option<AuthMode>,
     /// The AWS region.
-    pub(crate) region: Option<String>,
+    pub region: Option<String>,
     /// The AWS profile.
-    pub(crate) profile: Option<String>,
+    pub profile: Option<String>,
     /// The certificates of the issuers to trust.
-    pub(crate) ca: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
 }
 
 /// The contexts cannot be used.
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn server(url: &str) -> Server {
-        Server { api: Target::parse(url).unwrap(), auth: None, region: None, profile: None, ca: None }
+        Server { api: Target::parse(url).unwrap(), ..Server::default() }
     }
 
     fn at_home(folder: &Path) -> Environment {

@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::auth::AuthError;
-use super::aws_tool::Aws;
+use super::aws_tool::{Aws, AwsError};
 use super::environment::Environment;
 use domain::time::Timestamp;
 
@@ -34,6 +33,17 @@ pub(super) struct Keys {
 #[serde(transparent)]
 pub(super) struct Expiry(String);
 
+/// There are no AWS credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// Only one of the two variables is set.
+    #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
+    HalfKeys,
+    /// Nor does the tool have any.
+    #[error("no AWS credentials: neither the environment nor `aws configure export-credentials` has any: {0}")]
+    None(#[from] AwsError),
+}
+
 /// Secrets are for signatures, not for logs.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,13 +66,13 @@ impl Keys {
 /// The keys in the environment, unless a profile is given; otherwise the keys from the `aws` tool.
 ///
 /// # Errors
-/// [`AuthError`]; its message names the searched places.
-pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, AuthError> {
+/// [`KeysError`]; its message names the searched places.
+pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, KeysError> {
     let Environment { access_key_id, secret_access_key, session_token, .. } = environment;
     match (access_key_id, secret_access_key) {
         _ if profile.is_some() => {}
         (None, None) => {}
-        (Some(_), None) | (None, Some(_)) => return Err(AuthError::HalfKeys),
+        (Some(_), None) | (None, Some(_)) => return Err(KeysError::HalfKeys),
         (Some(access_key_id), Some(secret_access_key)) => {
             return Ok(Keys {
                 access_key_id: access_key_id.clone(),
@@ -99,7 +109,7 @@ mod tests {
     async fn half_of_the_keys_is_a_mistake_that_is_told() {
         for (id, secret) in [(Some("AKIA1"), None), (None, Some("s"))] {
             let error = find(&environment(id, secret), None).await.unwrap_err();
-            assert!(matches!(error, AuthError::HalfKeys), "{error}");
+            assert!(matches!(error, KeysError::HalfKeys), "{error}");
         }
     }
 

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::args::AuthMode;
 use crate::exit::Exit;
 
-use super::auth::AuthError;
+use super::auth::{AuthError, AuthMode};
 use super::problem::Problem;
 
 /// How rustls begins what it says of a certificate.
@@ -79,11 +78,7 @@ impl RemoteError {
             Self::Problem { problem, .. } => problem.exit(),
             Self::Request { .. } | Self::Ca { .. } => Exit::Usage,
             Self::Auth(error) => match error {
-                AuthError::NoToken
-                | AuthError::BadToken
-                | AuthError::HalfKeys
-                | AuthError::Credentials(_)
-                | AuthError::Sign(_) => Exit::NotAllowed,
+                AuthError::NoToken | AuthError::BadToken | AuthError::Keys(_) | AuthError::Sign(_) => Exit::NotAllowed,
                 AuthError::NoRegion | AuthError::InTheClear { .. } => Exit::Usage,
             },
         }
@@ -109,7 +104,7 @@ impl RemoteError {
             }
             Self::Problem { problem, auth, .. } => problem.advice(*auth),
             Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden API?".to_owned()),
-            Self::Auth(AuthError::HalfKeys | AuthError::Credentials(_)) => Some(
+            Self::Auth(AuthError::Keys(_)) => Some(
                 "log in (`aws sso login`, `aws configure`), or give --profile, or --auth none for an API that asks for no \
                  signature"
                     .to_owned(),

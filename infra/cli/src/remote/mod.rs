@@ -7,7 +7,6 @@ mod aws_tool;
 pub(crate) mod clock;
 pub(crate) mod contexts;
 mod credentials;
-mod endpoint;
 mod environment;
 mod error;
 mod problem;
@@ -22,9 +21,9 @@ use local::client::{Client, NoAnswer};
 use serde::de::DeserializeOwned;
 
 use auth::Auth;
+pub use auth::AuthMode;
 pub(crate) use aws_tool::{Aws, AwsError};
-pub use contexts::ContextsError;
-pub use endpoint::Endpoint;
+pub use contexts::{ContextsError, Server};
 pub use environment::Environment;
 pub use error::RemoteError;
 pub use problem::Problem;
@@ -125,8 +124,8 @@ impl Remote {
     ///
     /// # Errors
     /// [`RemoteError`] if the caller cannot authenticate, or TLS is unavailable.
-    pub fn new(endpoint: Endpoint, answer_within: Duration, environment: Environment) -> Result<Self, RemoteError> {
-        let Endpoint { target, auth, region, profile, ca, context: _ } = endpoint;
+    pub fn new(server: Server, answer_within: Duration, environment: Environment) -> Result<Self, RemoteError> {
+        let Server { api: target, auth, region, profile, ca } = server;
         let auth = Auth::choose(auth, &target, region.as_deref(), profile.as_deref(), environment)?;
         let client = match (target.socket(), ca) {
             (Some(socket), _) => Client::of_socket(socket),

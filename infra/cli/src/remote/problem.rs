@@ -8,7 +8,7 @@ use domain::task::shortened;
 use http::{Method, Response};
 use serde::Deserialize;
 
-use crate::args::AuthMode;
+use super::auth::AuthMode;
 use crate::exit::Exit;
 
 /// The error, as the server reports it.

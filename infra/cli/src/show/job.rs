@@ -4,7 +4,7 @@ use domain::bulk::BulkAction;
 use domain::time::Timestamp;
 use wire::{DryRun, Job, JobState, Tally};
 
-use super::table::{Cell, Table, plain};
+use super::table::{Cell, Table, number, plain};
 use super::time::from_now;
 use crate::paint::{Paint, Tint};
 
@@ -106,7 +106,7 @@ pub(crate) fn meant(Job { action, selector, .. }: &Job<'_>) -> String {
 
 /// The number of orders that match, as far as it is known.
 pub(crate) fn matching(dry_run: &DryRun<'_>) -> String {
-    if dry_run.complete { dry_run.matching.to_string() } else { format!("at least {}", dry_run.matching) }
+    number(dry_run.matching, !dry_run.complete)
 }
 
 /// Whether the job is ended. An unknown state is not an end.

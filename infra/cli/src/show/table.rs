@@ -1,10 +1,15 @@
 //! Columns as wide as what is in them.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 pub(crate) use local::terminal::plain;
 
 use crate::paint::{Paint, Tint};
+
+/// A number, or that it may be the beginning of a larger one.
+pub(crate) fn number(count: impl Display, at_least: bool) -> String {
+    if at_least { format!("at least {count}") } else { count.to_string() }
+}
 
 /// A table: titles, and rows of as many cells.
 #[derive(Debug)]

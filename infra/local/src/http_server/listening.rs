@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixSocket, UnixStream};
 use tokio::select;
 use tokio_rustls::TlsAcceptor;
 
-use super::connections::network;
+use super::limits::network;
 use super::stream::Transport;
 use super::tls::Tls;
 

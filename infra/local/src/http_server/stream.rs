@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connections::{Connection, Phase, TAKEN_BYTES_MIN};
+use super::connections::{Connection, Phase};
+use super::limits::TAKEN_BYTES_MIN;
 
 /// A stream of bytes in both directions.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -115,7 +115,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::Notify;
 
-    use super::super::connections::Limits;
+    use super::super::limits::Limits;
     use super::super::tests::Gone;
     use super::super::{HangUp, Listening, Peer, Server, within};
     use super::*;

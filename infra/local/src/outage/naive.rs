@@ -2,7 +2,7 @@
 //!
 //! The client really runs. Its calls are counted at the stand-in, as the agents' calls are. Its orders come at the same
 //! times, and payment is down for the same time. Three differences favour it. It has the machine for itself. Its orders
-//! share at most [`CONNECTIONS_MAX`] connections. It stops at the recovery, and so saves one more call for each order.
+//! share at most [`NAIVE_CONNECTIONS_MAX`] connections. It stops at the recovery, and so saves one more call for each order.
 
 #![expect(clippy::disallowed_methods, reason = "a client with a clock of its own")]
 
@@ -16,15 +16,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::live::each_second;
-use super::plan::Plan;
+use super::plan::{NAIVE_CONNECTIONS_MAX, Plan};
 use super::report;
 use crate::client::Client;
 use crate::paint::Paint;
 use crate::scenario::ORDER;
 use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
-
-/// Connections at the same time. More connections make no more calls on a machine with few cores.
-pub(super) const CONNECTIONS_MAX: usize = 256;
 
 /// Runs the client for the plan's outage and prints a line each second. Returns its number of calls.
 ///
@@ -49,7 +46,7 @@ pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io
 
 /// Starts the orders, and each order calls until the outage is over.
 async fn insist(plan: &Plan, payment_url: String, began: Instant, posted: &AtomicU32) {
-    let (client, turns) = (Client::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    let (client, turns) = (Client::new(), Arc::new(Semaphore::new(NAIVE_CONNECTIONS_MAX)));
     let url: Arc<str> = format!("{payment_url}/charge").into();
     // Dropped at the end, together with all calls.
     let mut orders = JoinSet::new();

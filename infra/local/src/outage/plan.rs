@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Connections of the naive client at the same time. More make no more calls on a machine with few cores.
+pub(super) const NAIVE_CONNECTIONS_MAX: usize = 256;
+
 /// The numbers of orders, their rate, and the length of the outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::Phase;
-use super::naive::CONNECTIONS_MAX;
-use super::plan::Plan;
+use super::plan::{NAIVE_CONNECTIONS_MAX, Plan};
 use super::verdict::{Measured, thousands};
 use crate::paint::Paint;
 
@@ -14,7 +13,7 @@ pub(super) fn opening(plan: &Plan, api_url: &str) -> String {
     let &Plan { orders, down, normal, .. } = plan;
     format!(
         "{:.0} s of normal orders at {:.1} a second go to {api_url}/orders; then payment is down for {:.0} s while {} more\n\
-         come; then it is back. After the last order a naive client of {CONNECTIONS_MAX} connections goes through the same outage.\n",
+         come; then it is back. After the last order a naive client of {NAIVE_CONNECTIONS_MAX} connections goes through the same outage.\n",
         normal.as_secs_f64(),
         plan.rate_per_s(),
         down.as_secs_f64(),

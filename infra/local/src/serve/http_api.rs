@@ -11,11 +11,11 @@ use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 
 use super::callers::{Callers, refusal};
-use super::hosts::Hosts;
 use super::posts::Posts;
 use super::reads::Reads;
 use super::waits::{self, Waits};
 use crate::direct::Direct;
+use crate::hosts::Hosts;
 use crate::http_server::{Listening, NoMore, Server};
 
 /// The caller of what comes from this process itself.

@@ -5,7 +5,6 @@
 mod bind;
 mod callers;
 mod functions;
-pub(crate) mod hosts;
 mod http_api;
 mod posts;
 mod reads;
@@ -28,16 +27,15 @@ use embedded::Engine;
 
 pub use bind::{BindError, Listen, bind};
 pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, TrustedPeer, issuer_url};
-pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::direct::{Direct, FollowUps};
+use crate::hosts::{Hosts, PublicUrl};
 use crate::http_server::{Listening, Server};
 use crate::open_files;
 use crate::stand_ins::StandIns;
 use crate::stop::Loops;
 use functions::{Functions, HANDLER_GRACE_MS};
-use hosts::Hosts;
 use posts::Posts;
 use reads::Reads;
 use room::Room;

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use agents::{
-    AgentSettings, BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Settings, Variable,
-    machine_secrets,
+    AgentSettings, BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Operations, Remote, Settings,
+    Variable, machine_secrets,
 };
 use domain::workflow::Workflows;
 use embedded::system_time;
@@ -16,15 +16,11 @@ use standins::Service;
 use crate::open_files;
 use crate::stand_ins::StandIns;
 
-/// The URLs of the remote services (an empty URL means none), and the settings of their agents.
+/// The URLs of the remote services, and the settings of their agents.
 #[derive(Debug, Clone, Default)]
 pub struct RemoteSettings {
-    /// Base URL of the inventory service.
-    pub inventory_url: Option<String>,
-    /// Base URL of the payment service.
-    pub payment_url: Option<String>,
-    /// Base URL of the shipping service.
-    pub shipping_url: Option<String>,
+    /// The base URLs of services, by agent.
+    pub urls: BTreeMap<Arc<str>, Arc<str>>,
     /// Services that ignore idempotency keys. Their agents store the results.
     pub memo: Vec<Service>,
     /// The most waiting orders released per second when a failed service recovers.
@@ -36,6 +32,24 @@ pub struct RemoteSettings {
     pub file: Option<(String, Arc<str>)>,
     /// The environment, for the secrets in that file.
     pub variable: Option<Variable>,
+}
+
+impl RemoteSettings {
+    /// The settings with these base URLs of the shipped services. An empty one is none.
+    ///
+    /// # Errors
+    /// [`RemotesError::Agents`] with those that cannot be used.
+    pub fn at(given: [Option<&str>; 3]) -> Result<Self, RemotesError> {
+        let (mut urls, mut faults) = (BTreeMap::new(), Vec::new());
+        for (agent, url) in Workflows::SHIPPED_AGENTS.into_iter().zip(given) {
+            let Some(url) = url.map(str::trim).filter(|url| !url.is_empty()) else { continue };
+            if let Err(fault) = Remote::new(url, Operations::usual(agent)) {
+                faults.push(format!("{}_URL: {fault}", agent.to_uppercase()));
+            }
+            urls.insert(agent.into(), url.into());
+        }
+        if faults.is_empty() { Ok(Self { urls, ..Self::default() }) } else { Err(RemotesError::Agents(faults)) }
+    }
 }
 
 /// The agents, and the stand-ins for services without a URL.
@@ -74,11 +88,7 @@ impl Remotes {
         let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), system_time, &clients);
         let (source, text) = settings.file.clone().unwrap_or_default();
         let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;
-        let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
-        let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
-        let urls = Workflows::SHIPPED_AGENTS.into_iter().zip(given);
-        let urls = urls.filter_map(|(agent, url)| Some((agent.into(), url?.into())));
-        let urls: BTreeMap<Arc<str>, Arc<str>> = urls.collect();
+        let urls = settings.urls.clone();
         let has_url =
             |agent: &&str| parsed.of(agent).is_some_and(|own| own.url().is_some()) || urls.contains_key(*agent);
         let needs_stand_in = !Workflows::SHIPPED_AGENTS.iter().all(has_url);
@@ -156,8 +166,7 @@ mod tests {
     use crate::stand_ins::KEYS_UNLIMITED;
 
     fn urls(inventory: &str, payment: &str, shipping: &str) -> RemoteSettings {
-        let [inventory_url, payment_url, shipping_url] = [inventory, payment, shipping].map(|url| Some(url.to_owned()));
-        RemoteSettings { inventory_url, payment_url, shipping_url, ..RemoteSettings::default() }
+        RemoteSettings::at([inventory, payment, shipping].map(Some)).unwrap()
     }
 
     #[test]
@@ -187,10 +196,9 @@ mod tests {
         assert!(Remotes::start(&all, KEYS_UNLIMITED).await.unwrap().stand_ins().is_none());
     }
 
-    #[tokio::test]
-    async fn every_bad_url_is_named_in_one_line() {
-        let error =
-            Remotes::start(&urls("nonsense", "", "ftp://localhost"), KEYS_UNLIMITED).await.unwrap_err().to_string();
+    #[test]
+    fn every_bad_url_is_named_in_one_line() {
+        let error = RemoteSettings::at([Some("nonsense"), None, Some("ftp://localhost")]).unwrap_err().to_string();
         assert!(error.contains("INVENTORY_URL") && error.contains("SHIPPING_URL"), "{error}");
         assert!(!error.contains("PAYMENT_URL") && !error.contains('\n'), "{error}");
     }

@@ -63,7 +63,7 @@ impl Repairable {
     }
 
     pub(crate) fn as_payment(&self) -> RemoteSettings {
-        RemoteSettings { payment_url: Some(format!("http://{}", self.server.address())), ..RemoteSettings::default() }
+        RemoteSettings::at([None, Some(&format!("http://{}", self.server.address())), None]).expect("a URL")
     }
 
     pub(crate) fn calls(&self) -> Vec<(String, String)> {

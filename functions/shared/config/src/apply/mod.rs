@@ -16,9 +16,9 @@ use domain::definition::{Catalogue, Definition, Deployment, Pin, versions};
 use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Record, Records, Seen};
 
 pub use difference::difference;
-pub use plan::{Plan, Refusal};
+pub use plan::Plan;
 
-use crate::folder::Checked;
+use crate::folder::{Checked, Fault};
 
 /// Who applies, and which share of the orders a new version gets.
 #[derive(Debug, Clone)]
@@ -48,6 +48,77 @@ pub enum ApplyError {
     /// The records cannot be read or written.
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+/// Why a folder is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Another content was applied under the same version.
+    #[error("{file}: workflow {pin} was applied with other content, and a version never changes: give this one the next version\n{}", .difference.join("\n"))]
+    Changed {
+        /// The file.
+        file: Arc<str>,
+        /// The workflow.
+        pin: Pin,
+        /// The lines that differ.
+        difference: Vec<String>,
+    },
+    /// New orders would begin with a version that was retired.
+    #[error("{file}: workflow {pin} was retired: give it a later version")]
+    Retired {
+        /// The file.
+        file: Arc<str>,
+        /// The workflow.
+        pin: Pin,
+    },
+    /// An agent is left out that applied workflows name.
+    #[error(
+        "stepwarden.toml has no table [agents.{agent}], which {pin} names: keep it. Once the last order of this version is finished, retire the version (`stepwarden workflows retire`), then leave the table out"
+    )]
+    AgentInUse {
+        /// The agent.
+        agent: Arc<str>,
+        /// A version that names it.
+        pin: Pin,
+    },
+    /// An agent has lost its service. The undo of a finished step would reach nothing.
+    #[error(
+        "agents.{agent} has no url any more, and {pin} uses it: its undo would reach nobody, or a stand-in. Keep the url. Once the last order of this version is finished, retire the version (`stepwarden workflows retire`), then remove the url"
+    )]
+    ServiceGone {
+        /// The agent.
+        agent: Arc<str>,
+        /// A version that uses it.
+        pin: Pin,
+    },
+    /// The memo of an agent is switched on or off.
+    #[error(
+        "agents.{agent} switches its memo {}, and {pin} uses it: an order under way would miss its undo, or be charged twice. Give the service a second agent, and name that one in a new version",
+        if *.is_on { "on" } else { "off" }
+    )]
+    MemoSwitched {
+        /// The agent.
+        agent: Arc<str>,
+        /// A version that uses it.
+        pin: Pin,
+        /// Whether it is on now.
+        is_on: bool,
+    },
+    /// An applied version would come to say what none may say.
+    #[error("{0}")]
+    Demand(Fault),
+    /// A share is given, and no version is new.
+    #[error(
+        "no version of this folder is new, so there is nothing to share: `stepwarden workflows choose NAME/VERSION --share` changes a share"
+    )]
+    NothingToShare,
+}
+
+impl Refusal {
+    /// All of them, a line or more each.
+    fn lines(refusals: &[Self]) -> String {
+        refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// What is applied now.

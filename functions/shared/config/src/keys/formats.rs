@@ -10,9 +10,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_
 use http::{HeaderName, HeaderValue, Uri};
 
 use crate::reference::Reference;
-use crate::remote::{Operations, Remote};
-use crate::settings::{CALLBACK_URL, IDEMPOTENCY_KEY, TRACE};
-use crate::sinks::Encryption;
+use crate::remote::{CALLBACK_URL, IDEMPOTENCY_KEY, Operations, Remote, TRACE};
 
 /// Longest name of an operation or an event, in characters.
 const NAME_OF_SERVICE_CHARS_MAX: usize = 128;
@@ -166,6 +164,17 @@ pub fn is_web_address(text: &str) -> bool {
     uri.is_some_and(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
     })
+}
+
+/// How a connection to a mail server is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    /// From the beginning: `smtps://`.
+    Tls,
+    /// After `STARTTLS`, which the server must offer: `smtp://`.
+    StartTls,
+    /// Not at all: `smtp://` of this machine.
+    None,
 }
 
 /// The host, the port and the encryption of a mail server.

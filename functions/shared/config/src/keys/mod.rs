@@ -22,8 +22,8 @@ use formats::{
     ADDRESS, CHANNEL_URL, EVENT, HEADER_VALUE, MAIL_SERVER, MAILBOX, OPERATION, POINTER, REFERENCE, SCOPE, STEP_NAME,
     URL, USER, agent_name, header_name, plain_name, status,
 };
+pub use formats::{Encryption, is_web_address, web_address};
 pub(crate) use formats::{is_loopback, mail_server};
-pub use formats::{is_web_address, web_address};
 pub use show::{commented, keys_of, markdown, schema};
 
 /// All keys of the file.

@@ -18,29 +18,21 @@ use agent::{BACKOFF_CEILING_MAX, HealthPolicy, MemoPolicy, Policy, Rate, Rejecti
 use domain::backoff::BackoffPolicy;
 use domain::keys::time_text;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
-use domain::located::{Entry, Reader, Table};
+use domain::located::{Document, Entry, Reader, Table};
 use domain::search::Pointer;
-use domain::trace::TRACEPARENT;
 use domain::workflow::Workflows;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 
 pub(crate) use auth::secret;
 pub use fault::BadSettings;
 pub use headers::without_header_values;
 
 use crate::auth::AuthSettings;
-use crate::deployment::DeploymentFile;
-use crate::keys::is_loopback;
+use crate::keys::{DEPLOYMENT, is_loopback};
 use crate::remote::{Operations, Remote};
 use crate::status::{Condition, Meaning, StatusTable};
 use crate::webhook::WebhookSettings;
 
-/// The header with the key by which a service recognises a repeated call.
-pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header with the address for a result that comes later (rule 38).
-pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
-/// The header with the trace of a call.
-pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 /// The settings of all agents that a file names.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<Arc<str>, AgentSettings>);
@@ -78,8 +70,10 @@ impl Settings {
     /// # Errors
     /// [`BadSettings`] with every fault of the text.
     pub fn parse(file: &str, text: &str) -> Result<Self, BadSettings> {
-        let deployment = DeploymentFile::parse(text).map_err(|faults| BadSettings::new(file, faults))?;
-        Ok(deployment.settings)
+        let document = Document::new(text);
+        let (mut reader, root) = document.read(DEPLOYMENT);
+        let settings = Self::read(&mut reader, &root);
+        reader.finish(settings).map_err(|faults| BadSettings::new(file, faults))
     }
 
     /// Reads the tables of all agents.

@@ -1,7 +1,6 @@
 use domain::limits::SETTLES_WITHIN_MS_MAX;
 
 use super::*;
-use crate::FILE_BYTES_MAX;
 use crate::keys::HEADER_BYTES_MAX;
 use crate::webhook::{EventMeaning, WebhookScheme};
 
@@ -199,8 +198,6 @@ fn what_is_no_toml_is_named_with_its_place() {
     assert_eq!(error.faults[0].line, 2, "{error}");
     assert!(error.to_string().contains("is not TOML"), "{error}");
     assert_eq!(parse("agents = 7").unwrap_err().to_string(), "agents.toml:1:10: agents must be a table");
-    assert!(parse(&" ".repeat(FILE_BYTES_MAX)).is_ok());
-    assert!(parse(&" ".repeat(FILE_BYTES_MAX + 1)).unwrap_err().to_string().contains("more than 65536 bytes"));
 }
 
 #[test]

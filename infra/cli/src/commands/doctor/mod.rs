@@ -12,11 +12,12 @@ use std::io::{self, Write as _};
 
 use super::context::{Context, Terminal};
 use super::dialogue::Progress;
+use super::endpoint;
 use super::error::CommandError;
 use crate::args::{ApiArgs, DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Endpoint, Environment};
+use crate::remote::{Environment, Server};
 use api::Seen;
 use finding::Report;
 
@@ -52,7 +53,7 @@ pub(super) async fn run(
             if terminal.stderr {
                 progress.show("looking at the stack …");
             }
-            let Endpoint { target, region, profile, .. } = Endpoint::resolve(api, &environment)?;
+            let (Server { api: target, region, profile, .. }, _) = endpoint::resolve(api, &environment)?;
             let region = region.as_deref().or(target.region());
             report.section("stack", stack::look(stack, region, profile.as_deref()).await);
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 
 use config::apply::{self, Application, ApplyError};
@@ -13,8 +12,8 @@ use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use embedded::Engine;
 
+use super::{RunError, announce};
 use crate::reply_channels::{self, ReplyChannel};
-use crate::run::{RunError, announce};
 use crate::serve::{RemoteSettings, Remotes};
 use crate::sinks;
 use crate::stand_ins::KEYS_SERVE;
@@ -56,12 +55,12 @@ pub(crate) struct Parts {
 pub(crate) async fn parts(
     engine: &Engine,
     config: Option<(Checked, PathBuf)>,
-    mut replies: Vec<ReplyChannel>,
+    mut channels: Channels,
     mut remotes: RemoteSettings,
 ) -> Result<Parts, RunError> {
     let variable = remotes.variable;
     let mut counts = None;
-    let mut alerts = BTreeMap::new();
+    let mut sinks = Channels::new();
     if let Some((checked, folder)) = config {
         match older(engine, &checked).await {
             Ok(None) => counts = Some((checked, folder)),
@@ -71,30 +70,27 @@ pub(crate) async fn parts(
     }
     if let Some((checked, folder)) = &counts {
         remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
-        replies.extend(checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel)));
-        alerts.clone_from(&checked.sinks);
+        let more = checked.reply_channels.iter().map(|(name, channel)| ReplyChannel::of(name, channel));
+        reply_channels::start(&mut channels, &more.collect::<Vec<_>>(), variable).await?;
+        sinks = sinks::start(&checked.sinks, variable).await?;
     } else if let Some(deployment) = engine.records().get::<Deployment>(Deployment::KEY).await? {
         let applied = DeploymentFile::parse(&deployment.settings).unwrap_or_default();
         for (name, channel) in &applied.reply_channels {
-            let channel = ReplyChannel::of(name, channel);
-            let is_given = replies.iter().any(|given| given.name() == &**name);
-            match reply_channels::start(slice::from_ref(&channel), variable).await {
-                Ok(_) if !is_given => replies.push(channel),
-                Ok(_) => {}
-                Err(fault) => tracing::warn!("a reply channel that was applied is left out: {fault}"),
+            if channels.contains_key(name) {
+                continue;
+            }
+            let channel = [ReplyChannel::of(name, channel)];
+            if let Err(fault) = reply_channels::start(&mut channels, &channel, variable).await {
+                tracing::warn!("a reply channel that was applied is left out: {fault}");
             }
         }
-        for (name, sink) in applied.sinks {
-            let sink = BTreeMap::from([(name, sink)]);
-            match sinks::start(&sink, variable).await {
-                Ok(_) => alerts.extend(sink),
+        for sink in applied.sinks {
+            match sinks::start(&BTreeMap::from([sink]), variable).await {
+                Ok(started) => sinks.extend(started),
                 Err(fault) => tracing::warn!("a sink of alerts that was applied is left out: {fault}"),
             }
         }
     }
-    let channels = reply_channels::start(&replies, variable).await?;
-    reply_channels::warn(&replies);
-    let sinks = sinks::start(&alerts, variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     if let Some((checked, folder)) = counts {
         applied(engine, &checked).await.map_err(|source| RunError::Apply { folder, source })?;
@@ -231,7 +227,7 @@ mod tests {
         let new = of(&format!("[reply_channels]\nshop = \"http://127.0.0.1:9\"\ngone = {signed}"));
         let at_start = async |engine: &Engine, checked: Option<&Checked>| {
             let config = checked.map(|checked| (checked.clone(), PathBuf::from("conf")));
-            let started = parts(engine, config, Vec::new(), RemoteSettings::default()).await;
+            let started = parts(engine, config, Channels::new(), RemoteSettings::default()).await;
             let names = |channels: Channels| channels.into_keys().collect::<Vec<_>>();
             started.map(|Parts { channels, sinks, .. }| (names(channels), names(sinks)))
         };
