@@ -10,14 +10,14 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.report import Report, expect, expect_equal
+from harness.report import Report, Suite, expect, expect_equal
 from harness.serve import Server
 
 ENDS_WITHIN_S = 30
 PRECIOUS = "precious-content-of-another-file"
 
 
-class Backups:
+class Backups(Suite):
     """Folders that an attacker has prepared."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
@@ -25,16 +25,12 @@ class Backups:
         self.good = scratch / "good"
 
     def all(self, report: Report) -> None:
-        """The checks, one after the other."""
+        """The good backup comes first."""
         with Server(self.program, self.scratch / "data") as server:
             server.order(Item="mug")
             done = self.run("backup", str(self.good), "--data", str(server.data))
         expect_equal(f"{done.stderr!r}", done.returncode, 0)
-        report.check(
-            "a backup of pipes, devices, links or huge files is refused, and nothing is restored", self.restored
-        )
-        report.check("a backup goes to no place where something is, and follows no link there", self.placed)
-        report.check("tokens and contexts are 0600 under an open mask, and no link leads to other files", self.modes)
+        super().all(report)
 
     def run(self, *words: str, mask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[bytes]:
         """Runs a command to its end."""
@@ -44,8 +40,8 @@ class Backups:
             command, env=environment, capture_output=True, timeout=ENDS_WITHIN_S, check=False, umask=mask
         )
 
-    def restored(self) -> None:
-        """Each would be read without an end, or be something else than it says."""
+    def test_restored(self) -> None:
+        """A backup of pipes, devices, links or huge files is refused, and nothing is restored."""
 
         def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
             def change(folder: Path) -> None:
@@ -77,8 +73,8 @@ class Backups:
         done = self.run("restore", str(self.good), "--data", str(self.scratch / "target"))
         expect_equal(f"the good one: {done.stderr!r}", done.returncode, 0)
 
-    def placed(self) -> None:
-        """It runs as the user of the server, who may write there."""
+    def test_placed(self) -> None:
+        """A backup goes to no place where something is, and follows no link there."""
         data, precious = self.scratch / "data", self.scratch / "precious"
         precious.write_text(PRECIOUS)
         empty = self.scratch / "empty"
@@ -91,8 +87,8 @@ class Backups:
         expect_equal("the file", precious.read_text(), PRECIOUS)
         expect_equal("the folder", list(empty.iterdir()), [])
 
-    def modes(self) -> None:
-        """Whoever can write there names callers, or leads commands to a server of theirs."""
+    def test_modes(self) -> None:
+        """Tokens and contexts are 0600 under an open mask, and no link leads to other files."""
         words = ("token", "add", "ada", "--role", "viewer", "--tokens")
         other, link = self.scratch / "other.toml", self.scratch / "link.toml"
         other.write_text(f"{PRECIOUS}\n")

@@ -3,83 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 from attacks.folders import WORKFLOW, apply
 from attacks.wire import get, raw
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Report, Suite, expect, expect_equal, until
 from harness.serve import Server
-from harness.stub import Quiet, Stub
+from harness.stub import Answer, Call, Stub
 
 SECRET = "of-the-suite-and-of-no-answer-4f1d"
 
 
 class Bank(Stub):
-    """A service that leads elsewhere, and repeats what it is told. Leaving its `with` stops it."""
+    """A service that leads elsewhere, and repeats what it is told."""
 
-    def __init__(self) -> None:
-        bank = self
-        self.asked: Counter[str] = Counter()
-        self.status = 200
+    status = 200
 
-        class Handler(Quiet):
-            """Answers each call."""
+    def answer(self, call: Call) -> Answer:
+        """By its path."""
+        said = f"{call.headers.get('Authorization')} {call.headers.get('X-Key')}"
+        status = 307 if call.path.startswith("/moved") else self.status
+        return status, {"code": said, "message": said, "Said": said}, {"Location": f"{self.url}/elsewhere"}
 
-            def do_POST(self) -> None:
-                """By its path."""
-                bank.asked[self.path.split("/")[1]] += 1
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                said = f"{self.headers.get('Authorization')} {self.headers.get('X-Key')}"
-                body = json.dumps({"code": said, "message": said, "Said": said}).encode()
-                self.send_response(307 if self.path.startswith("/moved") else bank.status)
-                self.send_header("Location", f"{bank.url}/elsewhere")
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST
-
-        super().__init__(Handler)
+    def asked(self, name: str) -> int:
+        """How often it was asked below this path."""
+        return sum(call.path.split("/")[1] == name for call in self.calls)
 
 
-class Leaks:
+class Leaks(Suite):
     """A service that repeats what it is told."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
         self.program, self.scratch = program, scratch
 
     def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        with Bank() as bank, Server(self.program, self.scratch / "data", variables={"BANK_KEY": SECRET}) as server:
-            report.check("a redirect of a service is not followed", lambda: self.redirected(server, bank))
-            report.check(
-                "a secret that a service repeats is in no answer, record, metric or log",
-                lambda: self.repeated(server, bank),
-            )
-            report.check("a service's code makes no line and no label of the metrics", lambda: self.metrics(server))
+        """All of them on one server."""
+        variables = {"BANK_KEY": SECRET}
+        with Bank() as self.bank, Server(self.program, self.scratch / "data", variables=variables) as self.server:
+            super().all(report)
 
-    def use(self, server: Server, bank: Bank, name: str) -> str:
+    def use(self, name: str) -> str:
         """Applies an agent with secrets at this path of the bank, and gives the id of an order that it was asked about."""
-        settings = f'[agents.bank]\nurl = "{bank.url}/{name}"\nauth.bearer = "env:BANK_KEY"\nheaders.X-Key = {{ secret = "env:BANK_KEY" }}\n'
-        answer = apply(server, {"stepwarden.toml": settings, "workflows/odd-1.toml": WORKFLOW})
+        settings = f'[agents.bank]\nurl = "{self.bank.url}/{name}"\nauth.bearer = "env:BANK_KEY"\nheaders.X-Key = {{ secret = "env:BANK_KEY" }}\n'
+        answer = apply(self.server, {"stepwarden.toml": settings, "workflows/odd-1.toml": WORKFLOW})
         expect_equal(answer.body[:500], answer.status, 200)
-        order = server.order(wait=False, Workflow="odd")["OrderID"]
-        until(f"{name} is asked", lambda: bank.asked[name])
+        order = self.server.order(wait=False, Workflow="odd")["OrderID"]
+        until(f"{name} is asked", lambda: self.bank.asked(name))
         return str(order)
 
-    def redirected(self, server: Server, bank: Bank) -> None:
-        """Its secret would go there."""
-        self.use(server, bank, "moved")
-        expect_equal("elsewhere", bank.asked["elsewhere"], 0)
+    def test_redirected(self) -> None:
+        """A redirect of a service is not followed. Its secret would go there."""
+        self.use("moved")
+        expect_equal("elsewhere", self.bank.asked("elsewhere"), 0)
 
-    def repeated(self, server: Server, bank: Bank) -> None:
-        """In an output, in the reason of a rejection, and in that of an outage."""
+    def test_repeated(self) -> None:
+        """A secret that a service repeats is in no answer, record, metric or log."""
         for status in (200, 422, 500, 401):
-            bank.status = status
-            order = self.use(server, bank, f"answers-{status}")
-            until("it is written down", lambda order=order, status=status: is_written(server, order, status))
+            self.bank.status = status
+            order = self.use(f"answers-{status}")
+            until("it is written down", lambda order=order, status=status: is_written(self.server, order, status))
             paths = [
                 f"/orders/{order}",
                 f"/orders/{order}/document",
@@ -90,19 +72,19 @@ class Leaks:
             ]
             paths += ["/configuration", "/metrics", "/workflows", "/numbers?last=30m", "/dead-letters"]
             for path in paths:
-                text = raw(server.port, get(path)).text
+                text = raw(self.server.port, get(path)).text
                 expect(SECRET not in text, f"{status} {path}: {text}")
-        expect(SECRET not in server.log(), server.log()[-2_000:])
-        for file in server.data.iterdir():
+        expect(SECRET not in self.server.log(), self.server.log()[-2_000:])
+        for file in self.server.data.iterdir():
             expect(SECRET.encode() not in file.read_bytes(), file.name)
-        expect_equal("calls", bank.asked["answers-200"], 1)
+        expect_equal("calls", self.bank.asked("answers-200"), 1)
 
-    def metrics(self, server: Server) -> None:
-        """Names come from folders, and a folder with other names is refused."""
+    def test_metrics(self) -> None:
+        """A service's code makes no line and no label of the metrics."""
         for name in ('a"} 1', "a\\nb", "a b", "a{b}", "é\\u2028", "a" * 300, ""):
             odd = WORKFLOW.replace('name = "a"', f"name = {json.dumps(name)}")
             answer = apply(
-                server,
+                self.server,
                 {
                     "stepwarden.toml": '[agents.bank]\nurl = "https://bank.example"\n',
                     "workflows/odd-2.toml": odd.replace("version = 1", "version = 2"),
@@ -110,7 +92,7 @@ class Leaks:
                 DryRun=True,
             )
             expect(answer.status in (200, 422), f"{name}: {answer.status}")
-        text = raw(server.port, get("/metrics")).body
+        text = raw(self.server.port, get("/metrics")).body
         lines = [line for line in text.splitlines() if line and not line.startswith("#")]
         expect(len(lines) > 10, text)
         for line in lines:

@@ -25,12 +25,10 @@ from attacks.answers import Answers
 from attacks.backups import Backups
 from attacks.bearers import Bearers
 from attacks.bodies import Bodies
-from attacks.claims import Claims
 from attacks.clients import Clients
 from attacks.consoles import Consoles
 from attacks.costs import Costs
 from attacks.crowd import Crowd
-from attacks.events import Events
 from attacks.folders import Folders
 from attacks.framing import Framing
 from attacks.impostors import Impostors
@@ -43,7 +41,6 @@ from attacks.proxies import Proxies
 from attacks.roles import Roles
 from attacks.secured import Secured
 from attacks.services import Services
-from attacks.sites import Sites
 from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
@@ -73,8 +70,6 @@ def main() -> int:
         with Server(program, Path(scratch) / "data") as server:
             report.section("Texts and files")
             Texts(server).all(report)
-            report.section("Pages of other sites")
-            Sites(server).all(report)
             report.section("Requests that cost much")
             Costs(server, options.cpu_ms).all(report)
             report.section("Hostile connections")
@@ -104,15 +99,13 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
         report.section("Tokens of the file")
         Bearers(secured).all(report)
         report.section("Tokens of an issuer")
-        Jwts(secured).all(report)
-        Claims(secured, scratch).all(report)
+        Jwts(secured, scratch).all(report)
         report.section("Callers that a proxy names, and the socket")
         Proxies(secured, scratch).all(report)
         report.section("Roles, and the orders of others")
         Roles(secured).all(report)
-        report.section("Results that no service told")
+        report.section("Addresses of calls")
         Addresses(secured).all(report)
-        Events(secured).all(report)
 
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:

@@ -23,9 +23,10 @@ from pathlib import Path
 
 from backup.erased import Erased
 from backup.person import Services
-from backup.run import Run, Service
+from backup.run import Run
 from harness import command, tools
 from harness.report import Report
+from workflows.service import Service
 
 
 def main() -> int:

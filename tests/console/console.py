@@ -83,6 +83,17 @@ class Console:
         dialog.get_by_label(label).fill(reason)
         return dialog
 
+    def send(self, button: str, words: str, *, error: bool = False) -> None:
+        """Sends what the dialog says, and waits until it has a result, or an error, with these words."""
+        dialog = self.dialog()
+        dialog.get_by_role("button", name=button, exact=True).click()
+        expect(dialog.locator("#dialog-error" if error else "#dialog-result")).to_contain_text(words)
+
+    def done(self, button: str, words: str) -> None:
+        """The same, and closes the dialog."""
+        self.send(button, words)
+        self.dialog().get_by_role("button", name="Close", exact=True).click()
+
     def sees(self, task: dict[str, Any]) -> None:
         """Waits until the page of an order shows it in this version or a later one."""
         self.page.wait_for_function(

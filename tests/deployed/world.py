@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from botocore.credentials import Credentials
-from harness.api import Answer, ApiClient, caller
+from harness.api import ApiClient, caller
+from harness.calls import Answer
 from harness.deployment import Deployment, client
 from harness.inbox import Inbox, subscribe_to_alerts
 from harness.report import CheckFailed, expect, expect_equal, until

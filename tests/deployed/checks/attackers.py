@@ -10,7 +10,8 @@ from attacks.paths import Paths, content_of, handmade
 from attacks.roles import WORDS, besides, table, ways
 from attacks.secured import ROLES
 from attacks.wire import get, post, tomorrow
-from harness.api import Answer, ApiClient, caller
+from harness.api import ApiClient, caller
+from harness.calls import Answer
 from harness.deployment import POLICIES
 from harness.report import Report, expect, expect_equal, until
 from invoked import Invoked

@@ -9,16 +9,15 @@ import hashlib
 import hmac
 import json
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from email.message import Message
 from pathlib import Path
-from typing import Any
 
 from harness.report import expect, expect_equal, until
-from harness.stub import Quiet, Stub
+from harness.serve import folder
+from harness.stub import Answer, Call, Stub
 from workflows.run import SHIPPED, workflow
 from world import ORDER_S_MAX, World
 
@@ -65,44 +64,25 @@ class Services(Stub):
     def __init__(self) -> None:
         self.is_down = False
         # The calls that were answered, by path and key.
-        self.calls: Counter[tuple[str, str]] = Counter()
-        self._lock = threading.Lock()
-        services = self
+        self.answered: Counter[tuple[str, str]] = Counter()
+        super().__init__()
 
-        class Handler(Quiet):
-            """Answers each call. Another method than POST is refused."""
-
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                """A call of a step, or for a token."""
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, answer = services.answer(self.path, self.headers, body)
-                text = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-        super().__init__(Handler)
-
-    def answer(self, path: str, headers: Message, body: bytes) -> tuple[int, dict[str, Any]]:
+    def answer(self, call: Call) -> Answer:
         """Status and body of the answer to a call."""
-        name, operation = path.split("/")[1:]
+        name, operation = call.path.split("/")[1:]
         if operation == "token":
             # With another one, its call is refused.
-            given = token(name) if headers["Authorization"] == basic(name) else "none"
+            given = token(name) if call.headers["Authorization"] == basic(name) else "none"
             return 200, {"access_token": given, "token_type": "Bearer"}
         if self.is_down and name == DOWN:
             time.sleep(SLOW_S)
             return 503, {"detail": "not now"}
-        with self._lock:
-            self.calls[(path, headers["Idempotency-Key"])] += 1
-        if not is_authorised(name, headers, body):
-            return 422, {"code": "unknown-caller", "detail": f"{path} was called in another way than {AGENTS[name]}"}
-        if (name, operation) == (LAST, "do") and "Refused" in json.loads(body)["Order"]:
+        with self.lock:
+            self.answered[(call.path, call.key)] += 1
+        if not is_authorised(name, call.headers, call.body):
+            detail = f"{call.path} was called in another way than {AGENTS[name]}"
+            return 422, {"code": "unknown-caller", "detail": detail}
+        if (name, operation) == (LAST, "do") and "Refused" in call.order:
             return 422, {"code": "refused", "detail": "as the order says"}
         return 200, {"By": name}
 
@@ -176,12 +156,10 @@ def sent_bytes(files: dict[str, str]) -> int:
     return sum(len('{"Name":,"Text":},' + json.dumps(name) + json.dumps(text)) for name, text in files.items())
 
 
-def write(folder: Path, files: dict[str, str]) -> str:
+def write(path: Path, files: dict[str, str]) -> str:
     """Makes a folder; gives its path."""
-    (folder / "workflows").mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return str(folder)
+    workflows = {Path(name).stem: text for name, text in files.items() if name != "stepwarden.toml"}
+    return str(folder(path, files["stepwarden.toml"], workflows))
 
 
 def all_are_served(world: World) -> str:
@@ -211,8 +189,8 @@ def all_are_served(world: World) -> str:
         until("no service is down", lambda: not down(functions), ORDER_S_MAX)
         orders = all_at_once | usual | waiting | meanwhile
         expected = Counter(call for order_id, title in orders.items() for call in calls(world, order_id, title))
-        expect_equal("calls too many", services.calls - expected, Counter())
-        expect_equal("calls too few", expected - services.calls, Counter())
+        expect_equal("calls too many", services.answered - expected, Counter())
+        expect_equal("calls too few", expected - services.answered, Counter())
     words = f"{meanwhile_s:.1f} s for an order of the others while one is down, {usual_s:.1f} s before"
     expect(meanwhile_s < 2 * usual_s + SLACK_S, words)
     for title in WORKFLOWS:
@@ -221,9 +199,9 @@ def all_are_served(world: World) -> str:
     return f"{len(orders)} orders, {expected.total()} calls; {words}"
 
 
-def is_applied(functions: Functions, folder: str) -> None:
+def is_applied(functions: Functions, path: str) -> None:
     """The command tells each agent."""
-    done = functions.command("apply", folder, "--reason", "forty agents", "--yes")
+    done = functions.command("apply", path, "--reason", "forty agents", "--yes")
     expect_equal(f"apply: {done.stdout}{done.stderr}", done.returncode, 0)
     untold = [name for name in AGENTS if f"agent {name}: new" not in done.stderr]
     expect_equal(f"agents that it does not tell: {done.stderr}", untold, [])
