@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -32,12 +30,12 @@ class Backups(Suite):
         expect_equal(f"{done.stderr!r}", done.returncode, 0)
         super().all(report)
 
-    def run(self, *words: str, mask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
         """Runs a command to its end."""
         command = [str(self.program), *words]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.scratch), **variables}
         return subprocess.run(
-            command, env=environment, capture_output=True, timeout=ENDS_WITHIN_S, check=False, umask=mask
+            command, env=environment, capture_output=True, timeout=ENDS_WITHIN_S, check=False
         )
 
     def test_restored(self) -> None:
@@ -86,27 +84,3 @@ class Backups(Suite):
             expect(done.returncode not in (0, 101), f"{name}: {done}")
         expect_equal("the file", precious.read_text(), PRECIOUS)
         expect_equal("the folder", list(empty.iterdir()), [])
-
-    def test_modes(self) -> None:
-        """Tokens and contexts are 0600 under an open mask, and no link leads to other files."""
-        words = ("token", "add", "ada", "--role", "viewer", "--tokens")
-        other, link = self.scratch / "other.toml", self.scratch / "link.toml"
-        other.write_text(f"{PRECIOUS}\n")
-        link.symlink_to(other)
-        expect(self.run(*words, str(link)).returncode not in (0, 101), "a link to another file")
-        expect_equal("the other file", other.read_text(), f"{PRECIOUS}\n")
-        tokens = self.scratch / "open.toml"
-        tokens.touch(mode=0o666)
-        settings = self.scratch / "settings"
-        expect_equal("a token", self.run(*words, str(tokens), mask=0).returncode, 0)
-        context = ("context", "add", "prod", "--api", "https://orders.example")
-        expect_equal("a context", self.run(*context, mask=0, XDG_CONFIG_HOME=str(settings)).returncode, 0)
-        files = (
-            tokens,
-            settings / "stepwarden" / "contexts.toml",
-            self.good / "stepwarden.db",
-            self.good / "backup.json",
-        )
-        modes = {str(file): oct(stat.S_IMODE(file.stat().st_mode)) for file in files}
-        modes |= {str(folder): oct(stat.S_IMODE(folder.stat().st_mode) | 0o600) for folder in (settings, self.good)}
-        expect(set(modes.values()) <= {"0o600", "0o700"}, json.dumps(modes))

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from attacks.clients import Clients
-from attacks.wire import Raw, post, raw
+from attacks.wire import Raw, get, post, raw
 from harness.report import Report, Suite, expect, expect_equal
 from harness.serve import Server, folder
 
@@ -148,29 +148,17 @@ class Folders(Suite):
         text = 'name = "odd"\nversion = 1\n' + cycle.format("a", "b") + cycle.format("b", "a")
         self.expect_faults({"workflows/odd-1.toml": text})
 
-    def test_urls(self) -> None:
-        """An agent's URL with another scheme, a user, or http elsewhere is 422."""
-        odd = [
-            "http://bank.example",
-            "ftp://bank.example",
-            "file:///etc/passwd",
-            "gopher://127.0.0.1",
-            "unix:/run/x.sock",
-            "bank.example",
-        ]
-        odd += [
-            "https://user:hunter2@bank.example",
-            "http://127.0.0.1@bank.example",
-            "http://localhost.bank.example",
-            "//bank.example",
-            "",
-            "https://",
-            "javascript:1",
-        ]
-        for url in odd:
-            self.expect_faults({"stepwarden.toml": f"[agents.bank]\nurl = {json.dumps(url)}\n"}, "hunter2")
-        token = '[agents.bank.auth.oauth2]\ntoken_url = "http://id.example/token"\nclient_id = "a"\nclient_secret = "env:BANK_KEY"\n'
-        self.expect_faults({"stepwarden.toml": f'[agents.bank]\nurl = "https://bank.example"\n{token}'}, SECRET)
+    def test_metrics(self) -> None:
+        """A service's code makes no line and no label of the metrics."""
+        for name in ('a"} 1', "a\\nb", "a b", "a{b}", "é\\u2028", "a" * 300, ""):
+            odd = WORKFLOW.replace('name = "a"', f"name = {json.dumps(name)}")
+            answer = apply(self.server, {"stepwarden.toml": BANK, "workflows/odd-1.toml": odd}, DryRun=True)
+            expect(answer.status in (200, 422), f"{name}: {answer.status}")
+        text = raw(self.server.port, get("/metrics")).body
+        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+        expect(len(lines) > 10, text)
+        for line in lines:
+            expect(line.count('"') % 2 == 0 and line.startswith("stepwarden_"), line)
 
     def test_secrets(self) -> None:
         """A secret in clear, or of a variable of AWS, is 422, and the answer does not repeat it."""

@@ -109,54 +109,10 @@ class Roles(Suite):
                     expect(400 <= answer.status < 500, f"{method} {path} as {name}: {answer.status}")
         expect_equal("the order", self.secured.task(self.own), before)
 
-    def test_heads(self) -> None:
-        """HEAD needs the role of GET, and has no body. It reads as GET does."""
-        for method, path, way in ways(self.allowed):
-            if method == "GET":
-                for role in ROLES:
-                    answer = self.secured.ask(role, "HEAD", way)
-                    forbidden = not self.allowed[method, path][role]
-                    expect_equal(f"HEAD {path} as {role}", answer.status == 403, forbidden)
-                    expect_equal(f"body of HEAD {path}", answer.body, "")
-
     def seen(self, path: str, *headers: str) -> tuple[int, str]:
         """What the application sees: status and body."""
         answer = self.secured.ask("application", "GET", path, None, *headers)
         return answer.status, answer.body
-
-    def test_others_order(self) -> None:
-        """Another's order is 404 by every read, and as if it were not there. By whatever way."""
-        missing = self.foreign[:-1] + ("0" if self.foreign[-1] != "0" else "1")
-        expect_equal("its own", self.seen(f"/orders/{self.own}")[0], 200)
-        for path in ("", "/document"):
-            for headers in ((), ("Prefer: wait=1",), ('If-None-Match: "1"',), ("If-None-Match: *",)):
-                found = [self.seen(f"/orders/{order}{path}", *headers) for order in (self.foreign, missing)]
-                expect_equal(f"{path} {headers}", found[0], found[1])
-                expect_equal("the status", found[0][0], 404)
-
-    def test_others_lists(self) -> None:
-        """Lists, searches and indexes of an application have its own orders only."""
-        queries = ["", "state=Pending", "value=theirs", "field=/Note&value=theirs", "field=/Note", "correlation=cart-7"]
-        queries += [
-            "with=index",
-            "field=/Email&value=eve@example.org",
-            "workflow=paid",
-            "late=true",
-            "approval=true",
-            "service=kyc",
-        ]
-        queries += ["since=2000-01-01T00:00:00Z", "reason=rejected", "step=check", "with=index&correlation=cart-7"]
-        for query in queries:
-            status, body = self.seen(f"/orders?limit=100&{query}")
-            expect_equal(query, status, 200)
-            leaks = [
-                text
-                for text in (self.foreign, "theirs", "cart-7", "eve@", "Examined", "SearchedBackTo")
-                if text in body
-            ]
-            expect(not leaks, f"{query}: {leaks}")
-        found = self.secured.ask("viewer", "GET", "/orders?correlation=cart-7").document
-        expect_equal("what a viewer finds", [order["OrderID"] for order in found["Orders"]], [self.foreign])
 
     def test_others_cursors(self) -> None:
         """A cursor of a reader shows an application nothing of others. The pages of a reader lead on to any order."""
@@ -166,39 +122,6 @@ class Roles(Suite):
                 status, body = self.seen(f"/orders?{query}&cursor={cursor}")
                 expect(status in (200, 400) and self.foreign not in body and "theirs" not in body, f"{query}: {body}")
                 page = self.secured.ask("viewer", "GET", f"/orders?{query}&cursor={cursor}").document
-
-    def test_others_keys(self) -> None:
-        """Another's idempotency key is another order, whatever the document. Keys belong to a name."""
-        orders = {self.secured.order("application", key="k1", Note=note) for note in ("mine",)}
-        expect(self.foreign not in orders, "the order of the other application")
-        again = self.secured.ask("application", "POST", "/orders", {"Note": "theirs"}, "Idempotency-Key: k1")
-        expect_equal("another document", again.status, 422)
-        same = self.secured.ask("other", "POST", "/orders", {"Note": "else"}, "Idempotency-Key: k1")
-        expect_equal("of the other itself", same.status, 422)
-        expect("theirs" not in again.text + same.text, again.text)
-
-    def decide(self, name: str, order: str, **words: object) -> int:
-        """The status of an approval."""
-        return self.secured.ask(name, "POST", f"/orders/{order}/approve", WORDS | words).status
-
-    def test_own_approval(self) -> None:
-        """Nobody approves an order of their own, under another name either."""
-        own = self.secured.order("both", RequestedBy="Ann")
-        self.waits(own)
-        for by in ("eve", "somebody else", "both"):
-            expect_equal(f"as {by}", self.decide("both", own, By=by), 409)
-        for by in ("Ann", "ANN", "ann"):
-            expect_equal(f"as {by}", self.decide("approver", own, By=by), 409)
-        expect_equal("of another step", self.decide("approver", own, Step="check"), 409)
-        for role in ("administrator", "operator", "viewer", "application"):
-            expect_equal(role, self.decide(role, own), 403)
-        expect_equal("by another", self.decide("approver", own), 202)
-        until("it counts", lambda: self.secured.step(own, "approve")["ProcessState"] == "Processed")
-        expect(self.decide("approver", own) == 409, "a second decision")
-
-    def waits(self, order: str) -> None:
-        """Its approval has begun."""
-        until("it waits for people", lambda: self.secured.step(order, "approve")["ProcessState"] == "Processing")
 
     def test_typed_names(self) -> None:
         """The history shows the real caller beside a typed name."""
@@ -218,11 +141,3 @@ class Roles(Suite):
             ],
         )
         expect("operator" in json.dumps(lines[-1]), json.dumps(lines[-1]))
-
-    def test_erase(self) -> None:
-        """Only administrators erase, and only an order that has ended. It cannot be undone."""
-        path = f"/orders/{self.own}/erase"
-        for role in ROLES[:-1]:
-            expect_equal(role, self.secured.ask(role, "POST", path, WORDS).status, 403)
-        expect_equal("an open one", self.secured.ask("administrator", "POST", path, WORDS).status, 409)
-        expect("mine" in self.secured.ask("viewer", "GET", f"/orders/{self.own}/document").body, "it is erased")

@@ -123,18 +123,6 @@ class Services(Suite):
                 )
                 self.is_well(server)
 
-    def test_retry_after(self) -> None:
-        """A Retry-After of a century, a negative or a huge one holds an order no longer than its horizon."""
-
-        def waits(value: str) -> None:
-            with self.serving(answer({}, "503 Busy", f"Retry-After: {value}"), within="3s") as (server, hostile):
-                order = self.order(server)
-                until("it is called", lambda: hostile.requests)
-                server.seen(order, lambda task: task["ProcessState"] == "Error")
-                self.is_well(server)
-
-        each(waits, ["4294967296", "99999999999999999999", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", "x" * 5_000, "\x80"])
-
     def test_malformed(self) -> None:
         """Malformed heads, lengths, chunks and statuses are no answer: no step is done by them."""
 

@@ -15,7 +15,6 @@ The bounds hold for a debug build on a slow machine. Those of a release build ar
 
 from __future__ import annotations
 
-import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,7 +32,6 @@ from attacks.folders import Folders
 from attacks.framing import Framing
 from attacks.impostors import Impostors
 from attacks.jwts import Jwts
-from attacks.leaks import Leaks
 from attacks.lines import Lines
 from attacks.mails import Mails
 from attacks.paths import Paths
@@ -44,12 +42,10 @@ from attacks.services import Services
 from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
-from attacks.wire import post, raw, tomorrow
 from harness import command, tools
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Report
 from harness.serve import Server
 
-ROOM = 5
 SIDE_BY_SIDE = 3
 
 
@@ -74,11 +70,6 @@ def main() -> int:
             Costs(server, options.cpu_ms).all(report)
             report.section("Hostile connections")
             Crowd(server, options.connections, options.answer_ms, options.orders_per_s).all(report)
-        with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
-            report.section("Too many orders")
-            report.check(
-                f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server)
-            )
         with Server(program, Path(scratch) / "requests") as server:
             report.section("Requests that are read in two ways")
             Framing(server).all(report)
@@ -110,7 +101,7 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:
     """Each has servers of its own, and waits most of its time."""
-    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups, Mails)
+    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Impostors, Consoles, Backups, Mails)
 
     def all_of(number: int) -> None:
         folder = scratch / f"side-{number}"
@@ -119,27 +110,6 @@ def side_by_side(program: Path, scratch: Path, report: Report) -> None:
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(all_of, range(len(kinds))))
-
-
-def room(server: Server) -> None:
-    """Posts one order more than there may be, then makes room for it."""
-    document = {"Item": "mug", "NotBefore": tomorrow()}
-
-    def posted(key: str) -> bytes:
-        return post("/orders", json.dumps(document), f"Idempotency-Key: {key}")
-
-    for number in range(ROOM):
-        # One that is being stored may count twice.
-        until("it is accepted", lambda number=number: raw(server.port, posted(f"k{number}")).status == 202)
-    until("all are stored", lambda: len(server.get("/orders")["Orders"]) == ROOM)
-    later = posted("later")
-    refused = raw(server.port, later)
-    expect_equal("a new order", refused.status, 503)
-    expect("retry-after: " in refused.text.lower(), refused.text)
-    first = server.order(wait=False, key="k0", **document)
-    expect_equal("a repeat", len(server.get("/orders")["Orders"]), ROOM)
-    server.post(f"/orders/{first['OrderID']}/cancel", {"By": "ann", "Reason": "room for another one"})
-    until("there is room again", lambda: raw(server.port, later).status == 202)
 
 
 if __name__ == "__main__":

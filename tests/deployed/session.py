@@ -80,7 +80,6 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("erased by an administrator alone: no table has it", erased.an_administrator_erases_an_order),
     ("an idempotency key names one order", callers.a_key_names_one_order),
     ("an application sees its own orders alone", callers.an_application_sees_its_own_orders_alone),
-    ("what is wrong with a call is named", callers.what_is_wrong_is_named),
     ("bodies, names and cursors of an attacker are refused", attackers.bodies_names_and_cursors_are_refused),
     ("every call as every role: 403 exactly where the table has no yes", attackers.every_call_as_every_role),
     ("each policy lets its own calls through, and no other", attackers.each_policy_lets_its_calls_through),
@@ -118,7 +117,6 @@ PASSING: list[tuple[str, Callable[[World], object]]] = [
 # One after the other: they apply a folder.
 MANY: list[tuple[str, Callable[[World], object]]] = [
     ("forty agents of one folder: all are served, and no other waits for one that is down", many_agents.all_are_served),
-    ("a folder beyond a limit is refused, and nothing changes", many_agents.a_larger_folder_is_refused),
 ]
 
 BOOKS: list[tuple[str, Callable[[World], object]]] = [

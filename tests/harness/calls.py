@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 ANSWER_S_MAX = 180.0
@@ -18,6 +19,11 @@ class Answer:
     status: int
     body: Any
     headers: dict[str, str] = field(default_factory=dict)
+
+
+def seconds(text: str) -> float:
+    """The epoch seconds of a time of the API."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def encoded(body: object) -> bytes | None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from harness.calls import seconds
 from harness.report import expect_equal
 from harness.serve import Server
-from truth import Numbers, Range, exactly, seconds
+from truth import Numbers, Range, exactly
 
 ENDLESS = float("inf")
 DAYS = ("yesterday", "today")

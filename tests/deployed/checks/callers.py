@@ -69,24 +69,6 @@ def a_key_names_one_order(world: World) -> None:
     expect_equal("effects of the first step", world.ledger.of(order_id, "reserve-inventory").forward_effects, 1)
 
 
-def what_is_wrong_is_named(world: World) -> None:
-    """Problem documents with the field at fault."""
-    for body, status, field in [
-        (b"{", 400, None),
-        (b"[]", 400, None),
-        (b'{"ReplyChannel": "nobody"}', 400, "ReplyChannel"),
-        (b'{"Priority": "urgent"}', 400, "Priority"),
-        (b'{"Long": "' + b"x" * 140_000 + b'"}', 413, None),
-    ]:
-        answer = world.application.post("/orders", body)
-        found = (answer.status, answer.headers.get("content-type"), answer.body.get("field") if field else None)
-        expect_equal(f"answer to {body[:40]!r}", found, (status, "application/problem+json", field))
-    unknown = "/orders/00000000-0000-7000-8000-000000000000"
-    expect_equal("GET of an unknown order", world.application.get(unknown).status, 404)
-    wish = {"By": "ann", "Reason": "x"}
-    expect_equal("cancel of an unknown order", world.operator.post(f"{unknown}/cancel", wish).status, 404)
-
-
 def orders_are_listed_newest_first(world: World) -> None:
     """Page by page, each order once; and by state."""
     mine = [world.post("Processed") for _ in range(7)]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import datetime
 import hashlib
 import hmac
 import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from email.message import Message
 from pathlib import Path
 
+from harness.calls import seconds
 from harness.report import expect, expect_equal, until
 from harness.serve import folder
 from harness.stub import Answer, Call, Stub
@@ -54,7 +54,7 @@ BREAKER = 'breaker.longest_wait = "2s"\n'
 ENDED_S_MAX = 4 * ORDER_S_MAX
 # What an order may take longer on a machine that has just become busy, beside twice the time.
 SLACK_S = 5.0
-FILE_BYTES_MAX, FOLDER_BYTES_MAX, FILES_MAX = 64 * 1024, 124 * 1024, 100
+FILE_BYTES_MAX, FOLDER_BYTES_MAX = 64 * 1024, 124 * 1024
 BY = {"By": "ann", "Reason": "the test is over"}
 
 
@@ -220,12 +220,7 @@ def slowest_s(world: World, orders: Iterable[str]) -> float:
     tasks = [world.reach(order_id, "Processed", ENDED_S_MAX) for order_id in orders]
     attempts = {one["Attempt"] for task in tasks for one in task["Steps"]}
     expect_equal("attempts of a step", attempts, {1})
-    return max(at(one["FinishedAt"]) - at(task["SubmittedAt"]) for task in tasks for one in task["Steps"])
-
-
-def at(time_of: str) -> float:
-    """A time in seconds."""
-    return datetime.datetime.fromisoformat(time_of.replace("Z", "+00:00")).timestamp()
+    return max(seconds(one["FinishedAt"]) - seconds(task["SubmittedAt"]) for task in tasks for one in task["Steps"])
 
 
 def down(functions: Functions) -> dict[str, int]:
@@ -243,35 +238,3 @@ def calls(world: World, order_id: str, title: str) -> list[tuple[str, str]]:
     forward = [(paths(name)[0], f"{order_id}/{step(name)}") for name in WORKFLOWS[title]]
     back = [(paths(name)[1], f"{order_id}/{step(name)}/undo") for name in WORKFLOWS[title]]
     return forward + (back if world.ends[order_id] == "Compensated" else [])
-
-
-def a_larger_folder_is_refused(world: World) -> None:
-    """By the command, and by the API where another client sends it. Both name the limit, and nothing changes."""
-    functions = Functions(world)
-    applied = [world.operator.get(path).body for path in ("/configuration", "/workflows")]
-    with tempfile.TemporaryDirectory(prefix="stepwarden-larger-") as name:
-        scratch = Path(name)
-        fits = folder_of("http://127.0.0.1:9", scratch)
-        checked = functions.command("check", write(scratch / "fits", fits))
-        expect_equal(f"check: {checked.stdout}{checked.stderr}", checked.returncode, 0)
-        for number, (words, files) in enumerate(beyond(fits)):
-            told = functions.command("apply", write(scratch / str(number), files), "--reason", "growth", "--yes")
-            expect_equal(f"apply: {told.stderr}", told.returncode, 1)
-            expect(words in told.stdout, f"{words!r} in {told.stdout}")
-            body = {**BY, "Files": [{"Name": file, "Text": text} for file, text in files.items()]}
-            refused = world.operator.post("/configuration", body)
-            expect_equal(f"POST /configuration {refused.body}", refused.status, 422)
-            expect(words in str(refused.body["faults"]), f"{words!r} in {refused.body}")
-    after = [world.operator.get(path).body for path in ("/configuration", "/workflows")]
-    expect_equal("what is applied", after, applied)
-
-
-def beyond(fits: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Folders that are a little too large, each with the words that name the limit and what to do."""
-    settings, last = fits["stepwarden.toml"], list(fits)[-1]
-    yield f"the limit is {FOLDER_BYTES_MAX}: leave out", {**fits, last: f"{fits[last]}#"}
-    without = {name: text for name, text in fits.items() if name != last}
-    yield f"more than {FILE_BYTES_MAX} bytes: shorten it", {**without, "stepwarden.toml": f"{settings}#"}
-    named = [workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX)]
-    small = {file["Name"]: file["Text"] for file in named}
-    yield f"the limit is {FILES_MAX}: leave out", {**small, "stepwarden.toml": settings.rstrip("#")}
