@@ -42,7 +42,7 @@ from attacks.services import Services
 from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
-from harness import command, tools
+from harness import command
 from harness.report import Report
 from harness.serve import Server
 
@@ -51,14 +51,8 @@ SIDE_BY_SIDE = 3
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("attacks")
-    parser.add_argument("--program")
-    parser.add_argument("--connections", type=int, default=4_096)
-    parser.add_argument("--cpu-ms", type=float, default=500.0)
-    parser.add_argument("--answer-ms", type=float, default=2_000.0)
-    parser.add_argument("--orders-per-s", type=int, default=5)
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("attacks", connections=4_096, cpu_ms=500.0, answer_ms=2_000.0, orders_per_s=5)
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-attacks-") as scratch:
         # Another user has to get as far as the socket of `callers`.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from harness import command, tools
+from harness import command
 from harness.report import Report
 from harness.serve import Server
 from workflows.run import Run, Services
@@ -30,10 +30,8 @@ class OneMachine(Server):
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("workflows")
-    parser.add_argument("--program")
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("workflows")
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-workflows-") as scratch, Services() as services:
         folder = Path(scratch)

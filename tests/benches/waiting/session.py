@@ -92,13 +92,10 @@ class Late(Stub):
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("waiting")
-    parser.add_argument("--program")
-    parser.add_argument("--orders", type=int, default=100_000)
-    options = parser.parse_args()
+    options = command.options("waiting", orders=100_000)
     if options.orders <= FILL:
         raise tools.ToolError(f"--orders must be more than {FILL}")
-    program = tools.stepwarden(options.program)
+    program = options.program
     with tempfile.TemporaryDirectory(prefix="stepwarden-waiting-") as scratch, Late() as late:
         base = Path(scratch)
         config = str(folder(base / "config", STEPWARDEN.format(url=late.url), WORKFLOWS))

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from console import Console
@@ -55,80 +56,39 @@ def test_markup_in_documents_ids_names_and_errors_is_text(
     harmless(console)
 
 
-def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(console: Console) -> None:
-    order_id = "01900000-0000-7000-8000-000000000003"
-    error = {"Code": MARKUP, "Message": MARKUP, "Attempt": 1, "At": "2026-01-01T00:00:00.000Z"}
-    step = {
-        "Name": MARKUP,
-        "Agent": MARKUP,
-        "ProcessState": "Error",
-        "LockedBy": MARKUP,
-        "CompleteBy": None,
-        "FailureCount": 1,
-        "Attempt": 1,
-        "Direction": "Forward",
-        "LastError": error,
-        "Output": {MARKUP: MARKUP},
-    }
-    task = {
-        "OrderID": order_id,
-        "Version": 1,
-        "Workflow": MARKUP,
-        "WorkflowVersion": 1,
-        "ProcessState": "Error",
-        "Reason": {"Code": MARKUP, "Message": MARKUP, "Step": MARKUP},
-        "Situation": {"Head": MARKUP, "Text": MARKUP, "Waits": True, "ToDo": MARKUP},
-        "Actions": [],
-        "Steps": [step],
-        "Priority": "normal",
-        "History": [
-            {"At": "2026-01-01T00:00:00.000Z", "Who": MARKUP, "What": MARKUP, "Kind": MARKUP, "Why": MARKUP}
-        ],
-    }
-    letter = {
-        "MessageID": MARKUP,
-        "Queue": "Agent",
-        "Agent": MARKUP,
-        "OrderID": MARKUP,
-        "ReceiveCount": 1,
-        "At": error["At"],
-        "SettledAt": error["At"],
-        "Outcome": MARKUP,
-        "Message": MARKUP,
-    }
-    overview = {
-        "At": error["At"],
-        "Counts": [],
-        "Minutes": [],
-        "MinutesComplete": True,
-        "Failures": [
-            {
-                "Code": MARKUP,
-                "Step": MARKUP,
-                "Count": 1,
-                "AtLeast": False,
-                "OldestAt": error["At"],
-                "NewestAt": error["At"],
-                "LastError": error,
-                "OrderIDs": [MARKUP],
-            }
-        ],
-        "Services": [
-            {"Service": MARKUP, "State": "Open", "Since": error["At"], "Until": error["At"], "FailuresInARow": 1}
-        ],
-        "Leases": [
-            {"Name": MARKUP, "Owner": MARKUP, "Epoch": 1, "RenewedAt": error["At"], "Health": MARKUP, "Held": False}
-        ],
-        "DeadLetters": {"Count": 1, "AtLeast": False, "NewestAt": error["At"]},
+# What the page decides by, or counts: it is of the API, and no text of others.
+KEPT = ("State", "Direction", "Priority", "Kind", "Waits", "Actions", "OrderID")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
+
+
+def marked(value: Any, name: str = "") -> Any:
+    """An answer of the API with markup for every text in it."""
+    if isinstance(value, dict):
+        return {key: marked(inner, key) for key, inner in value.items()}
+    if isinstance(value, list) and name not in KEPT:
+        return [marked(inner, name) for inner in value]
+    is_text = isinstance(value, str) and not name.endswith(KEPT) and not TIME.fullmatch(value)
+    return MARKUP if is_text else value
+
+
+def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order_id = stuck(server, inventory, "marked")["OrderID"]
+    task = {**marked(server.get(f"/orders/{order_id}")), "Reason": {"Code": MARKUP, "Message": MARKUP, "Step": MARKUP}}
+    broken = {"Service": "broken", "State": "Open", "Since": task["SubmittedAt"], "Until": task["SubmittedAt"]}
+    broken |= {"FailuresInARow": 1, "Reason": "failing", "Problem": MARKUP, "Text": MARKUP, "ToDo": MARKUP}
+    alert = {"Cause": "service/broken/failing", "Since": task["SubmittedAt"], "Text": MARKUP, "ToDo": MARKUP}
+    answers = {
+        f"**/orders/{order_id}": task,
+        "**/dead-letters?*": marked(server.get("/dead-letters?limit=25")),
+        "**/overview": marked(server.get("/overview")),
+        "**/services": {"Services": [broken]},
+        "**/alerts": {"Alerts": [alert]},
     }
     page = console.page
-    page.route(f"**/orders/{order_id}", lambda route: route.fulfill(json=task))
-    page.route("**/dead-letters?*", lambda route: route.fulfill(json={"DeadLetters": [letter]}))
-    page.route("**/overview", lambda route: route.fulfill(json=overview))
-    broken = {**overview["Services"][0], "Service": "broken", "Reason": "failing", "Problem": MARKUP, "Text": MARKUP}
-    alert = {"Cause": "service/broken/failing", "Since": error["At"], "Text": MARKUP, "ToDo": MARKUP}
-    page.route("**/services", lambda route: route.fulfill(json={"Services": [broken]}))
-    page.route("**/alerts", lambda route: route.fulfill(json={"Alerts": [alert]}))
+    for path, answer in answers.items():
+        page.route(path, lambda route, answer=answer: route.fulfill(json=answer))
     page.route("**/orders?*", lambda route: route.fulfill(status=400, json={"detail": MARKUP}))
     for view in (f"#/order/{order_id}", "#/dead-letters", "#/", "#/orders?state=Error", "#/service/broken"):
         console.open(view)
