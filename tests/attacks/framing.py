@@ -12,7 +12,6 @@ BODY = '{"Item":"smuggled"}'
 SIZE = f"{len(BODY):x}"
 # A request that an attacker hides behind another one. With an answer to it, there are two.
 HIDDEN = f"GET /overview HTTP/1.1\r\n{HOST}{CLOSE}\r\n"
-HEAD_BYTES_MAX = 32 * 1024
 
 
 def chunked(*fields: str, size: str = SIZE, body: str = BODY, end: str = "0\r\n\r\n") -> str:
@@ -159,17 +158,6 @@ class Framing(Suite):
             self.expect_status(post("/health", "", f"{name}: GET"), 405)
         for name in ("X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Prefix", "X-Forwarded-Path"):
             expect('"Status":"ok"' in raw(self.server.port, get("/health", f"{name}: /orders")).text, name)
-
-    def test_heads(self) -> None:
-        """A head of more than 32 KiB or 100 fields is 431. Also if they come in one piece."""
-        for request in (
-            get("/health", f"X: {'y' * HEAD_BYTES_MAX}"),
-            get("/" + "a" * HEAD_BYTES_MAX),
-            get("/health?" + "a" * HEAD_BYTES_MAX * 8),
-            get("/health", *["X: y"] * 101),
-        ):
-            self.expect_status(request, 431)
-        self.expect_status(get("/health", f"X: {'y' * (HEAD_BYTES_MAX - 200)}"), 200)
 
     def test_two_keys(self) -> None:
         """An Idempotency-Key that is there twice is 400."""

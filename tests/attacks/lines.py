@@ -36,11 +36,11 @@ class Lines(Suite):
         self.program, self.scratch = program, scratch
 
     def test_text_log(self) -> None:
-        """No text of an order, operator, service, path or token begins a line of the log. ."""
+        """No text of an order, operator, service, path or token begins a line of the log."""
         self.log("text")
 
     def test_json_log(self) -> None:
-        """The same in a log of JSON: each line is one object, and none is forged. ."""
+        """The same in a log of JSON: each line is one object, and none is forged."""
         self.log("json")
 
     def all(self, report: Report) -> None:

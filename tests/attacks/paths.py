@@ -118,7 +118,6 @@ class Paths(Suite):
             expect("content-encoding" not in answer.head, answer.head)
 
 
-
 def forged(content: str) -> str:
     """A cursor with the checksum that the API makes."""
     data = hashlib.sha256(content.encode()).digest()[:8] + content.encode()

@@ -92,7 +92,6 @@ class Proxies(Suite):
         return ""
 
 
-
 def opened_by(user: int, place: str) -> int:
     """What a process of this user gets: 0, or the number of the error."""
     child = os.fork()

@@ -1,10 +1,9 @@
-"""Services and reply channels of an attacker, which the server calls."""
+"""Services of an attacker, which the server calls."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from harness.serve import Server, folder
 
 STEP = 'complete_within = "{within}"\nhorizon = "{within}"\nmax_failures = 1\non_exhausted = "hold"\non_rejected = "hold"\n'
 WORKFLOW = 'name = "odd"\nversion = 1\n[[step]]\nname = "a"\nagent = "evil"\nundo = "none"\n'
-OUTPUT_BYTES_MAX = 16 * 1024
 MEMORY_MIB_MAX = 100
 ORDERS = 4
 HEALTH_S_MAX = 2.0
@@ -39,7 +37,6 @@ class Services(Suite):
         with Hostile(parts) as hostile:
             timeouts = f'call_timeout = "{CALL_TIMEOUT_S}s"\nsettles_within = "11s"\n'
             settings = f'[agents.evil]\nurl = "{hostile.url}"\n{timeouts}'
-            settings += f'[reply_channels]\nshop = "{hostile.url}/channel"\n'
             # Those of other orders, which stand-ins play.
             settings += "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
             folder(path, settings, {"odd-1": WORKFLOW + STEP.format(within=within)})
@@ -108,21 +105,6 @@ class Services(Suite):
             expect(not self.is_done(server, order), f"{task}")
             self.is_well(server)
 
-    def test_large(self) -> None:
-        """An output that is too large or too deep is not kept, and stops its own order alone. Both are JSON."""
-        for body in (
-            json.dumps({"a": "x" * OUTPUT_BYTES_MAX}).encode(),
-            b"[" * 5_000 + b"]" * 5_000,
-            b'{"a":' * 300 + b"1" + b"}" * 300,
-        ):
-            with self.serving(answer(body)) as (server, _):
-                order = self.order(server)
-                task = server.seen(order, lambda task: bool(task["Steps"][0].get("LastError")))
-                expect(
-                    "Output" not in task["Steps"][0] and not self.is_done(server, order), f"{task['Steps'][0]}"[:300]
-                )
-                self.is_well(server)
-
     def test_malformed(self) -> None:
         """Malformed heads, lengths, chunks and statuses are no answer: no step is done by them."""
 
@@ -154,35 +136,6 @@ class Services(Suite):
             *answer(b'{"a":NaN}', "200 OK"),
         ]
         each(is_none, heads)
-
-    def test_codes(self) -> None:
-        """A code of a service is cut to size, and its text is a text."""
-
-        def is_text(code: object) -> None:
-            with self.serving(answer({"code": code, "message": code}, "422 No")) as (server, _):
-                order = self.order(server)
-                task = server.seen(order, lambda task: task["ProcessState"] == "Error")
-                error = task["Steps"][0]["LastError"]
-                expect(0 < len(error["Code"]) <= 512 and len(error["Message"]) <= 4_096, f"{code!r}: {error}"[:300])
-
-        each(is_text, ["x" * 9_000, "a\nb", '"}', {"a": 1}, 7, None, " ", "\ud800"])
-
-    def test_channels(self) -> None:
-        """A reply channel that redirects, floods or stalls holds no order up."""
-        with Hostile(answer({})) as other:
-            for parts in (
-                answer({}, "307 Moved", f"Location: {other.url}/x"),
-                itertools.repeat(b"HTTP/1.1 200 OK\r\n" * 1_000),
-                [b""],
-                answer(b" " * 5_000_000),
-            ):
-                with self.serving(parts) as (server, hostile):
-                    began = time.monotonic()
-                    order = server.order(Workflow="order", ReplyChannel="shop", Item="mug")
-                    expect_equal("the order", order["ProcessState"], "Processed")
-                    expect(time.monotonic() - began < 20, f"{time.monotonic() - began:.0f} s")
-                    until("it is told", lambda hostile=hostile: hostile.requests)
-            expect_equal("followed", other.requests, [])
 
 
 def each(work: Callable[[Any], None], cases: list[Any]) -> None:

@@ -58,7 +58,7 @@ def main() -> int:
         # Another user has to get as far as the socket of `callers`.
         Path(scratch).chmod(0o755)
         with Server(program, Path(scratch) / "data") as server:
-            report.section("Texts and files")
+            report.section("Texts")
             Texts(server).all(report)
             report.section("Requests that cost much")
             Costs(server, options.cpu_ms).all(report)

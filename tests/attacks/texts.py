@@ -1,9 +1,8 @@
-"""What a text of an order can do to a terminal, and who can read the files."""
+"""What a text of an order can do to a terminal."""
 
 from __future__ import annotations
 
 import json
-import stat
 
 from attacks.wire import tomorrow
 from harness.report import Suite, expect, expect_equal
@@ -15,19 +14,10 @@ HARMFUL += [*"\u2066\u2067\u2068\u2069"]
 
 
 class Texts(Suite):
-    """Texts of others on a terminal, and files."""
+    """Texts of others on a terminal."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-
-    def test_modes(self) -> None:
-        """The data directory is 0700 and its files 0600. Under the usual mask."""
-        self.server.order(Item="mug")
-        data = self.server.data
-        expect_equal("the directory", oct(stat.S_IMODE(data.stat().st_mode)), "0o700")
-        modes = {file.name: oct(stat.S_IMODE(file.stat().st_mode)) for file in data.iterdir()}
-        expect({"stepwarden.db", "stepwarden.db-wal"} <= set(modes), f"{modes}")
-        expect(set(modes.values()) == {"0o600"}, f"{modes}")
 
     def test_printed(self) -> None:
         """No control character of a document reaches the terminal, and JSON keeps its value."""

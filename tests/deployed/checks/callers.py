@@ -67,29 +67,3 @@ def a_key_names_one_order(world: World) -> None:
     other = world.application.post("/orders", {**order, "Quantity": 2}, key)
     expect_equal("another document", other.status, 422)
     expect_equal("effects of the first step", world.ledger.of(order_id, "reserve-inventory").forward_effects, 1)
-
-
-def orders_are_listed_newest_first(world: World) -> None:
-    """Page by page, each order once; and by state."""
-    mine = [world.post("Processed") for _ in range(7)]
-    for order_id in mine:
-        world.reach(order_id, "Processed")
-
-    def listed() -> list[str]:
-        found, cursor = [], ""
-        while True:
-            page = world.application.get(f"/orders?limit=4{cursor}")
-            expect_equal("status of a page", page.status, 200)
-            expect(len(page.body["Orders"]) <= 4, "at most 4 orders on a page")
-            found += [order["OrderID"] for order in page.body["Orders"]]
-            if "NextCursor" not in page.body:
-                return found
-            cursor = f"&cursor={page.body['NextCursor']}"
-
-    # The index may lag.
-    pages = until("all seven are listed", lambda: found if set(mine) <= set(found := listed()) else None, 15)
-    expect_equal("orders listed twice", len(pages) - len(set(pages)), 0)
-    expect_equal("mine, newest first", [order_id for order_id in pages if order_id in mine], mine[::-1])
-    by_state = world.application.get("/orders?state=Processed&limit=100")
-    states = {order["ProcessState"] for order in by_state.body["Orders"]}
-    expect_equal("states of the list of Processed", (by_state.status, states), (200, {"Processed"}))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
-import hmac
 import json
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
-from email.message import Message
 from pathlib import Path
 
 from harness.calls import seconds
@@ -24,25 +20,10 @@ from world import ORDER_S_MAX, World
 from checks.own_workflows import SUPERVISED_EVERY_S, Functions
 from checks.supervision import Supervisors
 
-# The tables of the agents, beside their URLs.
-KINDS = {
-    "plain": "",
-    "named": 'forward = "book-{name}"\nundo = "drop-{name}"\n',
-    "key": 'headers.X-Api-Key = {{ secret = "file:{secrets}/{name}" }}\n',
-    "bearer": 'auth.bearer = "file:{secrets}/{name}"\n',
-    "basic": 'auth.basic = {{ user = "{name}", password = "file:{secrets}/{name}" }}\n',
-    "token": """[agents.{name}.auth.oauth2]
-token_url = "{url}/{name}/token"
-client_id = "{name}"
-client_secret = "file:{secrets}/{name}"
-""",
-    "signed": 'signature.standard_webhooks = "file:{secrets}/{name}"\n',
-    "memo": "memo = true\n",
-}
-AGENTS = {f"agent-{number:02}": list(KINDS)[number % len(KINDS)] for number in range(1, 41)}
+AGENTS = [f"agent-{number:02}" for number in range(1, 41)]
 # The last step of both workflows, and a step in the middle of one.
 LAST, DOWN = "agent-40", "agent-20"
-WORKFLOWS = {"forty": list(AGENTS), "but-one": [name for name in AGENTS if name != DOWN]}
+WORKFLOWS = {"forty": AGENTS, "but-one": [name for name in AGENTS if name != DOWN]}
 # Steps that run side by side.
 ABREAST = 5
 # Of each workflow and time; those of the first time that are refused at the end.
@@ -70,65 +51,21 @@ class Services(Stub):
     def answer(self, call: Call) -> Answer:
         """Status and body of the answer to a call."""
         name, operation = call.path.split("/")[1:]
-        if operation == "token":
-            # With another one, its call is refused.
-            given = token(name) if call.headers["Authorization"] == basic(name) else "none"
-            return 200, {"access_token": given, "token_type": "Bearer"}
         if self.is_down and name == DOWN:
             time.sleep(SLOW_S)
             return 503, {"detail": "not now"}
         with self.lock:
             self.answered[(call.path, call.key)] += 1
-        if not is_authorised(name, call.headers, call.body):
-            detail = f"{call.path} was called in another way than {AGENTS[name]}"
-            return 422, {"code": "unknown-caller", "detail": detail}
         if (name, operation) == (LAST, "do") and "Refused" in call.order:
             return 422, {"code": "refused", "detail": "as the order says"}
         return 200, {"By": name}
 
 
-def secret(name: str) -> str:
-    """The secret of an agent; also its key in base64."""
-    return f"whsec_{hashlib.sha256(name.encode()).hexdigest()[:48]}"
-
-
-def token(name: str) -> str:
-    """What an agent gets for its secret."""
-    return f"token-of-{name}"
-
-
-def basic(name: str) -> str:
-    """Name and secret of an agent as a header."""
-    return f"Basic {base64.b64encode(f'{name}:{secret(name)}'.encode()).decode()}"
-
-
-def is_authorised(name: str, headers: Message, body: bytes) -> bool:
-    """Whether a call says what the settings of this agent ask for, and nothing of another agent's."""
-    signed = f"{headers['Idempotency-Key']}.{headers.get('webhook-timestamp')}.".encode() + body
-    digest = hmac.digest(base64.b64decode(secret(name).removeprefix("whsec_")), signed, "sha256")
-    expected = {
-        "key": {"X-Api-Key": secret(name)},
-        "bearer": {"Authorization": f"Bearer {secret(name)}"},
-        "basic": {"Authorization": basic(name)},
-        "token": {"Authorization": f"Bearer {token(name)}"},
-        "signed": {"webhook-signature": f"v1,{base64.b64encode(digest).decode()}"},
-    }
-    names = ("X-Api-Key", "Authorization", "webhook-signature")
-    return {one: headers[one] for one in names if one in headers} == expected.get(AGENTS[name], {})
-
-
-def paths(name: str) -> tuple[str, str]:
-    """Where an agent calls its service, forward and back."""
-    operations = (f"book-{name}", f"drop-{name}") if AGENTS[name] == "named" else ("do", "undo")
-    return f"/{name}/{operations[0]}", f"/{name}/{operations[1]}"
-
-
-def folder_of(url: str, secrets: Path) -> dict[str, str]:
+def folder_of(url: str) -> dict[str, str]:
     """The files, filled up with comments to the last byte that a file and a folder may have."""
     settings = SHIPPED
-    for name, kind in AGENTS.items():
+    for name in AGENTS:
         settings += f'\n[agents.{name}]\nurl = "{url}/{name}"\n' + (BREAKER if name == DOWN else "")
-        settings += KINDS[kind].format(name=name, url=url, secrets=secrets)
     files = {"stepwarden.toml": settings + comment(FILE_BYTES_MAX - len(settings))}
     for title, names in WORKFLOWS.items():
         *others, last = names
@@ -163,15 +100,13 @@ def write(path: Path, files: dict[str, str]) -> str:
 
 
 def all_are_served(world: World) -> str:
-    """Each is called once for each order and direction, in its own way. While one is down, its orders alone wait."""
+    """Each is called once for each order and direction. While one is down, its orders alone wait."""
     functions = Functions(world)
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-forty-")))
         services = stack.enter_context(Services())
         stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
-        for name in AGENTS:
-            (scratch / name).write_text(secret(name))
-        is_applied(functions, write(scratch / "folder", folder_of(services.url, scratch)))
+        is_applied(functions, write(scratch / "folder", folder_of(services.url)))
         all_at_once = posted(world, "forty", ORDERS) | posted(world, "forty", COMPENSATED, Refused=True)
         for order_id in all_at_once:
             world.reach(order_id, world.ends[order_id], ENDED_S_MAX)
@@ -235,6 +170,6 @@ def down(functions: Functions) -> dict[str, int]:
 
 def calls(world: World, order_id: str, title: str) -> list[tuple[str, str]]:
     """The calls that an order needs, by path and key."""
-    forward = [(paths(name)[0], f"{order_id}/{step(name)}") for name in WORKFLOWS[title]]
-    back = [(paths(name)[1], f"{order_id}/{step(name)}/undo") for name in WORKFLOWS[title]]
+    forward = [(f"/{name}/do", f"{order_id}/{step(name)}") for name in WORKFLOWS[title]]
+    back = [(f"/{name}/undo", f"{order_id}/{step(name)}/undo") for name in WORKFLOWS[title]]
     return forward + (back if world.ends[order_id] == "Compensated" else [])
