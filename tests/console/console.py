@@ -39,9 +39,8 @@ class Console:
     ) -> Iterator[Console]:
         """A page of this size."""
         scheme = "dark" if dark else "light"
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, locale=LOCALE, timezone_id=ZONE, **options
-        )
+        options = {"locale": LOCALE, "timezone_id": ZONE, **options}
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
         try:
             yield cls(context.new_page(), base)
         finally:
