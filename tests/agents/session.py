@@ -32,34 +32,34 @@ from trial import CONTRACTS, Outcome, stop_all, under_test
 HERE = Path(__file__).resolve().parent
 RIGHT = "agent"
 SHIPPED = "shipped"
-# Each faulty agent, the scenes about its fault, and words of the kit's finding.
+# Each faulty agent of `wrong.py`, the scenes about its fault, and words of the kit's finding.
 WRONG = {
-    "new_key": ({"second-attempt"}, "a call came with the key"),
-    "late_reply": (
+    "NewKey": ({"second-attempt"}, "a call came with the key"),
+    "LateReply": (
         {"slow-service", "budget-is-earlier", "complete-by-is-earlier"},
         "a reply was sent after the deadline",
     ),
-    "deletes_anyway": ({"reply-not-taken"}, "the message was deleted before its reply was sent"),
-    "wrong_attempt": ({"second-attempt"}, 'what came says Direction "Forward", Attempt 1'),
-    "hammers": (
+    "DeletesAnyway": ({"reply-not-taken"}, "the message was deleted before its reply was sent"),
+    "WrongAttempt": ({"second-attempt"}, 'what came says Direction "Forward", Attempt 1'),
+    "Hammers": (
         {"retry-after", "retry-after-a-date", "errors-for-a-while"},
         "was called (again after 0|[0-9.]+ s before the date|[0-9]+ times in 6 s)",
     ),
-    "ignores_budget": ({"budget-spent", "budget-is-earlier"}, "must not be any more|after the deadline"),
-    "calls_expired": ({"expired", "complete-by-is-earlier"}, "must not be any more|after the deadline"),
-    "deletes_poison": ({"poison", "poison-in-a-batch"}, "that cannot be read was deleted"),
-    "few_statuses": (
+    "IgnoresBudget": ({"budget-spent", "budget-is-earlier"}, "must not be any more|after the deadline"),
+    "CallsExpired": ({"expired", "complete-by-is-earlier"}, "must not be any more|after the deadline"),
+    "DeletesPoison": ({"poison", "poison-in-a-batch"}, "that cannot be read was deleted"),
+    "FewStatuses": (
         {"unsure-statuses", "about-the-caller"},
         'the service answered (308|408|425|502|504|599), which leaves open|should be Done, got {"Failed"',
     ),
-    "fails_when_unsure": (
+    "FailsWhenUnsure": (
         {"no-answer", "no-connection", "at-work", "may-run-until"},
         'should be Done, got {"Failed"|no reply has MayRunUntil',
     ),
-    "conflict_is_no": ({"at-work"}, 'should be Done, got {"Failed"'),
-    "accepted_is_done": ({"accepted"}, "202 was taken for it"),
-    "caller_is_order": ({"about-the-caller"}, 'should be Done, got {"Failed"'),
-    "forgets_calls": ({"may-run-until"}, "no reply has MayRunUntil"),
+    "ConflictIsNo": ({"at-work"}, 'should be Done, got {"Failed"'),
+    "AcceptedIsDone": ({"accepted"}, "202 was taken for it"),
+    "CallerIsOrder": ({"about-the-caller"}, 'should be Done, got {"Failed"'),
+    "ForgetsCalls": ({"may-run-until"}, "no reply has MayRunUntil"),
 }
 # They wait most of the time, but each has two processes.
 AT_ONCE = 8
@@ -112,7 +112,7 @@ def command_of(name: str, shipped: Path | None) -> list[str]:
     if name == SHIPPED:
         return [sys.executable, str(HERE / "lambda_agent.py"), str(shipped)]
     example = CONTRACTS / "examples" / "python" / "agent.py"
-    return [sys.executable, str(example if name == RIGHT else HERE / "wrong" / f"{name}.py")]
+    return [sys.executable, *([str(example)] if name == RIGHT else [str(HERE / "wrong.py"), name])]
 
 
 def judge(name: str, outcome: Outcome) -> list[str]:

@@ -32,7 +32,7 @@ from harness.deployment import TEMPLATE, architecture, build, client
 from harness.emulator import Emulator, client_environment
 from harness.process import Process
 from harness.report import Report, expect, expect_equal
-from harness.stub import Quiet, Stub
+from harness.stub import Answer, Call, Stub
 
 PROCESSOR = "arm64"
 BUILT = tools.TARGET / PROCESSOR / "build"
@@ -64,32 +64,21 @@ class RuntimeApi(Stub):
         self.asked = False
         self.events: queue.Queue[bytes] = queue.Queue()
         self.answers: queue.Queue[tuple[str, Any]] = queue.Queue()
-        api = self
+        super().__init__()
 
-        class Handler(Quiet):
-            """Its two calls."""
-
-            def do_GET(self) -> None:
-                """The next event, as soon as there is one."""
-                api.asked = self.path == "/2018-06-01/runtime/invocation/next"
-                event = api.events.get()
-                self.send_response(200)
-                self.send_header("Lambda-Runtime-Aws-Request-Id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd")
-                self.send_header("Lambda-Runtime-Deadline-Ms", str(int((time.time() + ANSWER_S_MAX) * 1000)))
-                self.send_header("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-central-1:1:function:any")
-                self.send_header("Content-Length", str(len(event)))
-                self.end_headers()
-                self.wfile.write(event)
-
-            def do_POST(self) -> None:
-                """An answer to an event, or an error."""
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                api.answers.put((self.path.rsplit("/", 1)[1], json.loads(body)))
-                self.send_response(202)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-        super().__init__(Handler)
+    def answer(self, call: Call) -> Answer:
+        """The next event, as soon as there is one; or what becomes of an answer to one, or of an error."""
+        if call.method == "POST":
+            self.answers.put((call.path.rsplit("/", 1)[1], json.loads(call.body)))
+            return 202, b""
+        self.asked = call.path == "/2018-06-01/runtime/invocation/next"
+        event = self.events.get()
+        headers = {
+            "Lambda-Runtime-Aws-Request-Id": "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
+            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + ANSWER_S_MAX) * 1000)),
+            "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-central-1:1:function:any",
+        }
+        return 200, event, headers
 
 
 def inspect(file: Path) -> str:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from attacks.clients import ORDER, SIDE_BY_SIDE, TIMEOUT_S, UNREACHABLE, Clients
 from attacks.hostile import answer
-from harness.report import Report, expect, expect_equal
+from harness.report import expect, expect_equal
 
 MEMORY_MIB_MAX = 400
 
@@ -19,17 +19,8 @@ MEMORY_MIB_MAX = 400
 class Answers(Clients):
     """What comes in the place of an answer of the API."""
 
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check(
-            "what is no answer of the API ends in an error, and no panic: HTML, odd JSON, deep JSON", self.odd_answers
-        )
-        report.check("malformed heads, lengths and chunks end in an error, and no panic", self.odd_heads)
-        report.check(f"an endless answer costs at most {MEMORY_MIB_MAX} MiB and ends", self.endless)
-        report.check(f"a server that says nothing, or a byte now and then, is given up after {TIMEOUT_S} s", self.slow)
-
-    def odd_answers(self) -> None:
-        """With the status of a success, as a page has it that asks to sign in first."""
+    def test_odd_answers(self) -> None:
+        """What is no answer of the API ends in an error, and no panic: HTML, odd JSON, deep JSON."""
         for words in (
             ("cancel", ORDER, "--reason", "x", "--yes"),
             ("get", ORDER),
@@ -62,8 +53,8 @@ class Answers(Clients):
                     f"{body[:40]!r} {words}: {done.returncode} {done.stderr!r}",
                 )
 
-    def odd_heads(self) -> None:
-        """With no answer in them."""
+    def test_odd_heads(self) -> None:
+        """Malformed heads, lengths and chunks end in an error, and no panic. With no answer in them."""
         heads = [
             *(
                 b"",
@@ -94,8 +85,8 @@ class Answers(Clients):
             ):
                 expect_equal(f"{head[:60]!r}: {done.stderr!r}", done.returncode, UNREACHABLE)
 
-    def endless(self) -> str:
-        """White space, so that a parser never ends."""
+    def test_endless(self) -> str:
+        """An endless answer ends, and costs little memory. White space, so that a parser never ends."""
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
         began = time.monotonic()
         done = self.asked(
@@ -107,8 +98,8 @@ class Answers(Clients):
         expect(mib < MEMORY_MIB_MAX, f"{mib:.0f} MiB")
         return f"{mib:.0f} MiB at most, {time.monotonic() - began:.1f} s"
 
-    def slow(self) -> None:
-        """It would hold up a script for good."""
+    def test_slow(self) -> None:
+        """A server that says nothing, or a byte now and then, is given up. It would hold up a script for good."""
 
         def drops() -> Iterable[bytes]:
             yield b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"

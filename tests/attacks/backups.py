@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.report import Report, expect, expect_equal
+from harness.report import Report, Suite, expect, expect_equal
 from harness.serve import Server
 
 ENDS_WITHIN_S = 30
 PRECIOUS = "precious-content-of-another-file"
 
 
-class Backups:
+class Backups(Suite):
     """Folders that an attacker has prepared."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
@@ -25,27 +23,23 @@ class Backups:
         self.good = scratch / "good"
 
     def all(self, report: Report) -> None:
-        """The checks, one after the other."""
+        """The good backup comes first."""
         with Server(self.program, self.scratch / "data") as server:
             server.order(Item="mug")
             done = self.run("backup", str(self.good), "--data", str(server.data))
         expect_equal(f"{done.stderr!r}", done.returncode, 0)
-        report.check(
-            "a backup of pipes, devices, links or huge files is refused, and nothing is restored", self.restored
-        )
-        report.check("a backup goes to no place where something is, and follows no link there", self.placed)
-        report.check("tokens and contexts are 0600 under an open mask, and no link leads to other files", self.modes)
+        super().all(report)
 
-    def run(self, *words: str, mask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
         """Runs a command to its end."""
         command = [str(self.program), *words]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.scratch), **variables}
         return subprocess.run(
-            command, env=environment, capture_output=True, timeout=ENDS_WITHIN_S, check=False, umask=mask
+            command, env=environment, capture_output=True, timeout=ENDS_WITHIN_S, check=False
         )
 
-    def restored(self) -> None:
-        """Each would be read without an end, or be something else than it says."""
+    def test_restored(self) -> None:
+        """A backup of pipes, devices, links or huge files is refused, and nothing is restored."""
 
         def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
             def change(folder: Path) -> None:
@@ -77,8 +71,8 @@ class Backups:
         done = self.run("restore", str(self.good), "--data", str(self.scratch / "target"))
         expect_equal(f"the good one: {done.stderr!r}", done.returncode, 0)
 
-    def placed(self) -> None:
-        """It runs as the user of the server, who may write there."""
+    def test_placed(self) -> None:
+        """A backup goes to no place where something is, and follows no link there."""
         data, precious = self.scratch / "data", self.scratch / "precious"
         precious.write_text(PRECIOUS)
         empty = self.scratch / "empty"
@@ -90,27 +84,3 @@ class Backups:
             expect(done.returncode not in (0, 101), f"{name}: {done}")
         expect_equal("the file", precious.read_text(), PRECIOUS)
         expect_equal("the folder", list(empty.iterdir()), [])
-
-    def modes(self) -> None:
-        """Whoever can write there names callers, or leads commands to a server of theirs."""
-        words = ("token", "add", "ada", "--role", "viewer", "--tokens")
-        other, link = self.scratch / "other.toml", self.scratch / "link.toml"
-        other.write_text(f"{PRECIOUS}\n")
-        link.symlink_to(other)
-        expect(self.run(*words, str(link)).returncode not in (0, 101), "a link to another file")
-        expect_equal("the other file", other.read_text(), f"{PRECIOUS}\n")
-        tokens = self.scratch / "open.toml"
-        tokens.touch(mode=0o666)
-        settings = self.scratch / "settings"
-        expect_equal("a token", self.run(*words, str(tokens), mask=0).returncode, 0)
-        context = ("context", "add", "prod", "--api", "https://orders.example")
-        expect_equal("a context", self.run(*context, mask=0, XDG_CONFIG_HOME=str(settings)).returncode, 0)
-        files = (
-            tokens,
-            settings / "stepwarden" / "contexts.toml",
-            self.good / "stepwarden.db",
-            self.good / "backup.json",
-        )
-        modes = {str(file): oct(stat.S_IMODE(file.stat().st_mode)) for file in files}
-        modes |= {str(folder): oct(stat.S_IMODE(folder.stat().st_mode) | 0o600) for folder in (settings, self.good)}
-        expect(set(modes.values()) <= {"0o600", "0o700"}, json.dumps(modes))

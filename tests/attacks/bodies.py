@@ -7,9 +7,8 @@ import json
 
 from attacks.target import Target
 from attacks.wire import Raw, get, post, tomorrow
-from harness.report import Report, expect, expect_equal
+from harness.report import Suite, expect, expect_equal
 
-UTF_16 = '{"Item":"mug"}'.encode("utf-16")
 BOMB_BYTES = 100 * 1024 * 1024
 CARD = "4111111111111111"
 # What some parsers take for JSON.
@@ -29,85 +28,39 @@ ODD_MEMBERS: dict[str, list[object]] = {
     "NotBefore": ["2026-02-30T00:00:00Z", 1, "tomorrow", "9999-12-31T23:59:60Z", "0000-00-00T00:00:00Z"],
     "CompleteBy": ["2126-01-01T00:00:00Z", "2001-01-01T00:00:00Z", -1, True],
 }
-# Names of operators that look like a known caller, or are none.
-ODD_NAMES = ["ada [root]", "a]", "", " ", "\n", 1, None, ["ann"], "x" * 5_000]
 
 
-class Bodies:
+class Bodies(Suite):
     """JSON, and what is not."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
 
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check("what is nearly JSON is 400: NaN, comments, two documents, overlong UTF-8", self.nearly)
-        report.check("1,000 and 100,000 levels are 400 and cost nothing", self.deep)
-        report.check(f"a compressed body of {BOMB_BYTES // 1024 // 1024} MiB is not unpacked: 400", self.bomb)
-        report.check("a body in UTF-16 or of another media type is no order", self.media_types)
-        report.check("a member that is there twice is refused with its place, also in escapes", self.twice)
-        report.check("a name in escapes is redacted like any other", self.escaped_names)
-        report.check("lone surrogates stop no order, list or search", self.surrogates)
-        report.check("numbers of 5,000 digits are kept digit for digit, and calculated by nobody", self.numbers)
-        report.check("members of the API with other types, paths or URLs are 400", self.members)
-        report.check(
-            "a command's name that looks like a known caller, or is no name, is 400; so are unknown members",
-            self.commands,
-        )
-        report.check("a job, a choice and a settle with odd numbers, names or members are refused", self.odd_commands)
-
     def order(self, body: str | bytes, *headers: str) -> Raw:
         """Posts an order."""
         return self.target.ask(post("/orders", body, *headers))
 
-    def nearly(self) -> None:
-        """Each is refused, and not mended."""
+    def test_nearly(self) -> None:
+        """What is nearly JSON is 400: NaN, comments, two documents, overlong UTF-8. Each is refused, and not mended."""
         for body in (*NEARLY, *NO_UTF_8):
             answer = self.order(body)
             expect_equal(f"{body!r}: {answer.body}", answer.status, 400)
 
-    def deep(self) -> None:
-        """A parser that calls itself would run out of its stack."""
+    def test_deep(self) -> None:
+        """1,000 and 100,000 levels are 400 and cost nothing. A parser that calls itself would run out of its stack."""
         for body in ('{"a":' * 1_000 + "1" + "}" * 1_000, '{"a":' + "[" * 100_000, "[" * 130_000, '{"a":[' * 20_000):
             expect_equal(body[:20], self.order(body).status, 400)
         expect_equal("63 levels", self.order('{"a":' * 63 + "1" + "}" * 63).status, 202)
 
-    def bomb(self) -> None:
-        """Nobody asked for it, so it is JSON or nothing."""
+    def test_bomb(self) -> None:
+        """A compressed body of 100 MiB is not unpacked: 400. Nobody asked for it, so it is JSON or nothing."""
         packed = gzip.compress(b"[" * BOMB_BYTES, 9)
         expect(len(packed) < 120_000, f"{len(packed)}")
         for coding in ("gzip", "deflate", "br", "gzip, gzip"):
             expect_equal(coding, self.order(packed, f"Content-Encoding: {coding}").status, 400)
 
-    def media_types(self) -> None:
-        """UTF-8 alone is JSON (RFC 8259)."""
-        for label in ("application/json; charset=utf-16", "application/json; charset=utf-7"):
-            expect_equal(label, self.order(UTF_16, f"Content-Type: {label}").status, 400)
-        for label in (
-            "text/html",
-            "text/plain",
-            "multipart/form-data; boundary=a",
-            "application/json, text/html",
-            "\xff",
-        ):
-            expect_equal(label, self.order('{"Item":"mug"}', f"Content-Type: {label}").status, 415)
-        both = ("Content-Type: application/json", "Content-Type: text/html")
-        expect_equal("two", self.order('{"Item":"mug"}', *both).status, 415)
-
-    def twice(self) -> None:
-        """Of two readers one could take the first value, and one the last."""
-        for body, place in (
-            ('{"CorrelationID":"first","CorrelationID":"last"}', "/CorrelationID"),
-            ('{"Total":5000,"Tot\\u0061l":10}', "/Total"),
-            ('{"Lines":[{"Sku":1},{"Sku":2,"No":1,"S\\u006bu":3}]}', "/Lines/1/Sku"),
-            ('{"\\ud83d":1,"\\uD83D":2}', "/\ufffd\ufffd\ufffd"),
-        ):
-            answer = self.order(body)
-            expect_equal(body, (answer.status, answer.document["field"]), (400, place))
-        expect_equal("the names differ", self.order('{"total":1,"Total":2,"Total ":3}').status, 202)
-
-    def escaped_names(self) -> None:
-        """The members are the same to every reader."""
+    def test_escaped_names(self) -> None:
+        """A name in escapes is redacted like any other. The members are the same to every reader."""
         body = f'{{"Card\\u004eumber":"{CARD}","a":[{{"\\u0063VC":"{CARD}"}}],"Iban":"{CARD}"}}'
         order = self.order(body).document["OrderID"]
         self.target.seen(order, lambda _: True)
@@ -116,8 +69,8 @@ class Bodies:
             expect(CARD not in text and order in text or "value=" in path, f"{path}: {text}")
         expect_equal("found by it", self.target.get(f"/orders?value={CARD}")["Orders"], [])
 
-    def surrogates(self) -> None:
-        """JSON allows them, and no text has them."""
+    def test_surrogates(self) -> None:
+        """Lone surrogates stop no order, list or search. JSON allows them, and no text has them."""
         body = f'{{"Item":"\\ud800","\\udfff":"\\ud800\\ud800","CorrelationID":"lone","NotBefore":"{tomorrow()}"}}'
         order = self.order(body).document["OrderID"]
         self.target.seen(order, lambda _: True)
@@ -131,8 +84,8 @@ class Bodies:
             expect_equal(path, self.target.ask(get(path)).status, 200)
         expect_equal("the order", self.order('{"CorrelationID":"\\ud800"}').status, 400)
 
-    def numbers(self) -> None:
-        """A program that reads them as floating point would change or refuse them."""
+    def test_numbers(self) -> None:
+        """Numbers of 5,000 digits are kept digit for digit, and calculated by nobody."""
         digits = "9" * 5_000
         order = self.order(f'{{"n":{digits},"e":1e99999999999,"m":-0.10,"NotBefore":"{tomorrow()}"}}').document[
             "OrderID"
@@ -141,49 +94,9 @@ class Bodies:
         text = self.target.ask(get(f"/orders/{order}/document")).body
         expect(f'"n":{digits},"e":1e99999999999,"m":-0.10' in text, text[-200:])
 
-    def members(self) -> None:
-        """Each names a place or a time."""
+    def test_members(self) -> None:
+        """Members of the API with other types, paths or URLs are 400. Each names a place or a time."""
         for name, values in ODD_MEMBERS.items():
             for value in values:
                 answer = self.order(json.dumps({name: value}))
                 expect_equal(f"{name} {value!r}"[:80], answer.status, 400)
-
-    def commands(self) -> None:
-        """By a bracket one operator could pass for another."""
-        order = self.target.order(wait=False, NotBefore=tomorrow())["OrderID"]
-        path = f"/orders/{order}/note"
-        good = {"By": "ann", "Reason": "x"}
-        odd = [good | {"By": by} for by in ODD_NAMES]
-        odd += [good | {"Caller": "root"}, good | {"Version": 1}, {"By": "ann"}, good | {"Take": "yes"}, [good], "x"]
-        for body in odd:
-            answer = self.target.ask(post(path, json.dumps(body)))
-            expect(answer.status == 400, f"{body!r}"[:80] + f": {answer.status}")
-        expect_equal("the good one", self.target.ask(post(path, json.dumps(good))).status, 202)
-
-    def odd_commands(self) -> None:
-        """Nothing is cut down to what would be allowed."""
-        order = self.target.order(wait=False, NotBefore=tomorrow())["OrderID"]
-        good = {"By": "ann", "Reason": "x"}
-        jobs = self.target.get("/bulk")["Jobs"]
-        for path, member in (
-            *(
-                ("/bulk", {name: value})
-                for name in ("Canary", "RatePerSecond")
-                for value in (-1, 1e99, 10**30, "5", 1.5, None)
-            ),
-            *(
-                ("/bulk", {"Selector": value})
-                for value in ({"Orders": ["x"]}, {"Step": 1}, [], "*", {"FailedSince": "x"})
-            ),
-            ("/bulk", {"Action": "Erase"}),
-            ("/bulk", {"Action": "Settle"}),
-            *(("/workflows/order/choose", {"Version": value}) for value in (-1, 0, 1e99, "1", 2**70)),
-            ("/workflows/order/choose", {"Version": 1, "SharePercent": 101}),
-            ("/configuration", {"Files": [{"Name": "../../x.toml", "Text": ""}]}),
-            ("/configuration", {"Files": "x"}),
-            (f"/orders/{order}/settle", {"Step": "x", "Outcome": "Erased"}),
-            (f"/orders/{order}/settle", {"Outcome": "Done"}),
-        ):
-            answer = self.target.ask(post(path, json.dumps(good | member)))
-            expect(answer.status in (400, 404, 409, 422), f"{path} {member}: {answer.status} {answer.body}")
-        expect_equal("jobs", self.target.get("/bulk")["Jobs"], jobs)

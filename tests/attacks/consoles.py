@@ -8,21 +8,16 @@ from pathlib import Path
 
 from attacks.clients import TOKEN
 from attacks.hostile import Hostile, answer
-from attacks.wire import Raw, get, post, raw
+from attacks.wire import Raw, get, raw
 from harness.process import Process, free_port
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Suite, expect, expect_equal, until
 
 
-class Consoles:
+class Consoles(Suite):
     """A port of the operator's machine, which other users and pages can reach."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
         self.program, self.scratch = program, scratch
-
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check("the console answers to nobody without its address, and to no page of another site", self.console)
-        report.check("the console signs calls of its API alone, whatever path it is asked for", self.console_paths)
 
     def served(self, url: str) -> tuple[Process, int, str]:
         """A console for this API: its process, port and token."""
@@ -33,46 +28,8 @@ class Consoles:
         process.start(lambda: f":{port}/" in process.text())
         return process, port, until("the address", lambda: re.search(rf":{port}/([0-9a-f]+)/", process.text()))[1]
 
-    def console(self) -> None:
-        """Whoever comes in has the rights of the operator."""
-        with Hostile(answer({"Orders": []}, "200 OK", "Set-Cookie: a=b", "Access-Control-Allow-Origin: *")) as api:
-            process, port, token = self.served(api.url)
-            try:
-                here = f"127.0.0.1:{port}"
-                before = len(api.requests)
-                for path in (
-                    "/",
-                    "/orders",
-                    f"/{token[:-1]}/orders",
-                    f"/{token.upper()}/orders",
-                    f"//{token}/orders",
-                    f"/%30{token[1:]}/orders",
-                    "/0/orders",
-                ):
-                    expect_equal(path, raw(port, get(path, host=here)).status, 403)
-                for host in ("evil.example", "127.0.0.1", f"127.0.0.1:{port + 1}", f"evil@{here}", None):
-                    expect(raw(port, get(f"/{token}/orders", host=host)).status in (400, 421), f"{host}")
-                for header in (
-                    "Sec-Fetch-Site: cross-site",
-                    "Origin: http://evil.example",
-                    "Origin: null",
-                    f"Origin: http://localhost:{port}",
-                ):
-                    for request in (
-                        get(f"/{token}/orders", header, host=here),
-                        post(f"/{token}/bulk", "{}", header, host=here),
-                    ):
-                        expect_equal(header, raw(port, request).status, 403)
-                expect_equal("calls of the API", len(api.requests), before)
-                seen = raw(port, get(f"/{token}/orders", "Cookie: secret=1", "X-Forwarded-User: root", host=here))
-                expect_equal("its own page", seen.status, 200)
-                expect("set-cookie" not in seen.head, seen.head)
-                expect("secret=1" not in api.requests[-1] and "root" not in api.requests[-1], api.requests[-1])
-            finally:
-                process.stop()
-
-    def console_paths(self) -> None:
-        """The token of the operator would go there."""
+    def test_console_paths(self) -> None:
+        """The console signs calls of its API alone, whatever path it is asked for."""
         with Hostile(answer({})) as api, Hostile(answer({})) as other:
             process, port, token = self.served(api.url)
             try:

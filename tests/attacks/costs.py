@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from attacks.wire import get, post, raw
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Suite, expect, expect_equal, until
 from harness.serve import Server, ask
 
 DOCUMENTS = 216
@@ -23,7 +21,6 @@ NESTED_MAX = 3.0
 SEARCHERS = 8
 SEARCHED_S = 6.0
 POSTERS = 8
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def nested(number: int, levels: int) -> dict[str, Any]:
@@ -55,27 +52,13 @@ def costly_posts() -> list[tuple[str, object]]:
     return [("/orders", large), ("/orders", keys), ("/orders", {"a": ["y"] * 26_000}), ("/configuration", file)]
 
 
-class Costs:
+class Costs(Suite):
     """The CPU time of requests."""
 
     def __init__(self, server: Server, cpu_ms_max: float) -> None:
         self.server, self.cpu_ms_max = server, cpu_ms_max
         self.ids: list[str] = []
-
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        size = f"{DOCUMENTS} documents of {BYTES // 1024} KiB"
-        report.check(f"flat ones first: {size}", lambda: self.fill(4))
-        flat_ms = report.check("a search of them", self.search_ms)
-        report.check(f"{size}, {LEVELS} levels deep", lambda: self.fill(LEVELS))
-        report.check(
-            f"a search of deep documents costs at most {NESTED_MAX:.0f} times one of flat ones",
-            lambda: self.is_linear(float((flat_ms or "0").split()[0])),
-        )
-        report.check(f"no read costs more than {self.cpu_ms_max:.0f} ms of CPU", self.reads)
-        report.check(f"no post costs more than {self.cpu_ms_max:.0f} ms of CPU", self.posts)
-        report.check("the pages of a search have every order", self.pages)
-        report.check(f"beside {SEARCHERS} searches /health answers within 1 s and an order ends", self.beside)
+        self.flat_ms = 0.0
 
     def fill(self, levels: int) -> None:
         """Posts documents, and waits until nothing is done about them any more."""
@@ -96,45 +79,42 @@ class Costs:
         until("all have ended", lambda: not any(self.server.get(f"/orders?state={s}&limit=1")["Orders"] for s in states))
 
         def is_quiet() -> bool:
-            before = self.cpu_ms()
+            before = self.server.cpu_ms()
             time.sleep(0.5)
-            return self.cpu_ms() - before <= 30
+            return self.server.cpu_ms() - before <= 30
 
         until("the process is quiet", is_quiet)
-
-    def cpu_ms(self) -> float:
-        """The CPU time of the process so far."""
-        assert self.server.process is not None
-        fields = Path(f"/proc/{self.server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * 1000 / TICKS
 
     def cost_ms(self, path: str, body: object = None) -> float:
         """The CPU time of a GET, or of a POST of this body."""
         request = get(path) if body is None else post(path, json.dumps(body))
-        before = self.cpu_ms()
+        before = self.server.cpu_ms()
         for _ in range(REPEATS):
             answer = raw(self.server.port, request)
             expect(0 < answer.status < 500, f"{path}: {answer.text[:500]}")
-        return (self.cpu_ms() - before) / REPEATS
+        return (self.server.cpu_ms() - before) / REPEATS
 
-    def search_ms(self) -> str:
-        """The CPU time of a search for nothing."""
-        return f"{self.cost_ms('/orders?value=nothing'):.1f} ms"
+    def test_flat(self) -> str:
+        """Flat documents, of 112 KiB each, are searched."""
+        self.fill(4)
+        self.flat_ms = self.cost_ms("/orders?value=nothing")
+        return f"{self.flat_ms:.1f} ms"
 
-    def is_linear(self, flat_ms: float) -> str:
-        """Compares with the flat ones."""
+    def test_deep(self) -> str:
+        """A search of deep documents costs at most three times one of flat ones."""
+        self.fill(LEVELS)
         deep_ms = self.cost_ms("/orders?value=nothing")
+        words = f"{deep_ms:.1f} ms, {self.flat_ms:.1f} ms for the flat ones"
         # The clock of the process has ticks of 10 ms.
-        bound_ms = NESTED_MAX * flat_ms + 10
-        expect(0 < deep_ms <= bound_ms, f"{deep_ms:.1f} ms, {flat_ms:.1f} ms for the flat ones")
-        return f"{deep_ms:.1f} ms, {flat_ms:.1f} ms for the flat ones"
+        expect(0 < deep_ms <= NESTED_MAX * self.flat_ms + 10, words)
+        return words
 
-    def reads(self) -> str:
-        """All of them, and the searches that read most."""
+    def test_reads(self) -> str:
+        """No read costs more CPU time than it may. These are all, and the searches that read most."""
         return self.worst([(path, None) for path in costly_reads(self.ids[0])])
 
-    def posts(self) -> str:
-        """The largest body of each kind."""
+    def test_posts(self) -> str:
+        """No post costs more CPU time than it may. These are the largest of each kind."""
         return self.worst(costly_posts())
 
     def worst(self, requests: list[tuple[str, object]]) -> str:
@@ -149,8 +129,8 @@ class Costs:
         expect(costs[0][0] <= self.cpu_ms_max, words)
         return words
 
-    def pages(self) -> str:
-        """A search for what is in all, and one for what is in one."""
+    def test_pages(self) -> str:
+        """The pages of a search have every order."""
         for query, expected in (("value=y", 2 * DOCUMENTS), ("value=mark-7", 2)):
             found, calls, cursor = set(), 0, ""
             while True:
@@ -163,8 +143,8 @@ class Costs:
             expect(len(found) >= expected, f"{query}: {len(found)} of {expected}")
         return f"{calls} calls for one order among {2 * DOCUMENTS}"
 
-    def beside(self) -> str:
-        """Searches without a pause."""
+    def test_beside(self) -> str:
+        """Beside eight searches without a pause /health answers within 1 s, and an order ends."""
         over = time.monotonic() + SEARCHED_S
 
         def searches() -> None:

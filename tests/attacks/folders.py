@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from attacks.clients import Clients
-from attacks.wire import Raw, post, raw
-from harness.report import Report, expect, expect_equal
-from harness.serve import Server
+from attacks.wire import Raw, get, post, raw
+from harness.report import Report, Suite, expect, expect_equal
+from harness.serve import Server, folder
 
 SECRET = "of-the-suite-and-of-no-answer-4f1d"
 PRECIOUS = "precious-content-of-another-file"
 CHECKED_S_MAX = 20.0
 FAULT = 1
+BANK = '[agents.bank]\nurl = "https://bank.example"\n'
 STEP = '[[step]]\nname = "a"\nagent = "bank"\non_rejected = "hold"\n'
 WORKFLOW = f'name = "odd"\nversion = 1\n{STEP}'
 
 
-class Folders:
+class Folders(Suite):
     """Files of a configuration, on the disk and by the API."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
@@ -30,37 +29,16 @@ class Folders:
         self.commands = Clients(program, scratch)
 
     def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check(
-            "a folder with links, pipes, devices or huge files ends in a fault, and shows no other file", self.on_disk
-        )
-        with Server(self.program, self.scratch / "data", variables={"BANK_KEY": SECRET}) as server:
-            report.check(
-                "names of files with dots, slashes, NUL or other folders are 422, and no file is made",
-                lambda: self.names(server),
-            )
-            report.check("TOML that is deep, long, doubled or no TOML is 422 within 20 s", lambda: self.bombs(server))
-            report.check(
-                "an agent's URL with another scheme, a user, or http elsewhere is 422", lambda: self.urls(server)
-            )
-            report.check(
-                "a secret in clear, or of a variable of AWS, is 422, and the answer does not repeat it",
-                lambda: self.secrets(server),
-            )
-            report.check("a dry run and a refused folder change nothing", lambda: self.unchanged(server))
+        """All of them on one server."""
+        with Server(self.program, self.scratch / "data", variables={"BANK_KEY": SECRET}) as self.server:
+            super().all(report)
 
-    @contextlib.contextmanager
-    def folder(self, **files: str) -> Iterator[Path]:
+    def folder(self, **files: str) -> Path:
         """A folder with these workflows."""
-        path = self.scratch / f"folder-{time.monotonic_ns()}"
-        (path / "workflows").mkdir(parents=True)
-        (path / "stepwarden.toml").write_text('[agents.bank]\nurl = "https://bank.example"\n')
-        for name, text in files.items():
-            (path / "workflows" / f"{name}.toml").write_text(text)
-        yield path
+        return folder(self.scratch / f"folder-{time.monotonic_ns()}", BANK, files)
 
-    def on_disk(self) -> None:
-        """`check`, `apply` and `serve --config` read them alike."""
+    def test_on_disk(self) -> None:
+        """A folder with links, pipes, devices or huge files ends in a fault, and shows no other file."""
         precious = self.scratch / "precious"
         precious.write_text(f"{PRECIOUS} = {PRECIOUS}\n")
 
@@ -87,26 +65,26 @@ class Folders:
             lambda path: (path / "workflows" / "bytes.toml").write_bytes(b"\xff\xfe\0name"),
             lambda path: (path / "workflows" / "a\nb\x1b[2J.toml").write_text("x"),
         ):
-            with self.folder(good=WORKFLOW) as path:
-                made(path)
-                began = time.monotonic()
-                done = self.commands.run("http://127.0.0.1:9", "check", str(path))
-                shown = (done.stdout + done.stderr).decode(errors="replace")
-                expect_equal(f"{shown[:300]!r}", done.returncode, FAULT)
-                expect(time.monotonic() - began < CHECKED_S_MAX, "it took too long")
-                expect(PRECIOUS not in shown and "\x1b" not in shown and len(shown) < 200_000, shown[:300])
+            path = self.folder(good=WORKFLOW)
+            made(path)
+            began = time.monotonic()
+            done = self.commands.run("http://127.0.0.1:9", "check", str(path))
+            shown = (done.stdout + done.stderr).decode(errors="replace")
+            expect_equal(f"{shown[:300]!r}", done.returncode, FAULT)
+            expect(time.monotonic() - began < CHECKED_S_MAX, "it took too long")
+            expect(PRECIOUS not in shown and "\x1b" not in shown and len(shown) < 200_000, shown[:300])
 
-    def expect_faults(self, server: Server, files: dict[str, str], unsaid: str = "\0") -> None:
+    def expect_faults(self, files: dict[str, str], unsaid: str = "\0") -> None:
         """They are refused."""
         began = time.monotonic()
-        answer = apply(server, files)
+        answer = apply(self.server, files)
         what = f"{files}"[:120]
         expect(answer.status in (400, 413, 422), f"{what}: {answer.status} {answer.body[:200]}")
         expect(unsaid not in answer.body and len(answer.body) < 300_000, f"{what}: {answer.body[:500]}")
         expect(time.monotonic() - began < CHECKED_S_MAX, f"{what} took too long")
 
-    def names(self, server: Server) -> None:
-        """They would be places on the server's disk."""
+    def test_names(self) -> None:
+        """Names of files with dots, slashes, NUL or other folders are 422, and no file is made."""
         odd = [
             "../stepwarden.toml",
             "/etc/cron.d/x.toml",
@@ -122,17 +100,17 @@ class Folders:
         odd += ["workflows/x.toml/..", "file:///etc/passwd", "workflows/\n.toml", "workflows/%2e%2e.toml\u202e"]
         before = sorted(str(path) for path in self.scratch.rglob("*.toml"))
         for name in odd:
-            self.expect_faults(server, {name: 'name = "x"\nversion = 1\n'})
+            self.expect_faults({name: 'name = "x"\nversion = 1\n'})
         same = [{"Name": "stepwarden.toml", "Text": ""}] * 2
         expect_equal(
             "twice",
-            raw(server.port, post("/configuration", json.dumps({"By": "eve", "Reason": "x", "Files": same}))).status,
+            raw(self.server.port, post("/configuration", json.dumps({"By": "eve", "Reason": "x", "Files": same}))).status,
             422,
         )
         expect_equal("files", sorted(str(path) for path in self.scratch.rglob("*.toml")), before)
 
-    def bombs(self, server: Server) -> None:
-        """None is larger than a body may be."""
+    def test_bombs(self) -> None:
+        """TOML that is deep, long, doubled or no TOML is 422 within 20 s. None is larger than a body may be."""
         keys = "\n".join(f"{'a.' * 50}k{number} = 1" for number in range(900))
         deep = "[" * 50_000
         texts = [
@@ -159,46 +137,31 @@ class Folders:
             "<?xml?><!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>",
         ]
         for text in texts:
-            self.expect_faults(server, {"stepwarden.toml": text})
-            self.expect_faults(server, {"workflows/odd-1.toml": text})
+            self.expect_faults({"stepwarden.toml": text})
+            self.expect_faults({"workflows/odd-1.toml": text})
         steps = "".join(
             f'[[step]]\nname = "s{n}"\nagent = "bank"\nafter = [{", ".join(f"{chr(34)}s{m}{chr(34)}" for m in range(n))}]\n'
             for n in range(120)
         )
-        self.expect_faults(server, {"workflows/odd-1.toml": f'name = "odd"\nversion = 1\n{steps}'})
+        self.expect_faults({"workflows/odd-1.toml": f'name = "odd"\nversion = 1\n{steps}'})
         cycle = '[[step]]\nname = "{}"\nagent = "bank"\nafter = ["{}"]\n'
-        self.expect_faults(
-            server,
-            {"workflows/odd-1.toml": 'name = "odd"\nversion = 1\n' + cycle.format("a", "b") + cycle.format("b", "a")},
-        )
+        text = 'name = "odd"\nversion = 1\n' + cycle.format("a", "b") + cycle.format("b", "a")
+        self.expect_faults({"workflows/odd-1.toml": text})
 
-    def urls(self, server: Server) -> None:
-        """A secret would go there, or a service would be called that no one meant."""
-        odd = [
-            "http://bank.example",
-            "ftp://bank.example",
-            "file:///etc/passwd",
-            "gopher://127.0.0.1",
-            "unix:/run/x.sock",
-            "bank.example",
-        ]
-        odd += [
-            "https://user:hunter2@bank.example",
-            "http://127.0.0.1@bank.example",
-            "http://localhost.bank.example",
-            "//bank.example",
-            "",
-            "https://",
-            "javascript:1",
-        ]
-        for url in odd:
-            self.expect_faults(server, {"stepwarden.toml": f"[agents.bank]\nurl = {json.dumps(url)}\n"}, "hunter2")
-        token = '[agents.bank.auth.oauth2]\ntoken_url = "http://id.example/token"\nclient_id = "a"\nclient_secret = "env:BANK_KEY"\n'
-        self.expect_faults(server, {"stepwarden.toml": f'[agents.bank]\nurl = "https://bank.example"\n{token}'}, SECRET)
+    def test_metrics(self) -> None:
+        """A service's code makes no line and no label of the metrics."""
+        for name in ('a"} 1', "a\\nb", "a b", "a{b}", "é\\u2028", "a" * 300, ""):
+            odd = WORKFLOW.replace('name = "a"', f"name = {json.dumps(name)}")
+            answer = apply(self.server, {"stepwarden.toml": BANK, "workflows/odd-1.toml": odd}, DryRun=True)
+            expect(answer.status in (200, 422), f"{name}: {answer.status}")
+        text = raw(self.server.port, get("/metrics")).body
+        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+        expect(len(lines) > 10, text)
+        for line in lines:
+            expect(line.count('"') % 2 == 0 and line.startswith("stepwarden_"), line)
 
-    def secrets(self, server: Server) -> None:
-        """The file is shown to every reader."""
-        url = '[agents.bank]\nurl = "https://bank.example"\n'
+    def test_secrets(self) -> None:
+        """A secret in clear, or of a variable of AWS, is 422, and the answer does not repeat it."""
         for line in (
             f'auth.bearer = "{SECRET}"',
             f'auth.basic = {{ user = "a", password = "{SECRET}" }}',
@@ -226,13 +189,13 @@ class Folders:
             'headers.X-A = "a\\r\\nX-B: c"',
             'headers.X-A = "a\\u0000"',
         ):
-            self.expect_faults(server, {"stepwarden.toml": f"{url}{line}\n"}, SECRET)
+            self.expect_faults({"stepwarden.toml": f"{BANK}{line}\n"}, SECRET)
 
-    def unchanged(self, server: Server) -> None:
-        """What was refused above, and a dry run of what is good."""
-        files = {"stepwarden.toml": '[agents.bank]\nurl = "https://bank.example"\n', "workflows/odd-1.toml": WORKFLOW}
-        expect_equal("a dry run", apply(server, files, DryRun=True).status, 200)
-        names = [workflow["Name"] for workflow in server.get("/workflows")["Workflows"]]
+    def test_unchanged(self) -> None:
+        """A dry run and a refused folder change nothing. What was refused above, and a dry run of what is good."""
+        files = {"stepwarden.toml": BANK, "workflows/odd-1.toml": WORKFLOW}
+        expect_equal("a dry run", apply(self.server, files, DryRun=True).status, 200)
+        names = [workflow["Name"] for workflow in self.server.get("/workflows")["Workflows"]]
         expect_equal("the workflows", set(names), {"order"})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attacks.wire import CLOSE, Raw, call, get, post, raw
-from harness.report import Report, expect, expect_equal
+from harness.report import Suite, expect, expect_equal
 from harness.serve import Server
 
 HOST = "Host: localhost\r\n"
@@ -12,7 +12,6 @@ BODY = '{"Item":"smuggled"}'
 SIZE = f"{len(BODY):x}"
 # A request that an attacker hides behind another one. With an answer to it, there are two.
 HIDDEN = f"GET /overview HTTP/1.1\r\n{HOST}{CLOSE}\r\n"
-HEAD_BYTES_MAX = 32 * 1024
 
 
 def chunked(*fields: str, size: str = SIZE, body: str = BODY, end: str = "0\r\n\r\n") -> str:
@@ -21,33 +20,11 @@ def chunked(*fields: str, size: str = SIZE, body: str = BODY, end: str = "0\r\n\
     return f"{POST}{head}\r\n{size}\r\n{body}\r\n{end}"
 
 
-class Framing:
+class Framing(Suite):
     """The bytes of a connection, which are several requests."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check("a request hidden by Content-Length beside Transfer-Encoding is not answered", self.both_lengths)
-        report.check("two lengths, a list of them, a sign, hexadecimal or a blank is 400, and the end", self.lengths)
-        report.check("a transfer coding other than chunked, or one more of it, is 400", self.codings)
-        report.check("a chunk size with a sign, a prefix, an overflow or another end makes no order", self.chunk_sizes)
-        report.check("chunk extensions and trailers without an end are cut off", self.endless)
-        report.check("a trailer is no header: neither a key nor a length", self.trailers)
-        report.check("a folded line, a blank before the colon, a bare CR, NUL or an empty name is 400", self.fields)
-        report.check("a request behind a malformed one is not answered", self.behind_malformed)
-        report.check(
-            "a request behind Connection: close, or a body that is too large, is not answered", self.behind_end
-        )
-        report.check("a request in the body of a GET is a body", self.body_of_get)
-        report.check("an absolute target counts more than Host, and one of another server is 421", self.absolute)
-        report.check("CONNECT and OPTIONS * reach nothing, and TRACE repeats nothing", self.no_proxy)
-        report.check("no upgrade leaves HTTP/1.1, and other versions are refused", self.versions)
-        report.check("a header that overrides method or path overrides nothing", self.overrides)
-        report.check(f"a head of more than {HEAD_BYTES_MAX // 1024} KiB or 100 fields is 431", self.heads)
-        report.check("an Idempotency-Key that is there twice is 400", self.two_keys)
-        report.check("control characters, blanks and bytes above 127 in a target are 400", self.targets)
 
     def send(self, request: str) -> Raw:
         """The answers to these characters, each of which is a byte. A server that waits for more fails the check."""
@@ -62,16 +39,16 @@ class Framing:
         statuses = self.send(request + HIDDEN).statuses
         expect(len(statuses) <= 1 and all(400 <= status < 500 for status in statuses), f"{request!r}: {statuses}")
 
-    def both_lengths(self) -> None:
-        """The front sees one body, and this server another."""
+    def test_both_lengths(self) -> None:
+        """A request hidden by Content-Length beside Transfer-Encoding is not answered."""
         coding = "Transfer-Encoding: chunked"
         for fields in ((coding, "Content-Length: 5"), ("Content-Length: 5", coding)):
             head = "".join(f"{field}\r\n" for field in fields)
             answer = self.send(f"{POST}{head}\r\n0\r\n\r\n{HIDDEN}")
             expect_equal(f"{fields}", answer.statuses, [400])
 
-    def lengths(self) -> None:
-        """None of them can be read in two ways."""
+    def test_lengths(self) -> None:
+        """Two lengths, a list of them, a sign, hexadecimal or a blank is 400, and the end."""
         size = len(BODY)
         values = [f"+{size}", "-1", f"0x{size:x}", f"{size}, {size}", "1e1", "9" * 30, f"{size}abc", f"{size} 1", ""]
         for value in values:
@@ -79,8 +56,8 @@ class Framing:
         self.refused(f"{POST}Content-Length: {size}\r\nContent-Length: {size + 1}\r\n\r\n{BODY}")
         expect_equal("orders", self.orders(), 0)
 
-    def codings(self) -> None:
-        """A front may take another coding for none, and then the length for the end."""
+    def test_codings(self) -> None:
+        """A transfer coding other than chunked, or one more of it, is 400."""
         for value in ("xchunked", "identity", "chunked, identity", "chunked;q=1", "\x0bchunked", '"chunked"'):
             self.refused(chunked(f"Transfer-Encoding: {value}"))
         for value in ("gzip, chunked", "identity, chunked", "chunked, chunked", "x, chunked"):
@@ -91,55 +68,55 @@ class Framing:
         self.refused(chunked("Transfer-Encoding: chunked").replace("HTTP/1.1", "HTTP/1.0", 1))
         expect_equal("orders", self.orders(), 0)
 
-    def chunk_sizes(self) -> None:
-        """Each is refused by the end of the connection."""
+    def test_chunk_sizes(self) -> None:
+        """A chunk size with a sign, a prefix, an overflow or another end makes no order."""
         for size in ("+" + SIZE, "-1", "0x" + SIZE, "", ";", "1" + "0" * 16, SIZE + "\0", "g", f"{SIZE}\n"):
             self.refused(chunked("Transfer-Encoding: chunked", size=size))
         self.refused(chunked("Transfer-Encoding: chunked", size="5"))
         self.refused(chunked("Transfer-Encoding: chunked").replace(BODY + "\r\n", BODY))
         expect_equal("orders", self.orders(), 0)
 
-    def endless(self) -> None:
-        """They are no part of any limit of a body."""
+    def test_endless(self) -> None:
+        """Chunk extensions and trailers without an end are cut off. They are no part of any limit of a body."""
         coding = "Transfer-Encoding: chunked"
         self.refused(chunked(coding, size=f"{SIZE};{'x' * 200_000}"))
         self.refused(chunked(coding, end="0\r\n" + "X: y\r\n" * 20_000 + "\r\n"))
         expect_equal("orders", self.orders(), 0)
 
-    def trailers(self) -> None:
-        """A second request with the same key would be the same order."""
+    def test_trailers(self) -> None:
+        """A trailer is no header: neither a key nor a length."""
         end = "0\r\nIdempotency-Key: of-a-trailer\r\nContent-Length: 3\r\nHost: evil.example\r\n\r\n"
         sent = [self.send(chunked("Transfer-Encoding: chunked", CLOSE.strip(), end=end)) for _ in range(2)]
         expect_equal("the answers", [answer.status for answer in sent], [202, 202])
         expect(sent[0].document["OrderID"] != sent[1].document["OrderID"], sent[0].text)
 
-    def fields(self) -> None:
-        """A front may read another name, value or end."""
+    def test_fields(self) -> None:
+        """A folded line, a blank before the colon, a bare CR, NUL or an empty name is 400."""
         for field in ("X: a\r\n b", "X : a", "X\t: a", "X: a\rY: b", "X: a\0b", "X\0: a", ": a", "X\x7f: a", "X"):
             self.refused(f"GET /health HTTP/1.1\r\n{HOST}{field}\r\n\r\n")
         self.refused(f"{POST}Content-Length:\r\n {len(BODY)}\r\n\r\n{BODY}")
         self.refused(f"{POST}Content_Length: 3\0\r\n\r\n")
 
-    def behind_malformed(self) -> None:
-        """The connection ends with the refusal."""
+    def test_behind_malformed(self) -> None:
+        """A request behind a malformed one is not answered. The connection ends with the refusal."""
         for first in ("GET /bad\x01path HTTP/1.1", "GET /health", "\x16\x03\x01", "GET  /health HTTP/1.1", "()"):
             self.refused(f"{first}\r\n{HOST}\r\n")
 
-    def behind_end(self) -> None:
-        """It may be the rest of the body."""
+    def test_behind_end(self) -> None:
+        """A request behind Connection: close, or a body that is too large, is not answered."""
         answer = self.send(f"GET /health HTTP/1.1\r\n{HOST}{CLOSE}\r\n{HIDDEN}")
         expect_equal("behind the close", answer.statuses, [200])
         large = "x" * 200_000
         answer = self.send(f"{POST}Content-Length: {len(large)}\r\n\r\n{large}{HIDDEN}")
         expect_equal("behind a large body", answer.statuses, [413])
 
-    def body_of_get(self) -> None:
-        """It has a length, so it is one."""
+    def test_body_of_get(self) -> None:
+        """A request in the body of a GET is a body. It has a length, so it is one."""
         sized = f"GET /health HTTP/1.1\r\n{HOST}Content-Length: {len(HIDDEN)}\r\n\r\n{HIDDEN}"
         expect_equal("statuses", self.send(sized + f"GET /ready HTTP/1.1\r\n{HOST}{CLOSE}\r\n").statuses, [200, 200])
 
-    def absolute(self) -> None:
-        """As a proxy gets it."""
+    def test_absolute(self) -> None:
+        """An absolute target counts more than Host, and one of another server is 421. As a proxy gets it."""
         self.expect_status(get("http://localhost/health"), 200)
         for target in ("http://evil.example/", "https://evil.example/", "http://localhost@evil.example/"):
             self.expect_status(get(f"{target}orders"), 421)
@@ -151,8 +128,8 @@ class Framing:
         """The status of the only answer."""
         expect_equal(f"{request[:80]!r}", raw(self.server.port, request, within_s=20).statuses, [status])
 
-    def no_proxy(self) -> None:
-        """Nobody gets to another server by this one."""
+    def test_no_proxy(self) -> None:
+        """CONNECT and OPTIONS * reach nothing, and TRACE repeats nothing. Nobody gets to another server by this one."""
         for method, target in (("CONNECT", "localhost:443"), ("OPTIONS", "*"), ("GET", "localhost:80")):
             self.expect_status(call(method, target), 404)
         self.expect_status(call("CONNECT", "evil.example:443"), 421)
@@ -160,8 +137,8 @@ class Framing:
         expect_equal("TRACE", answer.status, 405)
         expect("of-the-browser" not in answer.text, answer.text)
 
-    def versions(self) -> None:
-        """There is no second protocol on the port."""
+    def test_versions(self) -> None:
+        """No upgrade leaves HTTP/1.1, and other versions are refused. There is no second protocol on the port."""
         upgrades = ("Upgrade: h2c\r\nConnection: Upgrade", "Upgrade: websocket\r\nConnection: Upgrade")
         for upgrade in upgrades:
             answer = self.send(
@@ -172,8 +149,8 @@ class Framing:
             expect_equal(version, self.send(f"GET /health HTTP/{version}\r\n{HOST}\r\n").statuses, [400])
         expect_equal("HTTP/2", self.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").statuses, [])
 
-    def overrides(self) -> None:
-        """Some frameworks believe them."""
+    def test_overrides(self) -> None:
+        """A header that overrides method or path overrides nothing. Some frameworks believe them."""
         order = self.server.order(wait=False, Item="mug")
         path = f"/orders/{order['OrderID']}"
         for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "_method"):
@@ -182,22 +159,11 @@ class Framing:
         for name in ("X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Prefix", "X-Forwarded-Path"):
             expect('"Status":"ok"' in raw(self.server.port, get("/health", f"{name}: /orders")).text, name)
 
-    def heads(self) -> None:
-        """Also if they come in one piece."""
-        for request in (
-            get("/health", f"X: {'y' * HEAD_BYTES_MAX}"),
-            get("/" + "a" * HEAD_BYTES_MAX),
-            get("/health?" + "a" * HEAD_BYTES_MAX * 8),
-            get("/health", *["X: y"] * 101),
-        ):
-            self.expect_status(request, 431)
-        self.expect_status(get("/health", f"X: {'y' * (HEAD_BYTES_MAX - 200)}"), 200)
-
-    def two_keys(self) -> None:
-        """Each server could take another one. The gateway of AWS makes one header of them, and so one key."""
+    def test_two_keys(self) -> None:
+        """An Idempotency-Key that is there twice is 400."""
         self.expect_status(post("/orders", '{"Item":"mug"}', "Idempotency-Key: a", "Idempotency-Key: a"), 400)
 
-    def targets(self) -> None:
-        """A proxy may cut them off there."""
+    def test_targets(self) -> None:
+        """Control characters, blanks and bytes above 127 in a target are 400. A proxy may cut them off there."""
         for target in ("/he\0alth", "/health\x0b", "/he alth", "/h\xe4", "/health\x7f", "/health\t", ""):
             self.expect_status(get(target), 400)

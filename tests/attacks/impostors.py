@@ -10,10 +10,10 @@ from pathlib import Path
 from attacks.authority import Authority, Pair, TlsServer, write
 from attacks.clients import NOT_ALLOWED, ORDER, TOKEN, UNREACHABLE, Clients
 from attacks.hostile import Hostile, answer
-from harness.report import Report, expect, expect_equal
+from harness.report import Suite, expect, expect_equal
 
 
-class Impostors:
+class Impostors(Suite):
     """Somebody between a command and its server."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
@@ -23,16 +23,6 @@ class Impostors:
         self.files = scratch / "impostor.crt", scratch / "impostor.key"
         self.ca = scratch / "impostors-ca.crt"
         self.ca.write_bytes(self.authority.pem)
-
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check(
-            "a command refuses another issuer, an old certificate or another host, and sends no token", self.impostors
-        )
-        report.check(
-            "a command does not fall back to plain HTTP, nor does a certificate of the system's count beside --ca",
-            self.fallback,
-        )
 
     @contextlib.contextmanager
     def impostor(self, pair: Pair) -> Iterator[str]:
@@ -49,8 +39,8 @@ class Impostors:
         with server:
             yield server.url
 
-    def impostors(self) -> None:
-        """Each is somebody between the command and its server."""
+    def test_impostors(self) -> None:
+        """A command refuses another issuer, an old certificate or another host, and sends no token."""
         for what, pair in {
             "another issuer": Authority("of the suite").pair(),
             "an old one": self.authority.pair(days=-1),
@@ -65,8 +55,8 @@ class Impostors:
             done = self.commands.run(url, "list")
             expect_equal("without --ca", done.returncode, UNREACHABLE)
 
-    def fallback(self) -> None:
-        """A server of plain HTTP at the port, and a file that has no certificate."""
+    def test_fallback(self) -> None:
+        """A command does not fall back to plain HTTP, nor does a certificate of the system's count beside --ca."""
         with Hostile(answer({})) as plain:
             done = self.commands.run(plain.url.replace("http:", "https:"), "get", ORDER, "--ca", str(self.ca))
             expect_equal("its status", done.returncode, UNREACHABLE)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from harness.stub import Quiet, Stub
+from harness.stub import Answer, Call, Stub
 
 AUDIENCE = "orders"
 DISCOVERY = "/.well-known/openid-configuration"
@@ -74,41 +74,21 @@ class Issuer(Stub):
 
     def __init__(self) -> None:
         self.keys = Keys()
-        self.asked: Counter[str] = Counter()
-        # For each wrong issuer: status, headers, and the document or an endless one.
-        self.wrong: dict[str, tuple[int, dict[str, str], Any]] = {}
-        issuer = self
+        self.wrong: dict[str, Callable[[], Answer]] = {}
+        super().__init__()
 
-        class Handler(Quiet):
-            """Answers each GET."""
+    def asked(self, path: str) -> int:
+        """How often something below a path was asked for."""
+        return sum(call.path.startswith(path) for call in self.calls)
 
-            def do_GET(self) -> None:
-                """A document."""
-                issuer.asked[self.path] += 1
-                status, headers, document = issuer.answer(self.path)
-                try:
-                    self.send_response(status)
-                    for name, value in {"Content-Type": "application/json", **headers}.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    for part in document if isinstance(document, list) else [document]:
-                        self.wfile.write(part)
-                        time.sleep(0.02 if isinstance(document, list) else 0)
-                except OSError:
-                    pass
-
-        super().__init__(Handler)
-
-    def answer(self, path: str) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body, which may be in slow parts."""
-        if path in self.wrong:
-            return self.wrong[path]
-        name = path.removesuffix(DISCOVERY).removesuffix("/keys")
-        if path.endswith(DISCOVERY):
-            document: Any = {"issuer": self.url + name, "jwks_uri": f"{self.url}{name}/keys"}
-        else:
-            document = {"keys": self.keys.public()}
-        return 200, {}, json.dumps(document).encode()
+    def answer(self, call: Call) -> Answer:
+        """One of the documents, or what is wrong."""
+        if call.path in self.wrong:
+            return self.wrong[call.path]()
+        name = call.path.removesuffix(DISCOVERY).removesuffix("/keys")
+        if call.path.endswith(DISCOVERY):
+            return 200, {"issuer": self.url + name, "jwks_uri": f"{self.url}{name}/keys"}
+        return 200, {"keys": self.keys.public()}
 
     def claims(self, **changed: object) -> dict[str, Any]:
         """Those of a good token of a viewer; a claim that is `None` is left out."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from attacks.lines import FORGED
 from attacks.mail_server import PASSWORD, SECRETS, USER, MailServer
 from attacks.services import STEP, WORKFLOW
 from attacks.wire import get, raw
-from harness.report import Check, Report, expect, expect_equal, until
-from harness.serve import Server
+from harness.report import Check, Report, claim, expect, expect_equal, until
+from harness.serve import Server, folder
 
 SENDER, RECEIVER = "stepwarden@example.com", "ops@example.com"
 SINK = """[alerts.{name}]
@@ -44,21 +43,9 @@ class Mails:
         self.good = self.context(self.authority.pair())
 
     def all(self, report: Report) -> None:
-        """The checks, side by side: they wait most of their time."""
-        report.all_at_once(
-            [
-                Check("alerts go by e-mail over smtps and STARTTLS, with both kinds of login", self.told),
-                Check(
-                    "a mail server of another issuer, an old certificate or another host gets no login and no alert",
-                    self.certificates,
-                ),
-                Check(
-                    "without STARTTLS, or with an answer put in before TLS, neither login nor alert goes in plain",
-                    self.downgrades,
-                ),
-                Check("a mail server that refuses the login, or offers none, gets no alert", self.logins),
-            ]
-        )
+        """Side by side: they wait most of their time."""
+        checks = (self.told, self.certificates, self.downgrades, self.logins)
+        report.all_at_once([Check(claim(check), check) for check in checks])
 
     def context(self, pair: Pair) -> ssl.SSLContext:
         """The side of a server with this certificate."""
@@ -77,7 +64,7 @@ class Mails:
         return MailServer(context or self.good, False, **answers)
 
     def told(self) -> None:
-        """Office 365 has the one kind of login alone."""
+        """Alerts go by e-mail over smtps and STARTTLS, with both kinds of login."""
         login = b"250-mail\r\n250 AUTH LOGIN\r\n"
         good = {
             "smtps": self.smtps(),
@@ -88,7 +75,7 @@ class Mails:
         self.alerted(good, {}, {})
 
     def certificates(self) -> None:
-        """By both ways to TLS."""
+        """A mail server of another issuer, an old certificate or another host gets no login and no alert."""
         others = {
             "issuer": Authority("of the suite").pair(),
             "old": self.authority.pair(days=-1),
@@ -103,7 +90,7 @@ class Mails:
             expect_equal(f"{name}, under TLS", server.encrypted, [])
 
     def downgrades(self) -> None:
-        """Each offers the login in plain, too."""
+        """Without STARTTLS, or with an answer put in before TLS, neither login nor alert goes in plain."""
         login = b"250-mail\r\n250 AUTH PLAIN LOGIN\r\n"
         both = b"250-mail\r\n250-STARTTLS\r\n250 AUTH PLAIN LOGIN\r\n"
         bad = {
@@ -122,7 +109,7 @@ class Mails:
         self.alerted({"good": self.starttls()}, bad, dict.fromkeys(bad, "mail: ") | why)
 
     def logins(self) -> None:
-        """Some servers would take an alert without one."""
+        """A mail server that refuses the login, or offers none, gets no alert."""
         refused, none = f"535 5.7.8 unknown: {SECRETS[1]}\r\n".encode(), b"250 mail\r\n"
         bad = {
             "smtps": self.smtps(login=refused),
@@ -171,23 +158,21 @@ class Mails:
 
     def serving(self, servers: Servers, service: str) -> Server:
         """A server with a sink for each mail server, and a service."""
-        path = self.scratch / f"alerts-{time.monotonic_ns()}"
-        (path / "workflows").mkdir(parents=True)
         sinks = [
             SINK.format(name=name, receiver=RECEIVER, sender=SENDER, url=one.url, user=USER)
             for name, one in servers.items()
         ]
-        (path / "stepwarden.toml").write_text("".join([f'default = "odd"\n[agents.evil]\nurl = "{service}"\n', *sinks]))
-        (path / "workflows" / "odd-1.toml").write_text(WORKFLOW + STEP.format(within="1h"))
+        settings = "".join([f'default = "odd"\n[agents.evil]\nurl = "{service}"\n', *sinks])
+        path = self.scratch / f"alerts-{time.monotonic_ns()}"
+        folder(path, settings, {"odd-1": WORKFLOW + STEP.format(within="1h")})
         variables = {"SSL_CERT_FILE": str(self.ca), "SMTP_PASSWORD": PASSWORD, "RUST_LOG": LEVELS}
         return Server(self.program, path / "data", "--config", str(path), variables=variables)
 
     def shown(self, server: Server) -> list[str]:
         """What the command prints, and the answers about alerts and settings."""
-        command = [str(self.program), "alerts", "--api", server.url]
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-        expect_equal(f"{done.stderr!r}", done.returncode, 0)
-        return [done.stdout.decode(), *(raw(server.port, get(path)).text for path in ("/alerts", "/configuration"))]
+        done = server.command("alerts")
+        expect_equal(done.stderr, done.returncode, 0)
+        return [done.stdout, *(raw(server.port, get(path)).text for path in ("/alerts", "/configuration"))]
 
 
 def expect_kept(good: Servers, bad: Servers) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from attacks.secured import ROLES, Secured
 from attacks.wire import call, raw, tomorrow
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Suite, expect, expect_equal, until
 from harness.tools import ROOT
 
 DOCUMENT = ROOT / "functions" / "api" / "README.md"
@@ -62,41 +62,24 @@ def besides(allowed: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(method, path) for method, path in calls() - set(allowed) if not path.startswith(OPEN)}
 
 
-class Roles:
+class Roles(Suite):
     """What a known caller may not do."""
 
     def __init__(self, secured: Secured) -> None:
         self.secured = secured
         self.allowed = table()
-        self.own, self.foreign = "", ""
+        of_other = {"CorrelationID": "cart-7", "Email": "eve@example.org", "NotBefore": tomorrow()}
+        self.own = secured.order(Note="mine", NotBefore=tomorrow())
+        self.foreign = secured.order("other", key="k1", Note="theirs", **of_other)
 
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        self.own = self.secured.order(Note="mine", NotBefore=tomorrow())
-        self.foreign = self.secured.order(
-            "other", key="k1", Note="theirs", CorrelationID="cart-7", Email="eve@example.org", NotBefore=tomorrow()
-        )
-        report.check("every call of the contract is in the table of roles, or open to all", self.complete)
-        report.check("every call as every role: 403 exactly where the table has no yes", self.every_role)
-        report.check("every call of the table without a caller is 401", self.nobody)
-        report.check("no other method, in whatever case, does anything on any path, for any role", self.methods)
-        report.check("HEAD needs the role of GET, and has no body", self.heads)
-        report.check("another's order is 404 by every read, and as if it were not there", self.others_order)
-        report.check("lists, searches and indexes of an application have its own orders only", self.others_lists)
-        report.check("a cursor of a reader shows an application nothing of others", self.others_cursors)
-        report.check("another's idempotency key is another order, whatever the document", self.others_keys)
-        report.check("nobody approves an order of their own, under another name either", self.own_approval)
-        report.check("the history shows the real caller beside a typed name", self.typed_names)
-        report.check("only administrators erase, and only an order that has ended", self.erase)
-
-    def complete(self) -> str:
-        """The contract is generated from the routes."""
+    def test_complete(self) -> str:
+        """Every call of the contract is in the table of roles, or open to all."""
         expect_equal("in no table", besides(self.allowed), set())
         expect_equal("in no contract", self.allowed.keys() - calls(), set())
         return f"{len(self.allowed)} calls"
 
-    def every_role(self) -> str:
-        """A call that is allowed may fail for another reason."""
+    def test_every_role(self) -> str:
+        """Every call as every role: 403 exactly where the table has no yes."""
         for method, path, way in ways(self.allowed):
             for role in ROLES:
                 status = self.secured.ask(role, method, way, WORDS if method == "POST" else None).status
@@ -106,13 +89,13 @@ class Roles:
                     expect_equal(f"{method} {path} as {role}", status, 403)
         return f"{len(self.allowed) * len(ROLES)} calls"
 
-    def nobody(self) -> None:
-        """With words that would be good."""
+    def test_nobody(self) -> None:
+        """Every call of the table without a caller is 401. With words that would be good."""
         for method, _, way in ways(self.allowed):
             expect_equal(f"{method} {way}", self.secured.ask(None, method, way, WORDS).status, 401)
 
-    def methods(self) -> None:
-        """Two of them would be GET and POST in another case."""
+    def test_methods(self) -> None:
+        """No other method, in whatever case, does anything on any path, for any role."""
         before = self.secured.task(self.own)
         for path in {way for _, _, way in ways(self.allowed)} | {
             f"/orders/{self.own}",
@@ -126,57 +109,13 @@ class Roles:
                     expect(400 <= answer.status < 500, f"{method} {path} as {name}: {answer.status}")
         expect_equal("the order", self.secured.task(self.own), before)
 
-    def heads(self) -> None:
-        """It reads as GET does."""
-        for method, path, way in ways(self.allowed):
-            if method == "GET":
-                for role in ROLES:
-                    answer = self.secured.ask(role, "HEAD", way)
-                    forbidden = not self.allowed[method, path][role]
-                    expect_equal(f"HEAD {path} as {role}", answer.status == 403, forbidden)
-                    expect_equal(f"body of HEAD {path}", answer.body, "")
-
     def seen(self, path: str, *headers: str) -> tuple[int, str]:
         """What the application sees: status and body."""
         answer = self.secured.ask("application", "GET", path, None, *headers)
         return answer.status, answer.body
 
-    def others_order(self) -> None:
-        """By whatever way."""
-        missing = self.foreign[:-1] + ("0" if self.foreign[-1] != "0" else "1")
-        expect_equal("its own", self.seen(f"/orders/{self.own}")[0], 200)
-        for path in ("", "/document"):
-            for headers in ((), ("Prefer: wait=1",), ('If-None-Match: "1"',), ("If-None-Match: *",)):
-                found = [self.seen(f"/orders/{order}{path}", *headers) for order in (self.foreign, missing)]
-                expect_equal(f"{path} {headers}", found[0], found[1])
-                expect_equal("the status", found[0][0], 404)
-
-    def others_lists(self) -> None:
-        """None of its words, its id or its number."""
-        queries = ["", "state=Pending", "value=theirs", "field=/Note&value=theirs", "field=/Note", "correlation=cart-7"]
-        queries += [
-            "with=index",
-            "field=/Email&value=eve@example.org",
-            "workflow=paid",
-            "late=true",
-            "approval=true",
-            "service=kyc",
-        ]
-        queries += ["since=2000-01-01T00:00:00Z", "reason=rejected", "step=check", "with=index&correlation=cart-7"]
-        for query in queries:
-            status, body = self.seen(f"/orders?limit=100&{query}")
-            expect_equal(query, status, 200)
-            leaks = [
-                text
-                for text in (self.foreign, "theirs", "cart-7", "eve@", "Examined", "SearchedBackTo")
-                if text in body
-            ]
-            expect(not leaks, f"{query}: {leaks}")
-        found = self.secured.ask("viewer", "GET", "/orders?correlation=cart-7").document
-        expect_equal("what a viewer finds", [order["OrderID"] for order in found["Orders"]], [self.foreign])
-
-    def others_cursors(self) -> None:
-        """The pages of a reader lead on to any order."""
+    def test_others_cursors(self) -> None:
+        """A cursor of a reader shows an application nothing of others. The pages of a reader lead on to any order."""
         for query in ("limit=1", "limit=1&with=index", "limit=1&value=theirs", "limit=1&workflow=paid"):
             page = self.secured.ask("viewer", "GET", f"/orders?{query}").document
             while cursor := page.get("NextCursor"):
@@ -184,41 +123,8 @@ class Roles:
                 expect(status in (200, 400) and self.foreign not in body and "theirs" not in body, f"{query}: {body}")
                 page = self.secured.ask("viewer", "GET", f"/orders?{query}&cursor={cursor}").document
 
-    def others_keys(self) -> None:
-        """Keys belong to a name."""
-        orders = {self.secured.order("application", key="k1", Note=note) for note in ("mine",)}
-        expect(self.foreign not in orders, "the order of the other application")
-        again = self.secured.ask("application", "POST", "/orders", {"Note": "theirs"}, "Idempotency-Key: k1")
-        expect_equal("another document", again.status, 422)
-        same = self.secured.ask("other", "POST", "/orders", {"Note": "else"}, "Idempotency-Key: k1")
-        expect_equal("of the other itself", same.status, 422)
-        expect("theirs" not in again.text + same.text, again.text)
-
-    def decide(self, name: str, order: str, **words: object) -> int:
-        """The status of an approval."""
-        return self.secured.ask(name, "POST", f"/orders/{order}/approve", WORDS | words).status
-
-    def own_approval(self) -> None:
-        """The name of the token counts, and what is typed."""
-        own = self.secured.order("both", RequestedBy="Ann")
-        self.waits(own)
-        for by in ("eve", "somebody else", "both"):
-            expect_equal(f"as {by}", self.decide("both", own, By=by), 409)
-        for by in ("Ann", "ANN", "ann"):
-            expect_equal(f"as {by}", self.decide("approver", own, By=by), 409)
-        expect_equal("of another step", self.decide("approver", own, Step="check"), 409)
-        for role in ("administrator", "operator", "viewer", "application"):
-            expect_equal(role, self.decide(role, own), 403)
-        expect_equal("by another", self.decide("approver", own), 202)
-        until("it counts", lambda: self.secured.step(own, "approve")["ProcessState"] == "Processed")
-        expect(self.decide("approver", own) == 409, "a second decision")
-
-    def waits(self, order: str) -> None:
-        """Its approval has begun."""
-        until("it waits for people", lambda: self.secured.step(order, "approve")["ProcessState"] == "Processing")
-
-    def typed_names(self) -> None:
-        """Whoever types the name of somebody else is known all the same."""
+    def test_typed_names(self) -> None:
+        """The history shows the real caller beside a typed name."""
         path = f"/orders/{self.own}/note"
         expect_equal(
             "a bracket", self.secured.ask("operator", "POST", path, WORDS | {"By": "ada [administrator]"}).status, 400
@@ -235,11 +141,3 @@ class Roles:
             ],
         )
         expect("operator" in json.dumps(lines[-1]), json.dumps(lines[-1]))
-
-    def erase(self) -> None:
-        """It cannot be undone."""
-        path = f"/orders/{self.own}/erase"
-        for role in ROLES[:-1]:
-            expect_equal(role, self.secured.ask(role, "POST", path, WORDS).status, 403)
-        expect_equal("an open one", self.secured.ask("administrator", "POST", path, WORDS).status, 409)
-        expect("mine" in self.secured.ask("viewer", "GET", f"/orders/{self.own}/document").body, "it is erased")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ from attacks.issuer import AUDIENCE, Issuer
 from attacks.wire import Raw, call, post, raw
 from callbacks.webhooks import SCHEMES
 from harness.report import expect_equal, until
-from harness.serve import Server
-from harness.stub import Quiet, Stub
+from harness.serve import Server, folder, run
+from harness.stub import Answer, Call, Stub
 
 ROLES = ("application", "viewer", "operator", "approver", "administrator")
 # The callers by their tokens: one for each role, a second application, and one that posts and approves.
@@ -52,34 +50,21 @@ def workflow() -> str:
 
 
 class Services(Stub):
-    """Takes every call on with a 202, and undoes at once. Keeps what it was sent."""
+    """Takes every call on with a 202, and undoes at once."""
 
     def __init__(self) -> None:
-        services = self
         self.addresses: dict[str, str] = {}
-        self.paths: list[str] = []
+        super().__init__()
 
-        class Handler(Quiet):
-            """Answers each call."""
+    def answer(self, call: Call) -> Answer:
+        """A call of an agent, or a status message."""
+        if "Callback-Url" in call.headers:
+            self.addresses[call.key] = call.headers["Callback-Url"]
+        return (200 if call.key.endswith("/undo") or call.path.startswith("/channel") else 202), {}
 
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                """A call of an agent, or a status message."""
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                services.paths.append(self.path)
-                key = self.headers.get("Idempotency-Key", "")
-                if "Callback-Url" in self.headers:
-                    services.addresses[key] = self.headers["Callback-Url"]
-                is_done = key.endswith("/undo") or self.path.startswith("/channel")
-                self.send_response(200 if is_done else 202)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"{}")
-
-        super().__init__(Handler)
+    def paths(self) -> list[str]:
+        """What it was asked for."""
+        return [call.path for call in self.calls]
 
     def token(self, order_id: str, step: str) -> str:
         """The token of the address that a call gave."""
@@ -105,16 +90,14 @@ class Secured:
         return self
 
     def _start(self) -> None:
-        self.services = Services()
-        self._stack.callback(self.services.close)
+        self.services = self._stack.enter_context(Services())
         self.issuer = self._stack.enter_context(Issuer())
-        folder, secrets = self.scratch / "folder", self.scratch / "secrets"
-        (folder / "workflows").mkdir(parents=True)
+        secrets = self.scratch / "secrets"
         secrets.mkdir(mode=0o700)
         tables = [scheme.settings(self.services.url, secrets) for scheme in SCHEMES.values()]
-        (folder / "stepwarden.toml").write_text(SETTINGS.format(url=self.services.url) + "".join(tables))
-        (folder / "workflows" / "paid-1.toml").write_text(workflow())
-        options = ["--config", str(folder), "--tokens", str(self.tokens_file), "--socket", self.socket]
+        settings = SETTINGS.format(url=self.services.url) + "".join(tables)
+        config = folder(self.scratch / "folder", settings, {"paid-1": workflow()})
+        options = ["--config", str(config), "--tokens", str(self.tokens_file), "--socket", self.socket]
         options += ["--jwt-issuer", self.issuer.url, "--jwt-audience", AUDIENCE]
         options += ["--trusted-proxy", f"{PROXY},unix", "--trusted-header", NAMED_BY[0]]
         server = Server(self.program, self.scratch / "data", *options)
@@ -128,19 +111,13 @@ class Secured:
         """The port of the server."""
         return self.server.port
 
-    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-        """Runs the command line to its end."""
-        environment = {**os.environ, "NO_COLOR": "1", **variables}
-        command = [str(self.program), *words]
-        return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
-
     def add(self, name: str, roles: list[str]) -> str:
         """A new token. Applications may name one reply channel."""
         words = [word for role in roles for word in ("--role", role)]
         words += ["--channel", "shop"] if roles == ["application"] else []
-        done = self.run("token", "add", name, *words, "--tokens", str(self.tokens_file))
-        expect_equal(f"{done.stderr!r}", done.returncode, 0)
-        return done.stdout.decode().strip()
+        done = run(self.program, "token", "add", name, *words, "--tokens", str(self.tokens_file))
+        expect_equal(done.stderr, done.returncode, 0)
+        return done.stdout.strip()
 
     def bearer(self, name: str | None) -> list[str]:
         """The header of a caller."""

@@ -1,10 +1,9 @@
-"""Services and reply channels of an attacker, which the server calls."""
+"""Services of an attacker, which the server calls."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +12,11 @@ from typing import Any
 
 from attacks.hostile import Hostile, answer
 from attacks.wire import get, raw
-from harness.report import Report, expect, expect_equal, until
-from harness.serve import Server
+from harness.report import Suite, expect, expect_equal, until
+from harness.serve import Server, folder
 
 STEP = 'complete_within = "{within}"\nhorizon = "{within}"\nmax_failures = 1\non_exhausted = "hold"\non_rejected = "hold"\n'
 WORKFLOW = 'name = "odd"\nversion = 1\n[[step]]\nname = "a"\nagent = "evil"\nundo = "none"\n'
-OUTPUT_BYTES_MAX = 16 * 1024
 MEMORY_MIB_MAX = 100
 ORDERS = 4
 HEALTH_S_MAX = 2.0
@@ -26,43 +24,22 @@ CALL_TIMEOUT_S = 3
 SIDE_BY_SIDE = 6
 
 
-class Services:
+class Services(Suite):
     """Each has a server of its own, whose orders it is to stop."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
         self.program, self.scratch = program, scratch
 
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check(
-            f"a service with an endless answer costs at most {MEMORY_MIB_MAX} MiB, and its order waits", self.endless
-        )
-        report.check("a service that sends a byte now and then is given up, and other orders go on", self.slow)
-        report.check("an output that is too large or too deep is not kept, and stops its own order alone", self.large)
-        report.check(
-            "a Retry-After of a century, a negative or a huge one holds an order no longer than its horizon",
-            self.retry_after,
-        )
-        report.check(
-            "malformed heads, lengths, chunks and statuses are no answer: no step is done by them", self.malformed
-        )
-        report.check("a code of a service is cut to size, and its text is a text", self.codes)
-        report.check("a reply channel that redirects, floods or stalls holds no order up", self.channels)
-
     @contextlib.contextmanager
     def serving(self, parts: Iterable[bytes], within: str = "20s") -> Iterator[tuple[Server, Hostile]]:
         """A server whose agent calls a service with this answer."""
         path = self.scratch / f"services-{time.monotonic_ns()}"
-        (path / "workflows").mkdir(parents=True)
         with Hostile(parts) as hostile:
-            settings = (
-                f'[agents.evil]\nurl = "{hostile.url}"\ncall_timeout = "{CALL_TIMEOUT_S}s"\nsettles_within = "11s"\n'
-            )
-            channel = f'[reply_channels]\nshop = "{hostile.url}/channel"\n'
+            timeouts = f'call_timeout = "{CALL_TIMEOUT_S}s"\nsettles_within = "11s"\n'
+            settings = f'[agents.evil]\nurl = "{hostile.url}"\n{timeouts}'
             # Those of other orders, which stand-ins play.
-            others = "".join(f"[agents.{name}]\n" for name in ("inventory", "payment", "shipping"))
-            (path / "stepwarden.toml").write_text(f"{settings}{channel}{others}")
-            (path / "workflows" / "odd-1.toml").write_text(WORKFLOW + STEP.format(within=within))
+            settings += "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
+            folder(path, settings, {"odd-1": WORKFLOW + STEP.format(within=within)})
             with Server(self.program, path / "data", "--config", str(path)) as server:
                 yield server, hostile
 
@@ -79,12 +56,11 @@ class Services:
 
     def memory_mib(self, server: Server) -> float:
         """The memory of the server."""
-        assert server.process is not None
-        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        status = Path(f"/proc/{server.pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
-    def endless(self) -> str:
-        """Of white space, so that it could become JSON."""
+    def test_endless(self) -> str:
+        """A service with an endless answer costs little memory, and its order waits."""
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
 
         class Endless:
@@ -109,8 +85,8 @@ class Services:
         """Whether its step is done."""
         return bool(server.get(f"/orders/{order}")["Steps"][0]["ProcessState"] == "Processed")
 
-    def slow(self) -> None:
-        """It would hold a call for hours."""
+    def test_slow(self) -> None:
+        """A service that sends a byte now and then is given up, and other orders go on."""
 
         class Slow:
             """The same again for each call."""
@@ -129,35 +105,8 @@ class Services:
             expect(not self.is_done(server, order), f"{task}")
             self.is_well(server)
 
-    def large(self) -> None:
-        """Both are JSON."""
-        for body in (
-            json.dumps({"a": "x" * OUTPUT_BYTES_MAX}).encode(),
-            b"[" * 5_000 + b"]" * 5_000,
-            b'{"a":' * 300 + b"1" + b"}" * 300,
-        ):
-            with self.serving(answer(body)) as (server, _):
-                order = self.order(server)
-                task = server.seen(order, lambda task: bool(task["Steps"][0].get("LastError")))
-                expect(
-                    "Output" not in task["Steps"][0] and not self.is_done(server, order), f"{task['Steps'][0]}"[:300]
-                )
-                self.is_well(server)
-
-    def retry_after(self) -> None:
-        """It is honoured, within what the order allows."""
-
-        def waits(value: str) -> None:
-            with self.serving(answer({}, "503 Busy", f"Retry-After: {value}"), within="3s") as (server, hostile):
-                order = self.order(server)
-                until("it is called", lambda: hostile.requests)
-                server.seen(order, lambda task: task["ProcessState"] == "Error")
-                self.is_well(server)
-
-        each(waits, ["4294967296", "99999999999999999999", "-1", "Fri, 31 Dec 9999 23:59:59 GMT", "x" * 5_000, "\x80"])
-
-    def malformed(self) -> None:
-        """A 200 is in some of them."""
+    def test_malformed(self) -> None:
+        """Malformed heads, lengths, chunks and statuses are no answer: no step is done by them."""
 
         def is_none(head: bytes) -> None:
             with self.serving([head]) as (server, hostile):
@@ -187,35 +136,6 @@ class Services:
             *answer(b'{"a":NaN}', "200 OK"),
         ]
         each(is_none, heads)
-
-    def codes(self) -> None:
-        """It is shown to people, and is a label of counts."""
-
-        def is_text(code: object) -> None:
-            with self.serving(answer({"code": code, "message": code}, "422 No")) as (server, _):
-                order = self.order(server)
-                task = server.seen(order, lambda task: task["ProcessState"] == "Error")
-                error = task["Steps"][0]["LastError"]
-                expect(0 < len(error["Code"]) <= 512 and len(error["Message"]) <= 4_096, f"{code!r}: {error}"[:300])
-
-        each(is_text, ["x" * 9_000, "a\nb", '"}', {"a": 1}, 7, None, " ", "\ud800"])
-
-    def channels(self) -> None:
-        """The order goes on, and its message comes later or never."""
-        with Hostile(answer({})) as other:
-            for parts in (
-                answer({}, "307 Moved", f"Location: {other.url}/x"),
-                itertools.repeat(b"HTTP/1.1 200 OK\r\n" * 1_000),
-                [b""],
-                answer(b" " * 5_000_000),
-            ):
-                with self.serving(parts) as (server, hostile):
-                    began = time.monotonic()
-                    order = server.order(Workflow="order", ReplyChannel="shop", Item="mug")
-                    expect_equal("the order", order["ProcessState"], "Processed")
-                    expect(time.monotonic() - began < 20, f"{time.monotonic() - began:.0f} s")
-                    until("it is told", lambda hostile=hostile: hostile.requests)
-            expect_equal("followed", other.requests, [])
 
 
 def each(work: Callable[[Any], None], cases: list[Any]) -> None:

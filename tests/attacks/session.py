@@ -15,7 +15,6 @@ The bounds hold for a debug build on a slow machine. Those of a release build ar
 
 from __future__ import annotations
 
-import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,17 +24,14 @@ from attacks.answers import Answers
 from attacks.backups import Backups
 from attacks.bearers import Bearers
 from attacks.bodies import Bodies
-from attacks.claims import Claims
 from attacks.clients import Clients
 from attacks.consoles import Consoles
 from attacks.costs import Costs
 from attacks.crowd import Crowd
-from attacks.events import Events
 from attacks.folders import Folders
 from attacks.framing import Framing
 from attacks.impostors import Impostors
 from attacks.jwts import Jwts
-from attacks.leaks import Leaks
 from attacks.lines import Lines
 from attacks.mails import Mails
 from attacks.paths import Paths
@@ -43,47 +39,31 @@ from attacks.proxies import Proxies
 from attacks.roles import Roles
 from attacks.secured import Secured
 from attacks.services import Services
-from attacks.sites import Sites
 from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
-from attacks.wire import post, raw, tomorrow
-from harness import command, tools
-from harness.report import Report, expect, expect_equal, until
+from harness import command
+from harness.report import Report
 from harness.serve import Server
 
-ROOM = 5
 SIDE_BY_SIDE = 3
 
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("attacks")
-    parser.add_argument("--program")
-    parser.add_argument("--connections", type=int, default=4_096)
-    parser.add_argument("--cpu-ms", type=float, default=500.0)
-    parser.add_argument("--answer-ms", type=float, default=2_000.0)
-    parser.add_argument("--orders-per-s", type=int, default=5)
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("attacks", connections=4_096, cpu_ms=500.0, answer_ms=2_000.0, orders_per_s=5)
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-attacks-") as scratch:
         # Another user has to get as far as the socket of `callers`.
         Path(scratch).chmod(0o755)
         with Server(program, Path(scratch) / "data") as server:
-            report.section("Texts and files")
+            report.section("Texts")
             Texts(server).all(report)
-            report.section("Pages of other sites")
-            Sites(server).all(report)
             report.section("Requests that cost much")
             Costs(server, options.cpu_ms).all(report)
             report.section("Hostile connections")
             Crowd(server, options.connections, options.answer_ms, options.orders_per_s).all(report)
-        with Server(program, Path(scratch) / "small", "--orders-max", str(ROOM)) as server:
-            report.section("Too many orders")
-            report.check(
-                f"with {ROOM} orders under way a new one is 503 and a repeat is answered", lambda: room(server)
-            )
         with Server(program, Path(scratch) / "requests") as server:
             report.section("Requests that are read in two ways")
             Framing(server).all(report)
@@ -104,20 +84,18 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
         report.section("Tokens of the file")
         Bearers(secured).all(report)
         report.section("Tokens of an issuer")
-        Jwts(secured).all(report)
-        Claims(secured, scratch).all(report)
+        Jwts(secured, scratch).all(report)
         report.section("Callers that a proxy names, and the socket")
         Proxies(secured, scratch).all(report)
         report.section("Roles, and the orders of others")
         Roles(secured).all(report)
-        report.section("Results that no service told")
+        report.section("Addresses of calls")
         Addresses(secured).all(report)
-        Events(secured).all(report)
 
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:
     """Each has servers of its own, and waits most of its time."""
-    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Leaks, Impostors, Consoles, Backups, Mails)
+    kinds = (Tls, Services, Answers, Clients, Lines, Folders, Impostors, Consoles, Backups, Mails)
 
     def all_of(number: int) -> None:
         folder = scratch / f"side-{number}"
@@ -126,27 +104,6 @@ def side_by_side(program: Path, scratch: Path, report: Report) -> None:
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(all_of, range(len(kinds))))
-
-
-def room(server: Server) -> None:
-    """Posts one order more than there may be, then makes room for it."""
-    document = {"Item": "mug", "NotBefore": tomorrow()}
-
-    def posted(key: str) -> bytes:
-        return post("/orders", json.dumps(document), f"Idempotency-Key: {key}")
-
-    for number in range(ROOM):
-        # One that is being stored may count twice.
-        until("it is accepted", lambda number=number: raw(server.port, posted(f"k{number}")).status == 202)
-    until("all are stored", lambda: len(server.get("/orders")["Orders"]) == ROOM)
-    later = posted("later")
-    refused = raw(server.port, later)
-    expect_equal("a new order", refused.status, 503)
-    expect("retry-after: " in refused.text.lower(), refused.text)
-    first = server.order(wait=False, key="k0", **document)
-    expect_equal("a repeat", len(server.get("/orders")["Orders"]), ROOM)
-    server.post(f"/orders/{first['OrderID']}/cancel", {"By": "ann", "Reason": "room for another one"})
-    until("there is room again", lambda: raw(server.port, later).status == 202)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
-"""What a text of an order can do to a terminal, and who can read the files."""
+"""What a text of an order can do to a terminal."""
 
 from __future__ import annotations
 
 import json
-import os
-import stat
-import subprocess
 
 from attacks.wire import tomorrow
-from harness.report import Report, expect, expect_equal
+from harness.report import Suite, expect, expect_equal
 from harness.serve import Server
 
 # Control characters that JSON allows, and those that turn the direction of a text.
@@ -16,29 +13,14 @@ HARMFUL = [*(chr(code) for code in range(0x7F, 0xA0)), *"\u061c\u200e\u200f\u202
 HARMFUL += [*"\u2066\u2067\u2068\u2069"]
 
 
-class Texts:
-    """Texts of others on a terminal, and files."""
+class Texts(Suite):
+    """Texts of others on a terminal."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
 
-    def all(self, report: Report) -> None:
-        """The checks, one after the other."""
-        report.check("the data directory is 0700 and its files 0600", self.modes)
-        report.check("lone surrogates of a document stop no command", self.surrogates)
-        report.check("no control character of a document reaches the terminal, and JSON keeps its value", self.printed)
-
-    def modes(self) -> None:
-        """Under the usual mask."""
-        self.server.order(Item="mug")
-        data = self.server.data
-        expect_equal("the directory", oct(stat.S_IMODE(data.stat().st_mode)), "0o700")
-        modes = {file.name: oct(stat.S_IMODE(file.stat().st_mode)) for file in data.iterdir()}
-        expect({"stepwarden.db", "stepwarden.db-wal"} <= set(modes), f"{modes}")
-        expect(set(modes.values()) == {"0o600"}, f"{modes}")
-
-    def printed(self) -> None:
-        """`get`, its document and lists, for people and as JSON."""
+    def test_printed(self) -> None:
+        """No control character of a document reaches the terminal, and JSON keeps its value."""
         text = "".join(f"a{c}" for c in HARMFUL) + "é"
         order = self.server.order(wait=False, Item=text, CorrelationID=text, NotBefore=tomorrow())
         note = {"By": text[:30], "Reason": text, "Take": True}
@@ -55,8 +37,8 @@ class Texts:
             expect_equal("the value", document["Document"]["Item"], text)
         self.server.post(f"/orders/{order['OrderID']}/cancel", {"By": "ann", "Reason": "seen"})
 
-    def surrogates(self) -> None:
-        """JSON allows them, and no text has them."""
+    def test_surrogates(self) -> None:
+        """Lone surrogates of a document stop no command. JSON allows them, and no text has them."""
         document = {"Item": "\ud800", "\udfff": "\ud800\ud800", "CorrelationID": "lone", "NotBefore": tomorrow()}
         order = self.server.order(wait=False, **document)["OrderID"]
         for words in (["get", order], ["get", order, "--document"], ["get", order, "--document", "-o", "json"], ["list"]):
@@ -65,6 +47,6 @@ class Texts:
 
     def run(self, *words: str) -> str:
         """The output of the command line."""
-        command = [str(self.server.program), *words, "--api", self.server.url]
-        done = subprocess.run(command, capture_output=True, env={**os.environ, "NO_COLOR": "1"}, timeout=60, check=True)
-        return done.stdout.decode()
+        done = self.server.command(*words)
+        expect_equal(done.stderr, done.returncode, 0)
+        return done.stdout

@@ -1,4 +1,4 @@
-"""The port with TLS: what speaks something else, stalls, or is not the server that it says."""
+"""The port with TLS: what speaks something else, or something old."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ import contextlib
 import os
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attacks.authority import Authority, TlsServer, write
-from attacks.clients import TOKEN
-from attacks.crowd import is_closed
-from attacks.wire import Raw, exchange, get, raw
-from harness.report import Report, expect, expect_equal, until
-
-STALLED = 1_000
-# 10 s for a handshake, on a busy machine.
-STALLED_S_MAX = 30.0
-HEALTH_S_MAX = 2.0
+from attacks.wire import Raw, exchange, get
+from harness.report import Report, Suite, expect, expect_equal
 
 
-class Tls:
+class Tls(Suite):
     """One server with a certificate, and others that are to be taken for it."""
 
     def __init__(self, program: Path, scratch: Path) -> None:
@@ -33,21 +25,11 @@ class Tls:
         self.ca.write_bytes(self.authority.pem)
 
     def all(self, report: Report) -> None:
-        """The checks, one after the other."""
+        """All of them on one server."""
         write(self.files, self.authority.pair())
-        self.server = TlsServer(
-            self.program, self.scratch / "tls", "--tls-cert", str(self.files[0]), "--tls-key", str(self.files[1])
-        )
-        with self.server:
-            report.check("plain HTTP at the port of TLS gets no answer and no redirect", self.plain)
-            report.check("TLS 1.0 and 1.1, old ciphers and HTTP/2 are refused", self.old)
-            report.check("no SNI, and one of another host or an odd one, changes nothing; Host counts", self.names)
-            report.check("garbage in the middle of a handshake, or after it, ends that connection alone", self.garbage)
-            report.check(f"{STALLED:,} clients that stall in the handshake are closed, and others go on", self.stalled)
-            report.check(
-                "a broken certificate, key or pair on the disk changes nothing; a good one counts", self.reload
-            )
-            report.check("no line of the log and no answer has the key", self.key)
+        options = ("--tls-cert", str(self.files[0]), "--tls-key", str(self.files[1]))
+        with TlsServer(self.program, self.scratch / "tls", *options) as self.server:
+            super().all(report)
 
     def context(self) -> ssl.SSLContext:
         """A client that trusts the authority."""
@@ -66,20 +48,8 @@ class Tls:
         """It answers as ever."""
         expect_equal("/health", self.ask(get("/health")).status, 200)
 
-    def plain(self) -> None:
-        """A redirect would come too late: the token has gone over the wire."""
-        for request in (
-            get("/health"),
-            get("/orders", f"Authorization: Bearer {TOKEN}"),
-            b"\r\n\r\n",
-            b"PRI * HTTP/2.0\r\n\r\n",
-        ):
-            answered = raw(self.server.port, request, within_s=20)
-            expect("HTTP/" not in answered.text, answered.text)
-        self.expect_alive()
-
-    def old(self) -> None:
-        """By a client that would take anything."""
+    def test_old(self) -> None:
+        """TLS 1.0 and 1.1, old ciphers and HTTP/2 are refused. By a client that would take anything."""
 
         def offered(change: Callable[[ssl.SSLContext], object]) -> str | None:
             context = self.context()
@@ -113,8 +83,8 @@ class Tls:
         expect_equal("HTTP/2", offered(lambda context: context.set_alpn_protocols(["h2"])), None)
         expect_equal("both", offered(lambda context: context.set_alpn_protocols(["h2", "http/1.1"])), "http/1.1")
 
-    def names(self) -> None:
-        """The certificate is one for all."""
+    def test_names(self) -> None:
+        """No SNI, and one of another host or an odd one, changes nothing; Host counts."""
         careless = self.context()
         careless.check_hostname = False
         for name in (None, "evil.example", "localhost", "a" * 63 + ".example", "xn--a", "127.0.0.1"):
@@ -123,8 +93,8 @@ class Tls:
                 f"{name} and another Host", self.ask(get("/health", host="evil.example"), careless, name).status, 421
             )
 
-    def garbage(self) -> None:
-        """Each on a connection of its own."""
+    def test_garbage(self) -> None:
+        """Garbage in the middle of a handshake, or after it, ends that connection alone."""
         hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"
         for sent in (
             b"\0" * 1_000,
@@ -150,57 +120,8 @@ class Tls:
                 expect(secure.recv(10) == b"", "it is answered")
         self.expect_alive()
 
-    def stalled(self) -> str:
-        """Half of them have sent the beginning of a hello."""
-        began = time.monotonic()
-        connections = [socket.create_connection(("127.0.0.1", self.server.port), timeout=20) for _ in range(STALLED)]
-        try:
-            for connection in connections[::2]:
-                connection.sendall(b"\x16\x03\x01\x02\x00\x01")
-            longest_s = 0.0
-            while rest := [one for one in connections if not is_closed(one)]:
-                asked = time.monotonic()
-                self.expect_alive()
-                longest_s = max(longest_s, time.monotonic() - asked)
-                expect(asked - began < STALLED_S_MAX, f"{len(rest)} are still held")
-                time.sleep(0.5)
-        finally:
-            for connection in connections:
-                connection.close()
-        expect(longest_s < HEALTH_S_MAX, f"/health took {longest_s:.1f} s")
-        return f"closed after {time.monotonic() - began:.0f} s, /health within {longest_s:.2f} s"
-
-    def served(self) -> bytes:
-        """The certificate of the server."""
-        with (
-            socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as plain,
-            self.context().wrap_socket(plain, server_hostname="127.0.0.1") as secure,
-        ):
-            return secure.getpeercert(binary_form=True) or b""
-
-    def reload(self) -> None:
-        """Whoever can write there can also remove it."""
-        first, before = self.served(), [file.read_bytes() for file in self.files]
-        other = self.authority.pair()
-        # Each has a fault of its own: one that stays is told once.
-        for broken in (
-            (before[1], before[1]),
-            (before[0], b"garbage"),
-            (other[0], before[1]),
-            (before[0], b"x" * 2_000_000),
-        ):
-            logged = len(self.server.log())
-            write(self.files, broken)
-            until("it is told", lambda logged=logged: self.served() and len(self.server.log()) > logged, within_s=10)
-            expect_equal("the certificate", self.served() == first, True)
-        for file in self.files:
-            file.unlink()
-        self.expect_alive()
-        write(self.files, other)
-        until("the new one", lambda: self.served() != first, within_s=10)
-
-    def key(self) -> None:
-        """Also in another form of it."""
+    def test_key(self) -> None:
+        """No line of the log and no answer has the key. Also in another form of it."""
         log = self.server.log()
         expect("PRIVATE" not in log and self.files[1].read_text().splitlines()[1] not in log, log)
         for path in ("/configuration", "/tls.key", "/metrics"):

@@ -55,14 +55,6 @@ def raw(port: int, request: bytes, within_s: float = ANSWER_S_MAX, source: str =
         return exchange(connection, request)
 
 
-def raw_by_socket(path: str, request: bytes, within_s: float = ANSWER_S_MAX) -> Raw:
-    """The same by a socket in the file system."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(within_s)
-        connection.connect(path)
-        return exchange(connection, request)
-
-
 def exchange(connection: socket.socket, request: bytes) -> Raw:
     """Sends bytes, and reads until the server closes or resets the connection."""
     received = bytearray()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,9 +12,8 @@ from typing import Any
 from attacks.wire import get, raw
 from backup.person import FATES, LONG, PLACES, SETTINGS, UNREAD, WORKFLOW, Person, Services, coded
 from harness.report import Report, expect, expect_equal, until
-from harness.serve import Server
+from harness.serve import Server, folder
 
-COMMAND_S_MAX = 120
 # Orders of the other person beside those of the first, so that both share pages of the database.
 CROWD = 60
 
@@ -25,12 +23,10 @@ class Erased:
 
     def __init__(self, program: Path, services: Services, scratch: Path) -> None:
         """`scratch` is a folder for all files."""
-        folder, self.backup = scratch / "folder", scratch / "backup"
-        (folder / "workflows").mkdir(parents=True)
-        (folder / "stepwarden.toml").write_text(SETTINGS.format(url=services.url))
-        (folder / "workflows" / "visit-1.toml").write_text(WORKFLOW)
-        self.server = Server(program, scratch / "data", "--config", str(folder))
-        self.copy = Server(program, scratch / "copy", "--config", str(folder))
+        self.backup = scratch / "backup"
+        config = str(folder(scratch / "folder", SETTINGS.format(url=services.url), {"visit-1": WORKFLOW}))
+        self.server = Server(program, scratch / "data", "--config", config)
+        self.copy = Server(program, scratch / "copy", "--config", config)
         self.zoe, self.ada = Person(self.server, "zoë"), Person(self.server, "ada")
         self.eve = Person(self.server, "eve")
         # All of the other person's orders, as they were before the erase.
@@ -57,8 +53,7 @@ class Erased:
 
     def command(self, *words: str) -> str:
         """The output of a command of the program, run to its end."""
-        line = [str(self.server.program), *words]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False)
+        done = self.server.run(*words)
         expect_equal(f"exit status of {words}: {done.stderr}", done.returncode, 0)
         return done.stdout + done.stderr
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import sqlite3
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.report import expect, until
-from harness.serve import Server
-from harness.stub import Quiet, Stub
+from harness.serve import Server, bury
+from harness.stub import Answer, Call, Stub
 
 # Longer than a page of the database.
 LONG = 700
@@ -68,33 +65,18 @@ UNREAD = "unread"
 
 
 class Services(Stub):
-    """Both services. They repeat what they know of the person. Leaving its `with` stops them."""
+    """Both services. They repeat what they know of the person."""
 
     def __init__(self) -> None:
-        services = self
         self.seen: set[str] = set()
+        super().__init__()
 
-        class Handler(Quiet):
-            """Answers each call."""
-
-            def do_POST(self) -> None:
-                """By the fate of the order."""
-                order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["Order"]
-                status, answer = services.answer(self.headers["Idempotency-Key"], order)
-                body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        super().__init__(Handler)
-
-    def answer(self, key: str, order: dict[str, Any]) -> tuple[int, dict[str, str]]:
-        """Status and body of the answer to a call."""
-        tag, fate, (_, step, *undo) = order["Tag"], order.get("Fate"), key.split("/")
-        is_first = key not in self.seen
-        self.seen.add(key)
+    def answer(self, call: Call) -> Answer:
+        """By the fate of the order."""
+        order, (_, step, *undo) = call.order, call.key.split("/")
+        tag, fate = order["Tag"], order.get("Fate")
+        is_first = call.key not in self.seen
+        self.seen.add(call.key)
         if undo:
             return 200, {}
         if (fate, step) == ("declined", "test"):
@@ -216,13 +198,7 @@ class Person:
         """Puts dead letters about an order into the data of a stopped server: a lost command, and one that is none."""
         wish = {"OrderID": self.ids["done"], "Action": "Note", "By": "ann", "Reason": f"{self.tag}/lost", "CommandID": "1"}
         bodies = [wish, {**wish, "Action": f"{self.tag}/{UNREAD}"}]
-        with contextlib.closing(sqlite3.connect(data / "stepwarden.db")) as database, database:
-            for body in bodies:
-                database.execute(
-                    "INSERT INTO dead_letters (queue, message_id, body, reason, receive_count, at) "
-                    "VALUES ('scheduler', abs(random() % 1000000000), ?, 'received too often', 5, ?)",
-                    (json.dumps({"Command": body}), int(1_000 * time.time())),
-                )
+        bury(data, [json.dumps({"Command": body}) for body in bodies])
 
     def prints(self) -> list[bytes]:
         """Hashes by which they are found, or guessed: the terms of the index, the fingerprint of a document."""

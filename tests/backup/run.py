@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.report import Report, expect, expect_equal, until
-from harness.serve import Server, ask
+from harness.serve import Server, folder
+from workflows.service import Service
 
-SERVICE = Path(__file__).parents[1] / "workflows" / "service.py"
 POSTERS = 8
-COMMAND_S_MAX = 120
 # Long documents, so that a backup takes long enough to be killed in the middle.
 PAD_BYTES = 40_000
 DECLINED_EACH = 7
@@ -29,35 +26,15 @@ STAGES = ("copying", "computing the checksum", "checking")
 ENDED = ("Processed", "Compensated")
 
 
-class Service:
-    """One service that plays all three agents, with its books. Leaving its `with` stops it."""
-
-    def __enter__(self) -> Service:
-        self._process = subprocess.Popen([sys.executable, str(SERVICE)], stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.url = f"http://127.0.0.1:{self._process.stdout.readline().strip()}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def books(self) -> dict[str, dict[str, int]]:
-        """How often each key was done, and undone."""
-        books: dict[str, dict[str, int]] = ask("GET", f"{self.url}/books")[1]
-        return books
-
-    def folder(self, folder: Path) -> Path:
-        """A configuration folder for it."""
-        (folder / "workflows").mkdir(parents=True)
-        agents = "".join(f'\n[agents.{agent}]\nurl = "{self.url}"\n' for _, agent, _ in STEPS)
-        (folder / "stepwarden.toml").write_text(f'default = "shop"\n{agents}')
-        steps = [
-            f'\n[[step]]\nname = "{name}"\nagent = "{agent}"\nafter = {[after] if after else []}\n'
-            for name, agent, after in STEPS
-        ]
-        (folder / "workflows" / "shop-1.toml").write_text('name = "shop"\nversion = 1\n' + "".join(steps))
-        return folder
+def configured(service: Service, path: Path) -> Path:
+    """A configuration folder for one service that plays all three agents."""
+    agents = "".join(f'\n[agents.{agent}]\nurl = "{service.url}"\n' for _, agent, _ in STEPS)
+    steps = [
+        f'\n[[step]]\nname = "{name}"\nagent = "{agent}"\nafter = {[after] if after else []}\n'
+        for name, agent, after in STEPS
+    ]
+    shop = 'name = "shop"\nversion = 1\n' + "".join(steps)
+    return folder(path, f'default = "shop"\n{agents}', {"shop-1": shop})
 
 
 class Run:
@@ -68,10 +45,10 @@ class Run:
         self.service, self.scratch, self.part = service, scratch, orders
         self.backups = scratch / "backups"
         self.backups.mkdir()
-        folder = str(service.folder(scratch / "folder"))
-        self.server = Server(program, scratch / "data", "--config", folder)
-        self.copy = Server(program, scratch / "copy", "--config", folder)
-        self.paused = Server(program, scratch / "copy", "--config", folder, "--paused")
+        config = str(configured(service, scratch / "folder"))
+        self.server = Server(program, scratch / "data", "--config", config)
+        self.copy = Server(program, scratch / "copy", "--config", config)
+        self.paused = Server(program, scratch / "copy", "--config", config, "--paused")
         # The server that customers post to.
         self.system = self.server
         # All numbers that were posted, and the ids of the orders that were accepted.
@@ -95,11 +72,6 @@ class Run:
             report.check("every order ends, once everything is posted again", self.all_end)
             report.check("each effect once: the service's books and the orders agree", self.books_agree)
             report.check("the export has each order, whole, as it ended", self.export)
-
-    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command of the program, run to its end."""
-        line = [str(self.server.program), *words]
-        return subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False)
 
     def words(self, name: str) -> list[str]:
         """The command of a backup."""
@@ -178,7 +150,7 @@ class Run:
             backup.communicate()
             left = sorted(path.name for path in self.backups.iterdir())
             expect(left == [".stepwarden-backup.part"], f"killed while {stage}: {left}")
-            refused = self.command("restore", str(self.backups / left[0]), "--data", str(self.scratch / "none"))
+            refused = self.server.run("restore", str(self.backups / left[0]), "--data", str(self.scratch / "none"))
             expect_equal(f"a restore of what is left: {refused.stderr}", refused.returncode, 2)
         return f"in {', '.join(STAGES)}"
 
@@ -199,7 +171,7 @@ class Run:
             self.reaches(backup, "copying")
             backup.send_signal(signal.SIGSTOP)
             before = lock.stat().st_mtime_ns
-            self.kill()
+            self.server.end()
             with ThreadPoolExecutor(1) as starter:
                 started = starter.submit(self.server.start)
                 try:
@@ -212,50 +184,44 @@ class Run:
         expect_equal(f"exit status: {said}", backup.returncode, 0 if is_done else 5)
         return "the backup was done before" if is_done else said.splitlines()[-1]
 
-    def kill(self) -> None:
-        """Ends the server by SIGKILL."""
-        assert self.server.process is not None and self.server.process.pid is not None
-        os.killpg(self.server.process.pid, signal.SIGKILL)
-        self.server.stop()
-
     def back_up(self) -> str:
         """The load goes on, also while it copies."""
         with self.load():
-            done = self.command(*self.words("good"))
+            done = self.server.run(*self.words("good"))
         expect_equal(f"exit status: {done.stderr}", done.returncode, 0)
         self.manifest = json.loads(done.stdout)
-        again = self.command(*self.words("good"))
+        again = self.server.run(*self.words("good"))
         expect_equal(f"a second one of the same name: {again.stderr}", again.returncode, 2)
         return f"{self.manifest['Bytes'] // 1_000_000} MB, transaction {self.manifest['Transaction']}"
 
     def kill_for_good(self) -> str:
         """Many of the last orders are under way."""
         with self.load():
-            self.kill()
+            self.server.end()
         return f"{len(self.ids)} orders were accepted, {len(self.posted)} posted"
 
     def restore(self) -> str:
         """By the command, which refuses a second time; the doctor finds nothing wrong."""
         words = ("restore", str(self.backups / "good"), "--data", str(self.copy.data))
-        restored = self.command(*words, "-o", "json")
+        restored = self.server.run(*words, "-o", "json")
         expect_equal(f"exit status: {restored.stderr}", restored.returncode, 0)
         told = json.loads(restored.stdout)
         expect_equal("the backup", told["Backup"], self.manifest)
         expect_equal("the transaction", told["Transaction"], self.manifest["Transaction"])
         expect(told["OrdersUnderWay"] > 0, f"the backup was taken in the middle: {told}")
-        again = self.command(*words)
+        again = self.server.run(*words)
         expect_equal(f"a second restore: {again.stderr}", again.returncode, 2)
-        looked = self.command("doctor", "--data", str(self.copy.data))
+        looked = self.server.run("doctor", "--data", str(self.copy.data))
         expect("database: sound" in looked.stdout, looked.stdout + looked.stderr)
         return f"{told['OrdersUnderWay']} orders were under way"
 
     def start_paused(self) -> str:
         """The restored orders are there, some of them open."""
-        before = self.service.books()
+        before = Counter(self.service.done), Counter(self.service.undone)
         with self.paused:
             known = [self.paused.ask("GET", f"/orders/{order_id}") for order_id in self.ids.values()]
             expect_equal("ready", self.paused.ask("GET", "/ready")[0], 503)
-        expect_equal("the books", self.service.books(), before)
+        expect_equal("the books", (self.service.done, self.service.undone), before)
         there = Counter(task["ProcessState"] for status, task in known if status == 200)
         missing = sum(status == 404 for status, _ in known)
         expect(missing > 0, "orders came after the backup")
@@ -274,8 +240,7 @@ class Run:
 
     def books_agree(self) -> str:
         """A processed order had each step once, and a compensated one has nothing left."""
-        books = self.service.books()
-        done, undone = Counter(books["done"]), Counter(books["undone"])
+        done, undone = self.service.done, self.service.undone
         for order_id, state in self.states.items():
             for step, _, _ in STEPS:
                 key = f"{order_id}/{step}"
@@ -287,7 +252,7 @@ class Run:
 
     def export(self) -> str:
         """In pieces of the API's own JSON."""
-        done = self.command("export", "--since", "1h", "--api", self.copy.url)
+        done = self.server.run("export", "--since", "1h", "--api", self.copy.url)
         expect_equal(f"exit status: {done.stderr}", done.returncode, 0)
         orders = [json.loads(line) for line in done.stdout.splitlines()]
         expect_equal("the orders", Counter(order["OrderID"] for order in orders), Counter(self.ids.values()))

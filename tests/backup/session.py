@@ -23,18 +23,16 @@ from pathlib import Path
 
 from backup.erased import Erased
 from backup.person import Services
-from backup.run import Run, Service
-from harness import command, tools
+from backup.run import Run
+from harness import command
 from harness.report import Report
+from workflows.service import Service
 
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("backup")
-    parser.add_argument("--program")
-    parser.add_argument("--orders", type=int, default=150)
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("backup", orders=150)
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-backup-") as scratch, Service() as service:
         report.section("Backup and restore under load")

@@ -6,17 +6,16 @@ import hashlib
 import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from callbacks.webhooks import SCHEMES, Headers, Scheme, event
+from harness.calls import call
 from harness.report import STOPPED
+from harness.stub import Answer, Call, Stub
 
 # Calls of the program at once, of which each waits for an answer.
 CALLERS = 32
@@ -49,7 +48,7 @@ def unsigned(_body: bytes) -> Headers:
     return {}
 
 
-class Bank:
+class Bank(Stub):
     """The service. Leaving its `with` stops it."""
 
     def __init__(self, seconds: float) -> None:
@@ -57,51 +56,43 @@ class Bank:
         self.seconds = seconds
         self.charged: Counter[str] = Counter()
         self.refunded: Counter[str] = Counter()
-        self.statuses: Counter[str] = Counter()
+        self.told: Counter[str] = Counter()
         self.lost: set[str] = set()
         self._payments: dict[str, Payment] = {}
-        self._lock = threading.Lock()
         self._jobs = ThreadPoolExecutor(CALLERS, "bank")
         self._clock: list[threading.Timer] = []
-        self._server = Server(("127.0.0.1", 0), handler(self))
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Bank:
-        return self
+        super().__init__()
 
     def __exit__(self, *_: object) -> None:
         for timer in self._clock:
             timer.cancel()
         self._jobs.shutdown(wait=False, cancel_futures=True)
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__exit__()
 
     def address(self, key: str) -> str:
         """The address that the call with this key gave."""
-        with self._lock:
+        with self.lock:
             url = self._payments[key].url
         assert url is not None
         return url
 
     def scheme(self, key: str) -> Scheme | None:
         """How the events about the call with this key are signed, if there are any."""
-        with self._lock:
+        with self.lock:
             return self._payments[key].scheme
 
     def webhook(self, key: str, scheme: Scheme) -> str:
         """The address that the events of this scheme go to, at the API of the call with this key."""
         return f"{self.address(key).split('/callbacks/')[0]}/webhooks/{scheme.agent}"
 
-    def answer(self, key: str, url: str | None, scheme: Scheme | None) -> tuple[int, dict[str, Any]]:
+    def answer(self, call: Call) -> Answer:
         """The answer to a call. A repeat of one that is decided gets its result."""
+        key, url, scheme = call.key, call.headers["Callback-Url"], SCHEMES.get(call.path.split("/")[1])
+        if call.path.startswith(COURIER):
+            return courier(key)
         if key.endswith(UNDO):
             return self._refund(key)
-        with self._lock:
+        with self.lock:
             payment = self._payments.setdefault(key, Payment(url, scheme))
             payment.taken_on += 1
             if payment.is_stopped:
@@ -147,7 +138,7 @@ class Bank:
             payment.result = {"Outcome": "Done", "Output": {"PaymentID": key[:8], "Card": "4111111111111111"}}
 
     def _tell(self, key: str, times: int) -> None:
-        with self._lock:
+        with self.lock:
             payment = self._payments[key]
             if payment.is_stopped:
                 return
@@ -172,18 +163,18 @@ class Bank:
         """Posts until there is an answer that says that it arrived."""
         while not STOPPED.is_set():
             try:
-                status = post_bytes(url, body, sign(body))[0]
+                status = call("POST", url, body, sign(body)).status
             except OSError:
                 status = 0
-            with self._lock:
-                self.statuses[f"{what} {status}"] += 1
+            with self.lock:
+                self.told[f"{what} {status}"] += 1
             if status in (200, 202):
                 return
             time.sleep(AGAIN_EVERY_S)
 
-    def _refund(self, key: str) -> tuple[int, dict[str, Any]]:
+    def _refund(self, key: str) -> Answer:
         of = key.removesuffix(UNDO)
-        with self._lock:
+        with self.lock:
             payment = self._payments.setdefault(of, Payment(None))
             payment.is_stopped = True
             if self.charged[of] and not self.refunded[of]:
@@ -191,64 +182,13 @@ class Bank:
         return 200, {}
 
     @staticmethod
-    def _as_answer(result: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _as_answer(result: dict[str, Any]) -> Answer:
         if result["Outcome"] == "Done":
             return 200, result["Output"]
         return 402, {"code": result["Code"]}
 
 
-def courier(key: str) -> tuple[int, dict[str, Any]]:
+def courier(key: str) -> Answer:
     """Refuses one parcel in twenty."""
     is_refused = not key.endswith(UNDO) and draw(key, "parcel", 20) == 0
     return (422, {"code": "no-such-address"}) if is_refused else (200, {})
-
-
-def post(url: str, body: dict[str, Any] | None) -> int:
-    """The status of a POST."""
-    return post_bytes(url, b"" if body is None else json.dumps(body).encode(), {})[0]
-
-
-def post_bytes(url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
-    """The status of a POST, and the body of the answer."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json", **headers}, method="POST")
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(answer.status), answer.read()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read()
-
-
-class Server(ThreadingHTTPServer):
-    """Takes hundreds of connections at once."""
-
-    daemon_threads = True
-    request_queue_size = 512
-
-    def handle_error(self, *_: object) -> None:
-        """A caller that was killed leaves its connections."""
-
-
-def handler(bank: Bank) -> type[BaseHTTPRequestHandler]:
-    """Passes POSTs to a bank."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            key = self.headers["Idempotency-Key"]
-            is_courier = self.path.startswith(COURIER)
-            scheme = SCHEMES.get(self.path.split("/")[1])
-            status, body = courier(key) if is_courier else bank.answer(key, self.headers["Callback-Url"], scheme)
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Handler

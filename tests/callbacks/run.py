@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from callbacks.bank import COURIER, UNDO, Bank, post, post_bytes
+from callbacks.bank import COURIER, UNDO, Bank
 from callbacks.webhooks import SCHEMES, TOLERANCE_S, event
+from harness.calls import call
 from harness.report import Report, expect, expect_equal, until
 
 POSTERS = 8
@@ -89,7 +89,7 @@ class Run:
             with ThreadPoolExecutor(POSTERS) as pool:
                 self.ids += pool.map(self.post, range(begin, min(begin + part, self.count)))
             if begin + part < self.count:
-                until("results come", lambda: self.bank.statuses["result 202"] > 0)
+                until("results come", lambda: self.bank.told["result 202"] > 0)
                 self.system.kill()
         cancelled = [self.cancel(order) for order in self.ids[::CANCEL_EACH]]
         return f"{KILLS} kills, {sum(cancelled)} orders cancelled"
@@ -127,7 +127,7 @@ class Run:
             for one in forged:
                 if one != token and one != other_token:
                     for body in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "forged"}):
-                        expect_equal(f"{base}/{one}", post(f"{base}/{one}", body), 401)
+                        expect_equal(f"{base}/{one}", call("POST", f"{base}/{one}", body).status, 401)
         return f"{len(keys)} addresses"
 
     def forge_events(self) -> str:
@@ -144,11 +144,11 @@ class Run:
             if scheme.has_time:
                 refused += [(no, scheme.signed(no, age)) for age in (2 * TOLERANCE_S, -2 * TOLERANCE_S)]
             for body, headers in refused:
-                expect_equal(f"{url} {headers}", post_bytes(url, body, headers)[0], 401)
+                expect_equal(f"{url} {headers}", call("POST", url, body, headers).status, 401)
             for other in SCHEMES.values():
                 if other is not scheme:
-                    status, answer = post_bytes(self.bank.webhook(key, other), no, other.signed(no))
-                    expect_equal(f"{other.agent} {answer!r}", (status, json.loads(answer)["Taken"]), (200, False))
+                    answer = call("POST", self.bank.webhook(key, other), no, other.signed(no))
+                    expect_equal(f"{other.agent} {answer}", (answer.status, answer.body["Taken"]), (200, False))
         return f"{len(keys)} orders"
 
     def event_keys(self) -> list[str]:
@@ -165,8 +165,8 @@ class Run:
             before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
             for result in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "late"}, None):
                 body = event(key, result)
-                status, answer = post_bytes(self.bank.webhook(key, scheme), body, scheme.signed(body))
-                expect_equal(f"{answer!r}", (status, json.loads(answer)["Taken"]), (200, False))
+                answer = call("POST", self.bank.webhook(key, scheme), body, scheme.signed(body))
+                expect_equal(f"{answer}", (answer.status, answer.body["Taken"]), (200, False))
             expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
         return f"{len(keys)} orders"
 
@@ -194,7 +194,7 @@ class Run:
             left = {order for order in left if self.states[order] not in ENDED}
             expect(time.monotonic() < deadline, f"not ended: {Counter(self.states[one] for one in left)}, {left}")
             time.sleep(0.3 if left else 0)
-        return f"{dict(Counter(self.states.values()))}; posts of the bank: {dict(sorted(self.bank.statuses.items()))}"
+        return f"{dict(Counter(self.states.values()))}; posts of the bank: {dict(sorted(self.bank.told.items()))}"
 
     def books_agree(self) -> str:
         """A processed order was charged once, and a compensated one has nothing left."""
@@ -212,6 +212,6 @@ class Run:
         before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
         url = self.bank.address(f"{order}/pay")
         for path, body in (("", {"Outcome": "Done"}), ("", {"Outcome": "No", "Code": "late"}), ("/heartbeat", None)):
-            expect_equal(path, post(url + path, body), 200)
+            expect_equal(path, call("POST", url + path, b"" if body is None else body).status, 200)
         expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
         expect(not any(UNDO in key for key in self.bank.charged), "no undo was taken for a payment")

@@ -20,19 +20,15 @@ from pathlib import Path
 
 from callbacks.bank import Bank
 from callbacks.run import Run
-from harness import command, tools
+from harness import command
 from harness.report import Report
 from harness.serve import Server
 
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("callbacks")
-    parser.add_argument("--program")
-    parser.add_argument("--orders", type=int, default=2_000)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("callbacks", orders=2_000, seconds=10.0)
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-callbacks-") as scratch, Bank(options.seconds) as bank:
         secrets = Path(scratch) / "secrets"

@@ -39,9 +39,8 @@ class Console:
     ) -> Iterator[Console]:
         """A page of this size."""
         scheme = "dark" if dark else "light"
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, locale=LOCALE, timezone_id=ZONE, **options
-        )
+        options = {"locale": LOCALE, "timezone_id": ZONE, **options}
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
         try:
             yield cls(context.new_page(), base)
         finally:
@@ -82,6 +81,17 @@ class Console:
         dialog.get_by_label("Your name").fill(by)
         dialog.get_by_label(label).fill(reason)
         return dialog
+
+    def send(self, button: str, words: str, *, error: bool = False) -> None:
+        """Sends what the dialog says, and waits until it has a result, or an error, with these words."""
+        dialog = self.dialog()
+        dialog.get_by_role("button", name=button, exact=True).click()
+        expect(dialog.locator("#dialog-error" if error else "#dialog-result")).to_contain_text(words)
+
+    def done(self, button: str, words: str) -> None:
+        """The same, and closes the dialog."""
+        self.send(button, words)
+        self.dialog().get_by_role("button", name="Close", exact=True).click()
 
     def sees(self, task: dict[str, Any]) -> None:
         """Waits until the page of an order shows it in this version or a later one."""

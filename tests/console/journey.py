@@ -6,66 +6,35 @@ import json
 import re
 import shutil
 import threading
-import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from harness import tools
-from harness.serve import Server
+from harness.serve import Server, successful
+from harness.stub import Answer, Call, Stub
 
 EXAMPLE = tools.ROOT / "infra" / "examples" / "parallel"
 CONFIRMED_AFTER_S = 0.5
 
 
-class Bookings:
+class Bookings(Stub):
     """Plays every agent of the example. It takes a hotel on with a 202, and posts the result to the call's address."""
 
     def __init__(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
         self.confirmed: list[str] = []
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        super().__init__()
 
-    @property
-    def url(self) -> str:
-        """Its base URL."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def close(self) -> None:
-        """Stops it."""
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, call: Call) -> Answer:
+        """At once, but for the hotel."""
+        address = call.headers.get("Callback-Url")
+        if address and json.loads(call.body).get("kind") == "hotel" and call.path.endswith("/book"):
+            threading.Timer(CONFIRMED_AFTER_S, self._confirm, [address]).start()
+            return 202, {}
+        return 200, {"booking": "B-1", "payment": "P-1"}
 
     def _confirm(self, address: str) -> None:
-        body = json.dumps({"Outcome": "Done", "Output": {"booking": "H-1"}}).encode()
-        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10):
-            self.confirmed.append(address)
-
-    def _handler(bookings) -> type[BaseHTTPRequestHandler]:  # noqa: N805 (`self` is the handler's)
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                address = self.headers.get("Callback-Url")
-                if address and call.get("kind") == "hotel" and self.path.endswith("/book"):
-                    threading.Timer(CONFIRMED_AFTER_S, bookings._confirm, [address]).start()
-                    self._answer(202, {})
-                else:
-                    self._answer(200, {"booking": "B-1", "payment": "P-1"})
-
-            def _answer(self, status: int, body: dict[str, Any]) -> None:
-                data = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
+        successful("POST", address, {"Outcome": "Done", "Output": {"booking": "H-1"}})
+        self.confirmed.append(address)
 
 
 def folder(into: Path, bookings: Bookings, decided_within: str) -> Path:

@@ -38,8 +38,7 @@ def main() -> int:
     """Writes the pictures into the folder that is given."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-        inventory = Inventory()
+    with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright, Inventory() as inventory:
         server = Server(Path(os.environ["STEPWARDEN_PROGRAM"]), Path(data) / "data", "--inventory-url", inventory.url)
         browser = playwright.chromium.launch(executable_path=os.environ["STEPWARDEN_BROWSER"], args=["--no-sandbox"])
         try:
@@ -68,7 +67,6 @@ def main() -> int:
         finally:
             browser.close()
             server.stop()
-            inventory.close()
     (folder / "pages.sha256").write_text(f"{digest_of_pages()}\n")
     return 0
 
@@ -84,10 +82,9 @@ def digest_of_pages() -> str:
 
 def approval(browser: Browser, data: Path, folder: Path) -> None:
     """The example of a journey, as a manager decides on one."""
-    bookings = Bookings()
-    config = journey_folder(data / "journey", bookings, "72h")
     program = Path(os.environ["STEPWARDEN_PROGRAM"])
-    try:
+    with Bookings() as bookings:
+        config = journey_folder(data / "journey", bookings, "72h")
         with Server(program, data / "approval", "--config", str(config)) as server:
             order = asked(server)
             with Console.on(browser, server.url, height=980) as console:
@@ -97,8 +94,6 @@ def approval(browser: Browser, data: Path, folder: Path) -> None:
                 write(console, folder / "approval.png")
                 console.open("#/workflow/journey%402")
                 write(console, folder / "journey.png")
-    finally:
-        bookings.close()
 
 
 def happen(server: Server, inventory: Inventory) -> dict[str, str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from harness.serve import Server
@@ -14,6 +11,8 @@ from inventory import Inventory
 
 # More than one page of each list.
 LETTERS = 30
+WAKE = json.dumps({"Wake": {"OrderID": "01900000-0000-7000-8000-000000000000"}})
+BURIED = [WAKE if number % 2 else "<b>no message</b>" for number in range(LETTERS)]
 PROCESSED = 60
 # The correlation ids of the orders that are stuck begin as a formula does.
 FORMULA = "=stuck-"
@@ -65,18 +64,3 @@ def held(server: Server, inventory: Inventory, tag: str, **document: object) -> 
     inventory.holding.add(tag)
     order = server.order(wait=False, Tag=tag, **document)
     return server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processing")
-
-
-def bury(data: Path) -> None:
-    """Puts letters into the data of a stopped server, as a crash leaves them; it settles them at its next start."""
-    wake = {"Wake": {"OrderID": "01900000-0000-7000-8000-000000000000"}}
-    now_ms = int(time.time() * 1000)
-    with sqlite3.connect(data / "stepwarden.db") as database:
-        for number in range(LETTERS):
-            body = json.dumps(wake) if number % 2 else "<b>no message</b>"
-            database.execute(
-                "INSERT INTO dead_letters (queue, message_id, body, reason, receive_count, at) "
-                "VALUES ('scheduler', ?, ?, 'received too often', 5, ?)",
-                (1000 + number, body, now_ms),
-            )
-    database.close()

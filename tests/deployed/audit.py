@@ -40,8 +40,7 @@ def queues_are_empty(world: World, within_s: float = EMPTY_S_MAX) -> None:
 
 def every_order_ended(world: World) -> str:
     """The store holds exactly the orders that were posted, each in the state that it was to end in."""
-    pages = world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), ConsistentRead=True)
-    stored = {item["OrderID"]["S"]: item["ProcessState"]["S"] for page in pages for item in page["Items"]}
+    stored = {item["OrderID"]["S"]: item["ProcessState"]["S"] for item in world.items("Tasks")}
     expect_equal("orders stored that nobody posted", sorted(set(stored) - set(world.ends)), [])
     expect_equal("orders lost", sorted(set(world.ends) - set(stored)), [])
     wrong = {order_id: (end, stored[order_id]) for order_id, end in world.ends.items() if stored[order_id] != end}
@@ -51,8 +50,7 @@ def every_order_ended(world: World) -> str:
 
 def numbers_are_those_of_the_tables(world: World) -> str:
     """`/numbers` and the overview count what the table of tasks has: orders by state, and each claim of a step."""
-    pages = world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), ConsistentRead=True)
-    tasks = [item for page in pages for item in page["Items"]]
+    tasks = world.items("Tasks")
     stored = Counter(item["ProcessState"]["S"] for item in tasks)
     claims = sum(int(step["M"]["Attempt"]["N"]) for item in tasks for step in item["Steps"]["L"])
     expected = (stored, stored, len(tasks), claims)
@@ -100,10 +98,7 @@ def is_done(entry: Entry) -> bool:
 
 def watch_is_empty(world: World) -> None:
     """No order is left for a supervisor to look after; what waits for an operator is what was to."""
-    pages: list[dict[str, Any]] = list(
-        world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), IndexName="watch")
-    )
-    watched = {item["OrderID"]["S"]: item["Watch"]["S"] for page in pages for item in page["Items"]}
+    watched = {item["OrderID"]["S"]: item["Watch"]["S"] for item in world.items("Tasks", IndexName="watch")}
     due = {order_id: watch for order_id, watch in watched.items() if not watch.startswith("error#")}
     expect_equal("orders due", due, {})
     expect_equal("orders in Error", set(watched), {order_id for order_id, end in world.ends.items() if end == "Error"})

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from attacks.wire import Raw, get, post
 from harness.deployment import USER, Deployment, client
 from harness.report import expect, until
+from harness.serve import cpu_ms
 
 # A caller that signs, and whose roles are all that there are.
 EVERYBODY = {"iam": {"userArn": f"{USER}everybody"}}
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Invoked:
@@ -84,20 +82,18 @@ class Invoked:
     def cpu_ms(self, calls: Callable[[], None]) -> float:
         """The CPU time that the processes of the function need for calls. Looked at again where a process came or went."""
 
-        def look() -> dict[int, int]:
+        def look() -> dict[int, float]:
             found = {}
             for process in self.emulator.function_processes(self.name):
                 with contextlib.suppress(OSError):
-                    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-                    found[process.pid] = int(fields[11]) + int(fields[12])
+                    found[process.pid] = cpu_ms(process.pid)
             return found
 
         def measured() -> tuple[float] | None:
             before = look()
             calls()
             after = look()
-            ticks = sum(after.values()) - sum(before.values())
-            return (ticks * 1000 / TICKS,) if before.keys() == after.keys() else None
+            return (sum(after.values()) - sum(before.values()),) if before.keys() == after.keys() else None
 
         return until("the same processes before and after", measured)[0]
 

@@ -1,17 +1,14 @@
 """Tests the deployed form on an AWS emulator with IAM enforced.
 
     tests/run deployed [--build-only | --checks-only] [--program FILE]
-                       [--waiting N | --only WORDS | --attacks | --update | --update-from DIR |
-                        --parameters [WORDS]]
+                       [--only WORDS | --update | --update-from DIR | --parameters [WORDS]]
 
 Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
 registries; no AWS account.
 
 --build-only    lints and builds the template, and deploys nothing
 --checks-only   leaves the linters out and deploys the last build
---waiting N     tries only results that come later, with N orders whose results take up to a minute
 --only WORDS    tries only the checks with these words in their title
---attacks       tries only what an attacker does
 --update        tries only updates of the stack, with orders under way: from a copy of the last build with other programs
                 and variables to the last build, of a parameter, of half of the calls, and the way back
 --update-from DIR
@@ -38,7 +35,7 @@ import template
 import upgrade
 from checks import alarm_scenes, alarms, attackers, callers, crashes, doctor, erased, kills, letters, logs
 from checks import many_agents, odd_services, own_callbacks, own_workflows, passing, repeats, retained, rights
-from checks import supervision, under_way, ways
+from checks import supervision, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -47,8 +44,6 @@ from world import World
 
 LOG_LINES = 100
 LOG_LINES_OF_FUNCTION = 30
-# The longest time of a payment with `--waiting`.
-WAITING_S = 60.0
 
 # One after the other: they close lanes or kill processes that the others need.
 BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
@@ -58,7 +53,6 @@ BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("an order of high priority has lanes of its own", ways.high_priority_goes_its_own_lane),
     ("a submission delivered too often: held, alert, resubmitted", letters.an_order_that_could_not_be_stored_is_held),
     ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
-    ("a submission that comes three times is one order", repeats.a_submission_comes_again),
     ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
     ("compensated orders are posted again by a job", supervision.compensated_orders_are_posted_again_by_a_job),
     ("an agent is killed in the middle of a call", crashes.an_agent_is_killed),
@@ -73,20 +67,11 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("an undo that is refused: held with an alert", ways.an_undo_that_is_refused_is_not_called_undone),
     ("the reply channel is told", ways.the_reply_channel_is_told),
     ("cancelled by an operator: undone", ways.an_operator_cancels),
-    ("a charge after the caller left: kept or given back", under_way.an_effect_after_the_caller_left_is_known),
-    ("a result that comes later is waited for", under_way.a_result_that_comes_later_is_waited_for),
-    ("a service that does not know the caller: asked again", under_way.an_unknown_caller_compensates_no_order),
-    ("paused and resumed by an operator", ways.an_operator_pauses_and_resumes),
     ("erased by an administrator alone: no table has it", erased.an_administrator_erases_an_order),
     ("an idempotency key names one order", callers.a_key_names_one_order),
     ("an application sees its own orders alone", callers.an_application_sees_its_own_orders_alone),
-    ("what is wrong with a call is named", callers.what_is_wrong_is_named),
-    ("bodies, names and cursors of an attacker are refused", attackers.bodies_names_and_cursors_are_refused),
     ("every call as every role: 403 exactly where the table has no yes", attackers.every_call_as_every_role),
     ("each policy lets its own calls through, and no other", attackers.each_policy_lets_its_calls_through),
-    ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
-    ("requests that come three times: one effect", repeats.requests_come_again),
-    ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
     ("a command of an agent, a reply of a stranger: refused, alert", repeats.what_a_sender_may_not_send_is_refused),
     ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
     ("alarms are judged by the rules of CloudWatch", alarms.the_rules_are_those_of_cloudwatch),
@@ -118,7 +103,6 @@ PASSING: list[tuple[str, Callable[[World], object]]] = [
 # One after the other: they apply a folder.
 MANY: list[tuple[str, Callable[[World], object]]] = [
     ("forty agents of one folder: all are served, and no other waits for one that is down", many_agents.all_are_served),
-    ("a folder beyond a limit is refused, and nothing changes", many_agents.a_larger_folder_is_refused),
 ]
 
 BOOKS: list[tuple[str, Callable[[World], object]]] = [
@@ -141,7 +125,7 @@ ALONE: list[tuple[str, Callable[[World], object]]] = [
     ("alarms on our own metrics ring once and are quiet again", alarm_scenes.they_ring_for_what_the_functions_write),
 ]
 
-BOOKS_OF_WAITING = [check for check in BOOKS if check[1].__module__ == audit.__name__]
+BOOKS_OF_TABLES = [check for check in BOOKS if check[1].__module__ == audit.__name__]
 
 Checks = Callable[[Report, World, Path], None]
 Titled = Sequence[tuple[str, Callable[[World], object]]]
@@ -154,9 +138,7 @@ def main() -> int:
     part.add_argument("--build-only", action="store_true")
     part.add_argument("--checks-only", action="store_true")
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--waiting", type=int)
     only.add_argument("--only")
-    only.add_argument("--attacks", action="store_true")
     only.add_argument("--update", action="store_true")
     only.add_argument("--update-from", type=Path)
     only.add_argument("--parameters", nargs="?", const="")
@@ -179,11 +161,9 @@ def main() -> int:
 
 def chosen(options: argparse.Namespace) -> Checks:
     """The checks that the options ask for."""
-    if options.waiting is not None:
-        return functools.partial(only_waiting, options.waiting)
     if options.only is not None:
         return functools.partial(only_with, options.only)
-    return only_attacks if options.attacks else everything
+    return everything
 
 
 def earlier_version(options: argparse.Namespace, folder: Path) -> Callable[[], Path] | None:
@@ -201,7 +181,6 @@ def before_deployment(report: Report) -> None:
             Check("sam validate --lint", template.validate),
             Check("cfn-lint", template.cfn_lint),
             Check("checkov", template.checkov),
-            Check("RecursiveLoop: Allow, exactly", template.loops_are_allowed),
             Check("CodeDeploy only where a gradual shift is asked for", template.codedeploy_is_asked_for),
             Check("sam build", build),
             Check("every program is small", template.sizes),
@@ -268,23 +247,6 @@ def everything(report: Report, world: World, folder: Path) -> None:
     attackers.are_tried_on_the_function(report, world)
 
 
-def only_attacks(report: Report, world: World, _folder: Path) -> None:
-    """What an attacker tries, and nothing else."""
-    world.supervised_by_hand.set()
-    with supervision.Supervisors(world):
-        report.all_at_once(bound([check for check in TOGETHER if check[1].__module__ == attackers.__name__], world))
-    attackers.are_tried_on_the_function(report, world)
-
-
-def only_waiting(orders: int, report: Report, world: World, _folder: Path) -> None:
-    """So many orders that all wait for a result, and their books."""
-    report.section(f"Results that come up to {WAITING_S:.0f} s later")
-    world.supervised_by_hand.set()
-    own_callbacks.are_tried(report, world, orders, WAITING_S)
-    report.section("The books")
-    report.all(bound(BOOKS_OF_WAITING, world))
-
-
 def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> None:
     """The stack goes from the earlier version to this one and back."""
     report.section("Orders under way while the stack is updated, and rolled back")
@@ -292,7 +254,7 @@ def only_upgrade(earlier: Path, report: Report, world: World, _folder: Path) -> 
     with supervision.Supervisors(world) as supervisors:
         upgrade.is_tried(report, world, earlier)
     report.check("no supervisor failed", supervisors.went_well)
-    report.all(bound([check for check in BOOKS_OF_WAITING if check[1] is not audit.queues_are_empty], world))
+    report.all(bound([check for check in BOOKS_OF_TABLES if check[1] is not audit.queues_are_empty], world))
 
 
 def only_with(words: str, report: Report, world: World, _folder: Path) -> None:

@@ -33,9 +33,4 @@ def is_over(world: World, order: Planned) -> None:
 
 def complete_by(world: World, order: Planned, at_s: float) -> None:
     """Writes when the attempt is to be complete."""
-    world.dynamo.update_item(
-        TableName=world.deployment.table("Tasks"),
-        Key={"OrderID": {"S": order.order_id}},
-        UpdateExpression="SET Steps[0].CompleteBy = :at, WatchAt = :at",
-        ExpressionAttributeValues={":at": {"N": str(int(at_s * 1000))}},
-    )
+    world.change_task(order.order_id, "SET Steps[0].CompleteBy = :at, WatchAt = :at", at=int(at_s * 1000))

@@ -133,9 +133,7 @@ class Takeover:
         expect_equal("tables", left(emulator), {deployment.table(name) for name in TABLES})
         groups = client(emulator, "logs").describe_log_groups(logGroupNamePrefix="/aws/lambda/")["logGroups"]
         expect_equal("logs", [group["logGroupName"] for group in groups], [f"/aws/lambda/{STACK}-supervisor"])
-        item = self._world.dynamo.get_item(
-            TableName=deployment.table("Tasks"), Key={"OrderID": {"S": self._orders["pending"]}}
-        )["Item"]
+        item = self._world.item("Tasks", "OrderID", self._orders["pending"])
         expect_equal("the order with the slow service", item["ProcessState"]["S"], "Processing")
 
     def wrong_list_is_refused(self) -> None:

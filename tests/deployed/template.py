@@ -18,9 +18,6 @@ TEMPLATES = [str(TEMPLATE), *map(str, sorted((ROOT / "infra").glob("*.yaml")))]
 
 # Largest program of a function, unzipped: a larger one starts more slowly.
 BOOTSTRAP_BYTES_MAX = 10 * 1024 * 1024
-# Functions that pass an order on to each other. The platform cuts such a chain after about 16 invocations, unless told
-# not to.
-IN_THE_CHAIN = ["AgentsFunction", "Scheduler"]
 
 
 def validate() -> None:
@@ -39,18 +36,6 @@ def checkov() -> None:
     for template in TEMPLATES:
         command += ["--file", template]
     run([*command, "--quiet"])
-
-
-def loops_are_allowed() -> None:
-    """The spelling matters and no linter knows it: with any other word the platform cuts long orders short."""
-    allowed, resource = set(), ""
-    for line in TEMPLATE.read_text().splitlines():
-        if found := re.fullmatch(r"  (\w+):", line):
-            resource = found[1]
-        elif line.strip().startswith("RecursiveLoop"):
-            expect_equal(f"{resource} says", line.strip(), "RecursiveLoop: Allow")
-            allowed.add(resource)
-    expect(allowed.issuperset(IN_THE_CHAIN), f"without RecursiveLoop: {sorted(set(IN_THE_CHAIN) - allowed)}")
 
 
 def codedeploy_is_asked_for() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import math
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import audit
+from harness.calls import seconds
 from harness.deployment import ALIAS, BUILD, build, built_template, client, deploy
 from harness.report import CheckFailed, Report, expect, until
 from world import World, document
@@ -174,10 +174,5 @@ class Orders:
     def _took_s(self, order_id: str, end: str) -> float:
         """From the acceptance to the last transition."""
         task = self._world.reach(order_id, end, ENDED_S_MAX)
-        times = [moment(entry["At"]) for entry in task["History"]]
-        return (max(times) - moment(task["SubmittedAt"])).total_seconds()
-
-
-def moment(text: str) -> datetime.datetime:
-    """A time of the API."""
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        times = [seconds(entry["At"]) for entry in task["History"]]
+        return max(times) - seconds(task["SubmittedAt"])

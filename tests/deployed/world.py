@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from botocore.credentials import Credentials
-from harness.api import Answer, ApiClient, caller
+from harness.api import ApiClient, caller
+from harness.calls import Answer, seconds
 from harness.deployment import Deployment, client
 from harness.inbox import Inbox, subscribe_to_alerts
 from harness.report import CheckFailed, expect, expect_equal, until
@@ -121,8 +122,7 @@ class World:
         task = self.task(order_id)
         complete_by = step(task, name)["CompleteBy"] if task else None
         expect(complete_by is not None, f"{name} of {order_id} is under way")
-        end = datetime.datetime.fromisoformat(str(complete_by).replace("Z", "+00:00"))
-        return datetime.datetime.now(datetime.timezone.utc) >= end + datetime.timedelta(seconds=grace_s)
+        return time.time() >= seconds(str(complete_by)) + grace_s
 
     def command(self, order_id: str, action: str, reason: str) -> Answer:
         """An operator's wish, which must be taken. A resubmit has begun when this is done: until then the order is in
@@ -137,6 +137,30 @@ class World:
         """In which state an order is, if there is one."""
         task = self.task(order_id)
         return task["ProcessState"] if task else None
+
+    # ---- tables
+
+    def items(self, table: str, **of: str) -> list[dict[str, Any]]:
+        """All items of a table, or of an index of it."""
+        of = of or {"ConsistentRead": True}
+        pages = self.dynamo.get_paginator("scan").paginate(TableName=self.deployment.table(table), **of)
+        return [item for page in pages for item in page["Items"]]
+
+    def item(self, table: str, key: str, value: str) -> dict[str, Any]:
+        """An item of a table by its key; nothing where there is none."""
+        of: dict[str, Any] = {"TableName": self.deployment.table(table), "Key": {key: {"S": value}}}
+        return dict(self.dynamo.get_item(**of, ConsistentRead=True).get("Item", {}))
+
+    def change_task(self, order_id: str, change: str, more: dict[str, Any] | None = None, **values: object) -> None:
+        """Changes the stored task of an order. Numbers and texts are the values of `:name`."""
+        attributes = {f":{name}": {"S" if isinstance(value, str) else "N": str(value)} for name, value in values.items()}
+        self.dynamo.update_item(
+            TableName=self.deployment.table("Tasks"),
+            Key={"OrderID": {"S": order_id}},
+            UpdateExpression=change,
+            ExpressionAttributeValues=attributes,
+            **(more or {}),
+        )
 
     # ---- queues
 

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import urllib.error
-import urllib.request
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from harness.calls import Answer, call, encoded
 from harness.deployment import Deployment, client
 from harness.emulator import REGION
 from harness.report import not_stopped
 
 # An answer may be waited for on purpose, `Prefer: wait=20` at most.
 ANSWER_S_MAX = 40
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a call."""
-
-    status: int
-    body: Any
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,33 +30,17 @@ class ApiClient:
 
     def post(self, path: str, body: object, headers: dict[str, str] | None = None) -> Answer:
         """POST of a JSON document, or of bytes as they are."""
-        return self.call("POST", path, body if isinstance(body, bytes) else json.dumps(body).encode(), headers or {})
+        return self.call("POST", path, encoded(body), headers or {})
 
     def call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         """One call, whatever its status."""
         not_stopped()
-        sent = {**headers, **({"Content-Type": "application/json"} if body is not None else {})}
-        url = self.base + path
+        sent = {"Content-Type": "application/json", **headers}
         if self.keys is not None:
-            unsigned = AWSRequest(method=method, url=url, data=body or b"", headers=sent)
+            unsigned = AWSRequest(method=method, url=self.base + path, data=body or b"", headers=sent)
             SigV4Auth(self.keys, "execute-api", REGION).add_auth(unsigned)
             sent = dict(unsigned.headers)
-        request = urllib.request.Request(url, data=body, headers=sent, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=ANSWER_S_MAX) as response:
-                return answer(response.status, response.read(), response.headers)
-        except urllib.error.HTTPError as refused:
-            return answer(refused.code, refused.read(), refused.headers)
-
-
-def answer(status: int, body: bytes, headers: Any) -> Answer:
-    """Decodes a response; a body that is no JSON stays text."""
-    text = body.decode(errors="replace")
-    try:
-        decoded = json.loads(text) if text else None
-    except ValueError:
-        decoded = text
-    return Answer(status, decoded, {name.lower(): value for name, value in headers.items()})
+        return call(method, self.base + path, body, sent, ANSWER_S_MAX)
 
 
 def caller(deployment: Deployment, name: str, *policy_outputs: str) -> ApiClient:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from harness.report import STOPPED
-from harness.tools import ToolError
+from harness.tools import ToolError, stepwarden
 
 
 def parser(suite: str) -> argparse.ArgumentParser:
@@ -20,6 +20,17 @@ def parser(suite: str) -> argparse.ArgumentParser:
         add_help=False,
         allow_abbrev=False,
     )
+
+
+def options(suite: str, **defaults: float) -> argparse.Namespace:
+    """The given options of a suite: numbers by their names, with these defaults, and the program `stepwarden`."""
+    of_suite = parser(suite)
+    of_suite.add_argument("--program")
+    for name, default in defaults.items():
+        of_suite.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+    given = of_suite.parse_args()
+    given.program = stepwarden(given.program)
+    return given
 
 
 def known(suite: argparse.ArgumentParser, given: list[str], names: list[str]) -> list[str]:

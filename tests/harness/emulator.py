@@ -38,17 +38,13 @@ class Emulator:
         *,
         enforce_iam: bool = True,
         host: str = "127.0.0.1",
-        port: int | None = None,
-        main: Path = MAIN,
     ) -> None:
-        """`folder` is made and holds all its files; `host` is the address of this machine to listen on; `main` is the
-        program that it runs as.
-        """
+        """`folder` is made and holds all its files; `host` is the address of this machine to listen on."""
         self.folder = folder
         self.enforce_iam = enforce_iam
         self.host = host
-        self.port = port or free_port()
-        command = [sys.executable, str(main), str(os.getpid())]
+        self.port = free_port()
+        command = [sys.executable, str(MAIN), str(os.getpid())]
         self._process = Process(command, folder / "emulator.log", env=self._environment(), cwd=folder)
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+from harness.calls import call
 
 if TYPE_CHECKING:
     from harness.deployment import Deployment
@@ -32,12 +32,12 @@ class Interceptor:
     @property
     def seen(self) -> list[str]:
         """The names of the calls that were meant."""
-        return list(ask("GET", self.url)["seen"])
+        return list(call("GET", self.url).body["seen"])
 
     @property
     def struck(self) -> bool:
         """Whether it has acted."""
-        return bool(ask("GET", self.url)["struck"])
+        return bool(call("GET", self.url).body["struck"])
 
 
 @contextmanager
@@ -60,15 +60,8 @@ def intercepted(
     rule = {"function": name, "mark": mark, "of_invocation": of_invocation, "calls": calls}
     rule |= {"act": act, "nth": nth, "times": times}
     url = f"{deployment.emulator.url}{PATH}"
-    interceptor = Interceptor(f"{url}/{ask('POST', url, {**rule, **answer})['id']}")
+    interceptor = Interceptor(f"{url}/{call('POST', url, {**rule, **answer}).body['id']}")
     try:
         yield interceptor
     finally:
-        ask("DELETE", interceptor.url)
-
-
-def ask(method: str, url: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
-    """The emulator's answer."""
-    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
-    with urllib.request.urlopen(request, timeout=60) as response:
-        return dict(json.loads(response.read()))
+        call("DELETE", interceptor.url)

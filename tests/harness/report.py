@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import traceback
@@ -79,6 +80,22 @@ class Report:
             print(f"{word:6} {time.monotonic() - started:6.1f} s  {title}", flush=True)
             for line in detail.splitlines():
                 print(f"{'':17}{line}", flush=True)
+
+
+class Suite:
+    """Claims that are tried one after the other: the methods whose names begin with `test_`. The first sentence of the
+    text of each is its claim."""
+
+    def all(self, report: Report) -> None:
+        """Tries all of this class, in their order."""
+        for name, method in vars(type(self)).items():
+            if name.startswith("test_"):
+                report.check(claim(method), functools.partial(method, self))
+
+
+def claim(check: Callable[..., object]) -> str:
+    """The first sentence of the text of a check."""
+    return " ".join((check.__doc__ or check.__name__).split()).split(". ")[0].removesuffix(".")
 
 
 def describe(error: Exception) -> str:

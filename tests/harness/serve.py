@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import re
 import signal
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.calls import call
 from harness.process import Process, free_port
-from harness.report import expect, until
+from harness.report import CheckFailed, expect, until
 
-ANSWER_S_MAX = 180.0
+COMMAND_S_MAX = 120
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -55,12 +58,34 @@ class Server:
         if self.process is not None:
             self.process.stop()
 
+    def end(self) -> None:
+        """Ends it by SIGKILL."""
+        os.killpg(self.pid, signal.SIGKILL)
+        self.stop()
+
     def kill(self) -> None:
         """Ends it by SIGKILL, and starts it again."""
-        assert self.process is not None and self.process.pid is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.stop()
+        self.end()
         self.start()
+
+    @property
+    def pid(self) -> int:
+        """Its process. Fails the check if there is none."""
+        if self.process is None or self.process.pid is None:
+            raise CheckFailed(f"the server does not run: {self.log()[-2_000:]}")
+        return self.process.pid
+
+    def cpu_ms(self) -> float:
+        """The CPU time that it has used."""
+        return cpu_ms(self.pid)
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """A command of the program, run to its end."""
+        return run(self.program, *words, **variables)
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """The same for its API."""
+        return self.run(*words, "--api", self.url)
 
     def is_running(self) -> bool:
         """Whether its process is there."""
@@ -124,17 +149,50 @@ class Server:
             return False
 
 
+def run(program: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command of the program, run to its end."""
+    environment = {**os.environ, "NO_COLOR": "1", **variables}
+    return subprocess.run(
+        [str(program), *words],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=COMMAND_S_MAX,
+        check=False,
+    )
+
+
+def cpu_ms(pid: int) -> float:
+    """The CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / TICKS
+
+
+def folder(path: Path, settings: str, workflows: Mapping[str, str]) -> Path:
+    """Makes a configuration folder: `stepwarden.toml`, and the workflows by the names of their files."""
+    (path / "workflows").mkdir(parents=True)
+    (path / "stepwarden.toml").write_text(settings)
+    for name, text in workflows.items():
+        (path / "workflows" / f"{name}.toml").write_text(text)
+    return path
+
+
+def bury(data: Path, bodies: list[str]) -> None:
+    """Puts messages that were delivered too often into the data of a stopped server. It settles them at its start."""
+    sql = (
+        "INSERT INTO dead_letters (queue, message_id, body, reason, receive_count, at) "
+        "VALUES ('scheduler', abs(random() % 1000000000), ?, 'received too often', 5, ?)"
+    )
+    with contextlib.closing(sqlite3.connect(data / "stepwarden.db")) as database, database:
+        database.executemany(sql, [(body, int(1_000 * time.time())) for body in bodies])
+
+
 def ask(method: str, url: str, body: object = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
     """One call: status and decoded body of the answer, nothing for an empty body."""
-    data = None if body is None else json.dumps(body).encode()
-    sent = {"Content-Type": "application/json", **(headers or {})}
-    request = urllib.request.Request(url, data, sent, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=ANSWER_S_MAX) as answer:
-            status, text = answer.status, answer.read()
-    except urllib.error.HTTPError as refused:
-        status, text = refused.code, refused.read()
-    return status, json.loads(text) if text else None
+    answer = call(method, url, body, headers)
+    return answer.status, answer.body
 
 
 def successful(method: str, url: str, body: object = None, headers: dict[str, str] | None = None) -> Any:

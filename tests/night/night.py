@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import os
-import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,7 +19,7 @@ import shop
 from compare import Compared, compare
 from console.console import Console
 from harness.report import Report, expect, expect_equal, until
-from harness.serve import Server, ask
+from harness.serve import Server, ask, bury
 from surfaces import command
 from truth import FINAL, UNDER_WAY, Part, Truth
 
@@ -35,6 +31,7 @@ ALERT_ENDS_WITHIN_S = 110.0
 SHARES = 12
 # More than a history keeps.
 PAUSES = 26
+LETTERS = ["<b>no message</b>"] * 3
 OPERATOR = ("--by", "ann")
 
 
@@ -251,16 +248,13 @@ class Night:
         with ThreadPoolExecutor(1, "kill") as pool:
             posting = pool.submit(self.share)
             until("half of the share is stored", lambda: self.truth.states().total() >= goal, pause_s=0.01)
-            process = self.server.process
-            assert process is not None and process.pid is not None
             self.truth.close()
-            os.kill(process.pid, signal.SIGKILL)
-            process.stop()
-            bury(self.server.data)
+            self.server.end()
+            bury(self.server.data, LETTERS)
             self.server.start()
             self.truth = Truth(self.server.data, self.past)
             posting.result()
-        until("the dead letters are settled", lambda: self.truth.rows("SELECT count(*) FROM letters")[0][0] == LETTERS)
+        until("the dead letters are settled", lambda: self.truth.rows("SELECT count(*) FROM letters")[0][0] == len(LETTERS))
         until("their alert is told", lambda: self.told("dead-letter/Unreadable"), 30)
 
     def resubmitted(self) -> None:
@@ -284,8 +278,8 @@ class Night:
         reason = ("--reason", "put back by hand")
 
         def settles() -> bool:
-            line = [str(self.server.program), "settle", order_id, "reserve", "--outcome", "undone", *reason, *OPERATOR]
-            return subprocess.run([*line, "--api", self.server.url], capture_output=True).returncode == 0
+            words = ("settle", order_id, "reserve", "--outcome", "undone", *reason, *OPERATOR)
+            return self.server.command(*words).returncode == 0
 
         # It is refused as long as a call may still have its effect.
         until("the settle is accepted", settles, 60)
@@ -376,17 +370,3 @@ class Night:
         expect_equal("orders that were accepted and are not stored", set(self.ids.values()) - stored, set())
         expect_equal("effects of no order", {key for key in done if key.split("/")[0] not in stored}, set())
         return f"{len(done)} effects, {len(done & undone)} of them undone; {dict(states)}"
-
-
-LETTERS = 3
-
-
-def bury(data: Path) -> None:
-    """Puts messages into the data of a killed server that were delivered too often; it settles them at its start."""
-    with contextlib.closing(sqlite3.connect(data / "stepwarden.db")) as database, database:
-        for number in range(LETTERS):
-            database.execute(
-                "INSERT INTO dead_letters (queue, message_id, body, reason, receive_count, at) "
-                "VALUES ('scheduler', ?, '<b>no message</b>', 'received too often', 5, ?)",
-                (1_000_000 + number, int(1_000 * time.time())),
-            )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from console.console import ZONE, Console
+from console.console import Console
 from harness.report import expect
 from surfaces import Shown, exactly, number_of, of_overview_line, of_row
 from truth import SPANS as SECONDS
@@ -137,7 +136,7 @@ def epoch_of(clock: str) -> int:
     """The epoch seconds of the last time at which the clock of the browser showed this, such as `26 Nov, 21:00:00`."""
     day, _, of_day = clock.rpartition(", ")
     hour, minute = map(int, of_day.split(":")[:2])
-    now = datetime.now(ZoneInfo(ZONE))
+    now = datetime.now(timezone.utc)
     at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
     while at > now or (day and f"{at.day} {at:%b}" != day):
         at -= timedelta(days=1)

@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from console.console import Console
+from harness.calls import seconds
 from harness.report import expect, expect_equal
 from pages import fresh
 from playwright.sync_api import expect as shows
 from surfaces import command, number_of, span_of, tables
-from truth import Range, seconds
+from truth import Range
 
 if TYPE_CHECKING:
     from night import Night

@@ -66,7 +66,8 @@ def main() -> int:
         chromium = playwright.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
         stack.callback(chromium.close)
         consoles = {
-            size: stack.enter_context(Console.on(chromium, server.url, width=width, height=height))
+            # Its yesterday is of the zone of the browser, and that of the past is of UTC.
+            size: stack.enter_context(Console.on(chromium, server.url, width=width, height=height, timezone_id="UTC"))
             for size, (width, height) in SIZES.items()
         }
         night = Night(server, services, consoles, report, options.orders, options.outage, ids, parts)

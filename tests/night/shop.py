@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from harness.serve import folder
+
 SETTINGS = """\
 default = "shop"
 
@@ -82,17 +84,14 @@ DECLINED_EACH = 50
 PLAIN_EACH = 3
 
 
-def write(folder: Path, url: str, mail: str, horizon_s: int) -> Path:
+def write(path: Path, url: str, mail: str, horizon_s: int) -> Path:
     """Writes the folder for services at this URL, and a mail server at the other one.
 
     Payment that fails for longer than the horizon needs an operator.
     """
     agents = "\n".join(AGENT.format(name=name, url=url) for name in ("stock", "payment", "carrier"))
-    (folder / "workflows").mkdir(parents=True)
-    (folder / "stepwarden.toml").write_text(SETTINGS.format(agents=agents, url=url, mail=mail))
-    (folder / "workflows" / "shop-1.toml").write_text(SHOP.format(horizon_s=horizon_s))
-    (folder / "workflows" / "gift-1.toml").write_text(GIFT)
-    return folder
+    settings = SETTINGS.format(agents=agents, url=url, mail=mail)
+    return folder(path, settings, {"shop-1": SHOP.format(horizon_s=horizon_s), "gift-1": GIFT})
 
 
 def order(number: int, workflow: str, stub: dict[str, str] | None = None) -> dict[str, Any]:

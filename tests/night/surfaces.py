@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from harness.calls import seconds
 from harness.report import expect_equal
 from harness.serve import Server
-from truth import Numbers, Range, exactly, seconds
+from truth import Numbers, Range, exactly
 
 ENDLESS = float("inf")
 DAYS = ("yesterday", "today")
@@ -157,21 +156,14 @@ def metrics(server: Server) -> Shown:
 
 def lines(server: Server) -> Iterator[tuple[str, dict[str, str], str]]:
     """The lines of the metrics: name, labels, value."""
-    for line in text_of(server, "/metrics").splitlines():
+    for line in str(server.get("/metrics")).splitlines():
         if not line.startswith("#") and (found := METRIC.fullmatch(line)):
             yield found[1], dict(LABEL.findall(found[2] or "")), found[3]
 
 
-def text_of(server: Server, path: str) -> str:
-    """The body of an answer that is no JSON."""
-    with urllib.request.urlopen(server.url + path, timeout=30) as answer:
-        return str(answer.read().decode())
-
-
 def command(server: Server, *words: str) -> str:
     """What a command of the program prints."""
-    line = [str(server.program), *words, "--api", server.url]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    done = server.command(*words)
     expect_equal(f"{' '.join(words)}: {done.stdout} {done.stderr}: its exit status", done.returncode, 0)
     return done.stdout
 

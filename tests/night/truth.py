@@ -21,9 +21,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from harness.calls import seconds
 
 STATES = ("Pending", "Processing", "Processed", "Error", "Compensating", "Compensated", "Closed")
 FINAL = ("Processed", "Compensated", "Closed")
@@ -54,11 +55,6 @@ def exactly(number: float) -> Range:
 def about(at: float) -> Range:
     """A time in milliseconds."""
     return (at - 0.0005, at + 0.0005)
-
-
-def seconds(text: str) -> float:
-    """The epoch seconds of a stored time."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from harness.report import expect
-from provider import Answer, Call, Keys, Provider, new_id
+from harness.stub import Answer, Call, Stub
+from provider import Keys, new_id
 
 AMOUNT_MIN = 50
 # The work on a call whose caller lost its connection.
@@ -65,7 +66,7 @@ class Intent:
         }
 
 
-class CardProvider(Provider):
+class CardProvider(Stub):
     """The provider, with its books."""
 
     def __init__(self, secret: str) -> None:
@@ -143,7 +144,7 @@ class CardProvider(Provider):
             expect(form["capture_method"] == "manual" and form["payment_method_types[0]"] == "card", str(form))
             made = Intent(new_id("pi"), form["metadata[order_id]"], int(form["amount"]), form["payment_method"])
             self.intents[made.id] = made
-            return Answer(200, made.shown())
+            return 200, made.shown()
         if path == "/v1/refunds":
             return self._refund(self.intents[form["payment_intent"]])
         _, _, _, intent_id, operation = path.split("/")
@@ -159,10 +160,10 @@ class CardProvider(Provider):
                 expect(int(form["amount_to_capture"]) == intent.amount, str(form))
                 intent.status = "succeeded"
                 intent.charges += 1
-                return Answer(200, intent.shown())
+                return 200, intent.shown()
             case "cancel" if intent.status in OPEN or intent.status == "requires_payment_method":
                 intent.status, intent.canceled = "canceled", True
-                return Answer(200, intent.shown())
+                return 200, intent.shown()
         text = f"a payment that is {intent.status} has no {operation}"
         return fault(400, "invalid_request_error", text, "payment_intent_unexpected_state", intent)
 
@@ -173,18 +174,18 @@ class CardProvider(Provider):
             return fault(402, "card_error", "Your card was declined.", "card_declined", intent)
         other = {Card.ASKS_CUSTOMER: "requires_action", Card.PROCESSING: "processing"}
         intent.status = other.get(intent.card, "requires_capture")
-        return Answer(200, intent.shown())
+        return 200, intent.shown()
 
     def _refund(self, intent: Intent) -> Answer:
         if intent.charges == 0:
             # The documentation has no code for it.
             answer = fault(400, "invalid_request_error", "This payment has no successful charge to refund.")
-            answer.body["error"]["param"] = "payment_intent"
+            answer[1]["error"]["param"] = "payment_intent"
             return answer
         if intent.refunds == intent.charges:
             return fault(400, "invalid_request_error", "the charge has been refunded", "charge_already_refunded")
         intent.refunds += 1
-        return Answer(200, {"id": new_id("re"), "object": "refund", "amount": intent.amount, "status": "succeeded"})
+        return 200, {"id": new_id("re"), "object": "refund", "amount": intent.amount, "status": "succeeded"}
 
 
 def missing() -> Answer:
@@ -199,4 +200,4 @@ def fault(status: int, kind: str, message: str, code: str | None = None, intent:
         error["code"] = code
     if intent is not None:
         error["payment_intent"] = intent.shown()
-    return Answer(status, {"error": error})
+    return status, {"error": error}

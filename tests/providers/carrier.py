@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote_plus
 
 from harness.report import expect
-from provider import Answer, Call, Keys, Provider, new_id
+from harness.stub import Answer, Call, Stub
+from provider import Keys, new_id
 
 UNDELIVERABLE = "0000"
 SOLD_OUT = "SOLD-OUT"
@@ -23,7 +24,7 @@ class Shipment:
     canceled: bool = False
 
 
-class Carrier(Provider):
+class Carrier(Stub):
     """Ships for callers with a token."""
 
     def __init__(self, secret: str, token_s: float = 60.0, calls_per_s: int = 20, revoked_after_s: float = 0.0) -> None:
@@ -50,14 +51,14 @@ class Carrier(Provider):
             self.call_times.append(now)
             self._allowed = min(self.calls_per_s, self._allowed + (now - earlier) * self.calls_per_s)
             if self._allowed < 1:
-                return Answer(429, {"code": "too_many_calls"}, {"Retry-After": "1"})
+                return 429, {"code": "too_many_calls"}, {"Retry-After": "1"}
             self._allowed -= 1
             if now > self._tokens.get(call.headers.get("authorization", ""), 0.0):
-                return Answer(401, {"code": "token_expired"}, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+                return 401, {"code": "token_expired"}, {"WWW-Authenticate": 'Bearer error="invalid_token"'}
         answer = self._keys.once(call, lambda: self._execute(call))
         if answer is Keys.IN_USE:
-            return Answer(409, {"code": "in_use"})
-        return Answer(422, {"code": "key_misused"}) if answer is Keys.MISUSED else answer
+            return 409, {"code": "in_use"}
+        return (422, {"code": "key_misused"}) if answer is Keys.MISUSED else answer
 
     def _token(self, call: Call) -> Answer:
         form = parse_qs(call.body.decode())
@@ -65,34 +66,34 @@ class Carrier(Provider):
         pair = base64.b64decode(call.headers.get("authorization", "").removeprefix("Basic ")).decode()
         is_shop = [unquote_plus(part) for part in pair.split(":")] == ["shop", self.secret]
         if not is_shop or form.get("grant_type") != ["client_credentials"]:
-            return Answer(401, {"error": "invalid_client"})
+            return 401, {"error": "invalid_client"}
         token = new_id("token")
         with self.lock:
             self.tokens_given += 1
             is_revoked = self._revoked_after_s > 0 and self.tokens_given % 2 == 0
             lasts_s = self._revoked_after_s if is_revoked else self._token_s
             self._tokens[f"Bearer {token}"] = time.monotonic() + lasts_s
-        return Answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self._token_s)})
+        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self._token_s)}
 
     def _execute(self, call: Call) -> Answer:
         body = json.loads(call.body)
         if call.path == "/v1/shipments":
             if body["address"]["PostalCode"] == UNDELIVERABLE:
-                return Answer(422, {"code": "address_undeliverable", "message": "we do not go there"})
+                return 422, {"code": "address_undeliverable", "message": "we do not go there"}
             shipment = Shipment(new_id("shp"))
             with self.lock:
                 self.shipments.setdefault(body["reference"], []).append(shipment)
-            return Answer(201, {"id": shipment.id, "reference": body["reference"]})
+            return 201, {"id": shipment.id, "reference": body["reference"]}
         _, _, _, reference, operation = call.path.split("/")
         expect(operation == "cancel", call.path)
         with self.lock:
             known = self.shipments.get(reference, [])
             for shipment in known:
                 shipment.canceled = True
-        return Answer(200, {"canceled": True}) if known else Answer(404, {"code": "shipment_not_found"})
+        return (200, {"canceled": True}) if known else (404, {"code": "shipment_not_found"})
 
 
-class Stock(Provider):
+class Stock(Stub):
     """Reserves and releases, as JSON; the release of nothing succeeds."""
 
     def __init__(self) -> None:
@@ -108,9 +109,9 @@ class Stock(Provider):
         with self.lock:
             if call.path == "/v1/releases":
                 self.reserved.pop(body["order"], None)
-                return Answer(200, {})
+                return 200, {}
             expect(call.path == "/v1/reservations", call.path)
             if any(item["SKU"] == SOLD_OUT for item in body["items"]):
-                return Answer(422, {"code": "sold_out", "message": "none is left"})
+                return 422, {"code": "sold_out", "message": "none is left"}
             self.reserved[body["order"]] = self.reserved.get(body["order"], 0) + 1
-            return Answer(201, {"reservation": new_id("res")})
+            return 201, {"reservation": new_id("res")}

@@ -32,7 +32,7 @@ def is_survived(program: Path, folder: Path) -> str:
             STOPPED.wait(max(0.0, began + second + 1 - time.monotonic()))
         STOPPED.wait(max(0.0, began + DOWN_S - time.monotonic()))
         not_stopped()
-        calls = len(card.times)
+        calls = len(card.calls)
         shop.card_secret.write_text(card.secret)
         tasks = shop.settled(ids, within_s=100)
         states = Counter(task["ProcessState"] for task in tasks.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +12,7 @@ from card import CardProvider
 from carrier import Carrier, Stock
 from harness.report import expect, until
 from harness.serve import Server
+from harness.serve import folder as configured
 from harness.tools import ROOT
 
 EXAMPLE = ROOT / "infra" / "examples" / "providers"
@@ -42,13 +42,10 @@ class Shop:
         }.items():
             expect(of_example in text, f"{of_example} is not in the example")
             text = text.replace(of_example, of_run)
-        config = folder / "config"
-        (config / "workflows").mkdir(parents=True)
         name = re.search(r'^name = "(.+)"', workflow.read_text(), re.MULTILINE)
         expect(name is not None, f"{workflow} has no name")
         text = re.sub(r"^default = .*", f'default = "{name[1]}"', text, flags=re.MULTILINE)
-        (config / "stepwarden.toml").write_text(text)
-        shutil.copy(workflow, config / "workflows")
+        config = configured(folder / "config", text, {workflow.stem: workflow.read_text()})
         self.server = Server(program, folder / "data", "--config", str(config))
 
     def __enter__(self) -> Shop:

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import command, tools
+from harness import command
 from harness.report import Report
 from harness.tools import ToolError
 from places import Places
@@ -31,13 +31,10 @@ from wants import Wants, few_descriptors
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("shortage")
-    parser.add_argument("--program")
-    parser.add_argument("--seconds", type=float, default=10.0)
-    options = parser.parse_args()
+    options = command.options("shortage", seconds=10.0)
     if sys.platform != "linux" or os.geteuid() != 0:
         raise ToolError("needs root on Linux, for cgroups and mounts")
-    program = tools.stepwarden(options.program)
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-shortage-") as scratch:
         with Places(Path(scratch)) as places:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from crowd import Crowd
-from harness.report import CheckFailed, Report, expect, until
-from harness.serve import Server
-from harness.stub import Quiet, Stub
+from harness.report import Report, expect, until
+from harness.serve import Server, folder
+from harness.stub import Answer, Call, Stub
 from harness.tools import ToolError
 from places import Place
 
@@ -56,7 +56,7 @@ class Wants:
             report.check("each accepted order ends", lambda: self._ended(crowd))
 
     def _one(self, crowd: Crowd, want: Callable[[], contextlib.AbstractContextManager[object]]) -> str:
-        pid = self._pid()
+        pid = self.server.pid
         crowd.take()
         with want():
             crowd.begin()
@@ -70,7 +70,7 @@ class Wants:
                     ready.append(self.server.ask("GET", "/ready")[0])
                 time.sleep(0.5)
         during = crowd.take()
-        expect(self.server.is_running() and self._pid() == pid, f"it ended: {self.server.log()[-2000:]}")
+        expect(self.server.is_running() and self.server.pid == pid, f"it ended: {self.server.log()[-2000:]}")
         ended = time.monotonic()
         # Whoever waited when the want ended still belongs to it.
         until("/ready says yes", lambda: self.server.ask("GET", "/ready")[0] == 200, within_s=AFTER_S_MAX)
@@ -101,11 +101,6 @@ class Wants:
             expect(state == "Processed", f"order {order_id} is {state}")
         return f"{len(crowd.accepted)} orders"
 
-    def _pid(self) -> int:
-        if self.server.process is None or self.server.process.pid is None:
-            raise CheckFailed(f"it ended: {self.server.log()[-2000:]}")
-        return self.server.process.pid
-
     @contextlib.contextmanager
     def _threads(self) -> Iterator[None]:
         """No limit of the user binds root, so a cgroup says no."""
@@ -114,33 +109,33 @@ class Wants:
         group = PIDS / f"stepwarden-{os.getpid()}"
         group.mkdir()
         try:
-            (group / "cgroup.procs").write_text(str(self._pid()))
+            (group / "cgroup.procs").write_text(str(self.server.pid))
             (group / "pids.max").write_text("1")
             yield
         finally:
             with contextlib.suppress(OSError):
                 (group / "pids.max").write_text("max")
-                (PIDS / "cgroup.procs").write_text(str(self._pid()))
+                (PIDS / "cgroup.procs").write_text(str(self.server.pid))
             time.sleep(0.2)
             with contextlib.suppress(OSError):
                 group.rmdir()
 
     @contextlib.contextmanager
     def _limited(self, what: int, limit: int) -> Iterator[None]:
-        before = resource.prlimit(self._pid(), what)
-        resource.prlimit(self._pid(), what, (limit, before[1]))
+        before = resource.prlimit(self.server.pid, what)
+        resource.prlimit(self.server.pid, what, (limit, before[1]))
         try:
             yield
         finally:
             with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(self._pid(), what, before)
+                resource.prlimit(self.server.pid, what, before)
 
     def _descriptors(self) -> contextlib.AbstractContextManager[None]:
         """No number above the lowest that is free, so that no more can be opened."""
-        return self._limited(resource.RLIMIT_NOFILE, len(os.listdir(f"/proc/{self._pid()}/fd")) // 2)
+        return self._limited(resource.RLIMIT_NOFILE, len(os.listdir(f"/proc/{self.server.pid}/fd")) // 2)
 
     def _memory(self) -> contextlib.AbstractContextManager[None]:
-        status = Path(f"/proc/{self._pid()}/statm").read_text()
+        status = Path(f"/proc/{self.server.pid}/statm").read_text()
         mapped = int(status.split()[0]) * resource.getpagesize()
         return self._limited(resource.RLIMIT_AS, mapped + MEMORY_SPARE_BYTES)
 
@@ -162,30 +157,26 @@ class Wants:
                 filler.unlink(missing_ok=True)
 
 
-class _Hanging(Quiet):
+class _Hanging(Stub):
     """Takes each call and never answers."""
 
-    at_once = 0
-
-    def do_POST(self) -> None:
-        """A call of the service."""
-        type(self).at_once += 1
+    def answer(self, _: Call) -> Answer:
+        """Too late."""
         time.sleep(60)
+        return 200, {}
 
 
 def few_descriptors(program: Path, scratch: Path) -> str:
     """A service whose calls hang takes all that it may, and clients still get in."""
-    folder = scratch / "few"
-    (folder / "workflows").mkdir(parents=True)
     limited = scratch / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n 64\nexec {program} "$@"\n')
     limited.chmod(0o755)
-    with Stub(_Hanging) as stub:
-        (folder / "stepwarden.toml").write_text(f'default = "few"\n[agents.slow]\nurl = "{stub.url}"\n')
+    with _Hanging() as stub:
+        settings = f'default = "few"\n[agents.slow]\nurl = "{stub.url}"\n'
         step = '[[step]]\nname = "call"\nagent = "slow"\ncomplete_within = "60s"\n'
-        (folder / "workflows" / "few-1.toml").write_text(f'name = "few"\nversion = 1\n{step}')
+        config = folder(scratch / "few", settings, {"few-1": f'name = "few"\nversion = 1\n{step}'})
         urls = [f"--{agent}-url={stub.url}" for agent in ("inventory", "payment", "shipping")]
-        with Server(limited, scratch / "few-data", "--config", str(folder), *urls) as server:
+        with Server(limited, scratch / "few-data", "--config", str(config), *urls) as server:
             for number in range(100):
                 server.order(wait=False, key=f"few-{number}")
             slowest_s = 0.0
@@ -194,5 +185,6 @@ def few_descriptors(program: Path, scratch: Path) -> str:
                 server.get("/orders?limit=5")
                 slowest_s = max(slowest_s, time.monotonic() - began)
                 time.sleep(0.05)
+            at_once = len(stub.calls)
             expect(slowest_s < 2, f"a client waited for {slowest_s:.1f} s")
-    return f"slowest {slowest_s:.2f} s beside {_Hanging.at_once} calls that hang"
+    return f"slowest {slowest_s:.2f} s beside {at_once} calls that hang"

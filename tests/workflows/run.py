@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.report import Report, expect, expect_equal, until
-from harness.serve import ask
+from harness.serve import ask, folder
+from workflows.service import Service
 
 HERE = Path(__file__).parent
 PYTHON = ("stock", "bank", "courier", "press", "saw")
@@ -50,21 +51,22 @@ class Services:
 
     def __init__(self) -> None:
         self.urls: dict[str, str] = {}
-        self._processes: list[subprocess.Popen[str]] = []
+        self._python: list[Service] = []
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Services:
-        for name in (*PYTHON, *NODE):
-            line = ["node", str(HERE / "service.js")] if name in NODE else [sys.executable, str(HERE / "service.py")]
-            process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-            self._processes.append(process)
+        for name in PYTHON:
+            self._python.append(self._stack.enter_context(Service()))
+            self.urls[name] = self._python[-1].url
+        for name in NODE:
+            process = subprocess.Popen(["node", str(HERE / "service.js")], stdout=subprocess.PIPE, text=True)
+            self._stack.callback(process.kill)
             assert process.stdout is not None
             self.urls[name] = f"http://127.0.0.1:{process.stdout.readline().strip()}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
+        self._stack.close()
 
     def settings(self, default: str, shipped: str = SHIPPED) -> dict[str, str]:
         """The file `stepwarden.toml`. Its tables of the shipped agents name no URL, so stand-ins play them."""
@@ -74,10 +76,10 @@ class Services:
 
     def books(self) -> tuple[Counter[str], Counter[str]]:
         """How often each key was done, and undone, by all of them."""
-        done: Counter[str] = Counter()
-        undone: Counter[str] = Counter()
-        for url in self.urls.values():
-            books = ask("GET", f"{url}/books")[1]
+        done: Counter[str] = sum((one.done for one in self._python), Counter())
+        undone: Counter[str] = sum((one.undone for one in self._python), Counter())
+        for name in NODE:
+            books = ask("GET", f"{self.urls[name]}/books")[1]
             done.update(books["done"])
             undone.update(books["undone"])
         return done, undone
@@ -133,9 +135,8 @@ class Run:
     def apply_first(self) -> str:
         """Applies the first version of each."""
         files = [workflow("shop", 1, SHOP), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
-        (self._folder / "workflows").mkdir(parents=True)
-        for file in [self.services.settings("shop", shipped=""), *files]:
-            (self._folder / file["Name"]).write_text(file["Text"])
+        workflows = {Path(file["Name"]).stem: file["Text"] for file in files}
+        folder(self._folder, self.services.settings("shop", shipped="")["Text"], workflows)
         told = self.command("apply", str(self._folder), "--reason", "a test", "--yes")
         for words in ("workflow shop/1: new", "default workflow: shop (was order)", "agent saw: new", "applied"):
             expect(words in told, f"{words} in {told}")

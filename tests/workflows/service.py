@@ -1,84 +1,48 @@
-"""A small service in Python. It keeps the rules for a service, and its books.
-
-    python service.py
-
-Prints its port. POST /do and /undo are the calls of a step; GET /books has what it did, by key. The first call of
-every seventh key fails, so that calls repeat.
-"""
+"""A small service in Python. It keeps the rules for a service, and its books."""
 
 from __future__ import annotations
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter
 from typing import Any
 
-LOCK = threading.Lock()
-SEEN: dict[str, int] = {}
-DONE: dict[str, dict[str, int]] = {}
-UNDONE: set[str] = set()
-BOOKS: dict[str, dict[str, int]] = {"done": {}, "undone": {}}
+from harness.stub import Answer, Call, Stub
 
 
-def call(path: str, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
-    """Status and body of the answer to a call."""
-    if path == "/undo":
-        step = key.removesuffix("/undo")
-        if step in DONE and step not in UNDONE:
-            BOOKS["undone"][step] = BOOKS["undone"].get(step, 0) + 1
-        UNDONE.add(step)
+class Service(Stub):
+    """POST /do and /undo are the calls of a step. The first call of every seventh key fails, so that calls repeat. An
+    order with `Decline` has the step declined whose key ends so."""
+
+    def __init__(self) -> None:
+        # How often each key was done, and undone.
+        self.done: Counter[str] = Counter()
+        self.undone: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._over: set[str] = set()
+        super().__init__()
+
+    def answer(self, call: Call) -> Answer:
+        """One at a time."""
+        with self.lock:
+            return self._undo(call.key.removesuffix("/undo")) if call.path == "/undo" else self._do(call)
+
+    def _undo(self, step: str) -> Answer:
+        if step in self._answers and step not in self._over:
+            self.undone[step] += 1
+        self._over.add(step)
         return 200, {}
-    if key in UNDONE:
-        return 422, {"code": "undone", "detail": "it was undone before"}
-    SEEN[key] = SEEN.get(key, 0) + 1
-    if len(SEEN) % 7 == 0 and SEEN[key] == 1:
-        return 503, {"detail": "not now"}
-    if key not in DONE:
-        order = json.loads(body)["Order"]
-        if order.get("Decline") and key.endswith(order["Decline"]):
-            return 422, {"code": "declined", "detail": "as the order says"}
-        BOOKS["done"][key] = BOOKS["done"].get(key, 0) + 1
-        DONE[key] = {"Number": len(DONE) + 1}
-    return 200, DONE[key]
 
-
-class Handler(BaseHTTPRequestHandler):
-    """One request."""
-
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Logs nothing."""
-
-    def do_GET(self) -> None:
-        """Answers with the books."""
-        with LOCK:
-            self._answer(200, BOOKS)
-
-    def do_POST(self) -> None:
-        """Carries a step out, or takes it back."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        with LOCK:
-            status, answer = call(self.path, self.headers["Idempotency-Key"], body)
-        self._answer(status, answer)
-
-    def _answer(self, status: int, body: object) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-
-class Server(ThreadingHTTPServer):
-    """Callers may be killed."""
-
-    def handle_error(self, *_: object) -> None:
-        """Logs nothing."""
-
-
-if __name__ == "__main__":
-    server = Server(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    def _do(self, call: Call) -> Answer:
+        key = call.key
+        if key in self._over:
+            return 422, {"code": "undone", "detail": "it was undone before"}
+        self._seen[key] += 1
+        if len(self._seen) % 7 == 0 and self._seen[key] == 1:
+            return 503, {"detail": "not now"}
+        if key not in self._answers:
+            decline = call.order.get("Decline")
+            if decline and key.endswith(decline):
+                return 422, {"code": "declined", "detail": "as the order says"}
+            self.done[key] += 1
+            self._answers[key] = {"Number": len(self._answers) + 1}
+        return 200, self._answers[key]

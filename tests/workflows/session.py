@@ -12,25 +12,17 @@ it began with, and the services' books are even. Five services are in Python, tw
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
 
-from harness import command, tools
+from harness import command
 from harness.report import Report
 from harness.serve import Server
 from workflows.run import Run, Services
 
-COMMAND_S_MAX = 60
-
 
 class OneMachine(Server):
     """The program, which a run kills and starts again."""
-
-    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command of the program for its API, run to its end."""
-        line = [str(self.program), "--api", self.url, *words]
-        return subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False)
 
     def has_applied(self) -> None:
         """One process knows at once."""
@@ -38,10 +30,8 @@ class OneMachine(Server):
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("workflows")
-    parser.add_argument("--program")
-    options = parser.parse_args()
-    program = tools.stepwarden(options.program)
+    options = command.options("workflows")
+    program = options.program
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-workflows-") as scratch, Services() as services:
         folder = Path(scratch)

@@ -13,9 +13,7 @@ order is taken from the orders after the first 30,000, which fill both. Takes a 
 from __future__ import annotations
 
 import http.client
-import http.server
 import json
-import os
 import re
 import statistics
 import sys
@@ -26,7 +24,8 @@ from pathlib import Path
 
 from harness import command, tools
 from harness.report import until
-from harness.serve import Server
+from harness.serve import Server, folder
+from harness.stub import Answer, Call, Stub
 
 POSTERS = 16
 # New orders alone, whose times are compared, and the time in which nothing happens.
@@ -40,7 +39,7 @@ STEPWARDEN = """
 default = "plain"
 [agents.quick]
 [agents.late]
-url = "http://127.0.0.1:{port}"
+url = "{url}"
 """
 PLAIN = """
 name = "plain"
@@ -79,51 +78,32 @@ after = ["approve"]
 """
 
 
-class Late(http.server.BaseHTTPRequestHandler):
-    """A service that takes each call on, and remembers nothing. A stand-in would remember it within the program."""
+WORKFLOWS = {"plain-1": PLAIN, "callback-1": CALLBACK, "approval-1": APPROVAL}
 
-    protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:
+class Late(Stub):
+    """A service that takes each call on, and remembers nothing of it. A stand-in would remember it within the program."""
+
+    def answer(self, _: Call) -> Answer:
         """202, so the step waits for its result."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(202)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Silent."""
+        self.calls.clear()
+        return 202, b""
 
 
 def main() -> int:
     """Gives the exit status."""
-    parser = command.parser("waiting")
-    parser.add_argument("--program")
-    parser.add_argument("--orders", type=int, default=100_000)
-    options = parser.parse_args()
+    options = command.options("waiting", orders=100_000)
     if options.orders <= FILL:
         raise tools.ToolError(f"--orders must be more than {FILL}")
-    late = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Late)
-    threading.Thread(target=late.serve_forever, daemon=True).start()
-    program = tools.stepwarden(options.program)
-    with tempfile.TemporaryDirectory(prefix="stepwarden-waiting-") as scratch:
+    program = options.program
+    with tempfile.TemporaryDirectory(prefix="stepwarden-waiting-") as scratch, Late() as late:
         base = Path(scratch)
-        config = str(folder(base / "config", late.server_port))
+        config = str(folder(base / "config", STEPWARDEN.format(url=late.url), WORKFLOWS))
         with (
             Server(program, base / "data", "--config", config) as server,
             Server(program, base / "empty", "--config", config) as empty,
         ):
             return measure(server, empty, options.orders)
-
-
-def folder(into: Path, port: int) -> Path:
-    """The configuration."""
-    (into / "workflows").mkdir(parents=True)
-    (into / "stepwarden.toml").write_text(STEPWARDEN.format(port=port))
-    for text in (PLAIN, CALLBACK, APPROVAL):
-        name = re.findall(r'^name = "(\w+)"', text, re.MULTILINE)[0]
-        (into / "workflows" / f"{name}-1.toml").write_text(text)
-    return into
 
 
 def measure(server: Server, empty: Server, orders: int) -> int:
@@ -211,30 +191,17 @@ def waiting(server: Server) -> int:
 
 def busy_percent(servers: list[Server], seconds: int) -> list[float]:
     """The share of a core that each server uses."""
-    before, began = [processor_s(server) for server in servers], time.monotonic()
+    before, began = [server.cpu_ms() for server in servers], time.monotonic()
     time.sleep(seconds)
     passed = time.monotonic() - began
-    return [100 * (processor_s(server) - one) / passed for server, one in zip(servers, before, strict=True)]
-
-
-def processor_s(server: Server) -> float:
-    """The time of the processor that the server used."""
-    fields = Path(f"/proc/{pid(server)}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return [(server.cpu_ms() - one) / passed / 10 for server, one in zip(servers, before, strict=True)]
 
 
 def resident(server: Server) -> int:
     """The memory of the server, in bytes, without the pages of its files."""
-    status = Path(f"/proc/{pid(server)}/status").read_text()
+    status = Path(f"/proc/{server.pid}/status").read_text()
     found = re.search(r"^RssAnon:\s+(\d+) kB", status, re.MULTILINE)
     return int(found[1]) * 1_024 if found else 0
-
-
-def pid(server: Server) -> int:
-    """The process of the server."""
-    if server.process is None or server.process.pid is None:
-        raise tools.ToolError("the server does not run")
-    return server.process.pid
 
 
 if __name__ == "__main__":

@@ -9,36 +9,34 @@ from pathlib import Path
 import pytest
 from console import Console
 from harness.report import until
-from harness.serve import Server
+from harness.serve import Server, bury, folder
 from inventory import Inventory
 from playwright.sync_api import Browser, sync_playwright
-from world import LETTERS, bury, happen
+from world import BURIED, LETTERS, happen
 
 
 @pytest.fixture(scope="session")
 def inventory() -> Iterator[Inventory]:
     """An inventory service that does as it is told."""
-    service = Inventory()
-    yield service
-    service.close()
+    with Inventory() as service:
+        yield service
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, inventory: Inventory) -> Iterator[Server]:
     """A server where orders were processed, declined and compensated, and where some wait in Error."""
     program, data = Path(os.environ["STEPWARDEN_PROGRAM"]), tmp_path_factory.mktemp("console") / "data"
-    folder = tmp_path_factory.mktemp("folder")
     # In some minutes most cards are declined. That is no reason to hold payment back.
     payment = "[agents.payment]\nbreaker.rejections.on = false\n"
-    (folder / "stepwarden.toml").write_text(f"[agents.inventory]\n{payment}[agents.shipping]\n")
-    options = ("--inventory-url", inventory.url, "--config", str(folder), "--supervise-every", "100ms")
+    config = folder(data.with_name("folder"), f"[agents.inventory]\n{payment}[agents.shipping]\n", {})
+    options = ("--inventory-url", inventory.url, "--config", str(config), "--supervise-every", "100ms")
     server = Server(program, data, *options)
     server.start()
     try:
         happen(server, inventory)
         # Letters can only be put in where nobody else writes.
         server.stop()
-        bury(data)
+        bury(data, BURIED)
         server.start()
         until("the dead letters are settled", lambda: server.get("/overview")["DeadLetters"]["Count"] >= LETTERS)
         yield server

@@ -25,9 +25,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
         "and under the same idempotency key."
     )
     expect(dialog).to_contain_text("The order ends undone.")
-    dialog.get_by_role("button", name="Resubmit", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted at")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Resubmit", "The order was resubmitted at")
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     lines = [
         (line["Who"], line["What"], line.get("Why")) for line in server.get(f"/orders/{order['OrderID']}")["History"]
@@ -42,9 +40,7 @@ def test_a_step_that_was_undone_by_hand_is_settled(console: Console, server: Ser
     dialog = console.act("Settle step…", reason="back on the shelf")
     expect(dialog.get_by_label("The step that you mended by hand")).to_have_text("reserve-inventory: undone")
     expect(dialog.get_by_label("Output")).to_have_count(0)
-    dialog.get_by_role("button", name="Settle step", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was settled at")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Settle step", "The order was settled at")
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
 
 
@@ -53,9 +49,7 @@ def test_an_order_is_closed_as_it_is(console: Console, server: Server, inventory
     console.open(f"#/order/{order['OrderID']}")
     dialog = console.act("Close order…", reason="refunded at the bank")
     expect(dialog).to_contain_text("nothing is undone")
-    dialog.get_by_role("button", name="Close order", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was closed at")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Close order", "The order was closed at")
     expect(console.page.locator("#standing-head")).to_have_text("Closed.")
     expect(console.page.locator("#actions").get_by_role("button")).to_have_count(0)
 
@@ -97,9 +91,7 @@ def test_a_note_is_written_and_the_order_taken_on(console: Console, server: Serv
     dialog = console.act("Note…", reason="asked the shop", label="Note")
     expect(dialog).to_contain_text("Nothing else changes.")
     dialog.get_by_label("Who works on it").select_option("I take it on")
-    dialog.get_by_role("button", name="Note", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was noted at")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Note", "The order was noted at")
     expect(console.page.get_by_text("taken on by ann")).to_be_visible()
     expect(console.page.get_by_role("row", name=re.compile("taken on ann asked the shop"))).to_be_visible()
     expect(console.page.locator("#standing-head")).to_contain_text("Waiting for an operator")
@@ -111,9 +103,7 @@ def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inven
     expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Cancel order…", "Pause…", "Note…"])
     dialog = console.act("Pause…", reason="stock-taking")
     expect(dialog).to_contain_text("The attempt under way (reserve-inventory) may end.")
-    dialog.get_by_role("button", name="Pause", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was paused")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Pause", "The order was paused")
     expect(console.page.locator("#standing-head")).to_contain_text("Paused by ann since")
     inventory.holding.discard("pause")
     console.sees(server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed"))
@@ -135,9 +125,7 @@ def test_a_cancel_undoes_what_was_begun(console: Console, server: Server, invent
     dialog = console.act("Cancel order…", reason="customer called")
     expect(dialog).to_contain_text("What was begun is undone in reverse order: reserve-inventory.")
     expect(dialog).to_contain_text("This cannot be taken back.")
-    dialog.get_by_role("button", name="Cancel order").click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
-    dialog.get_by_role("button", name="Close", exact=True).click()
+    console.done("Cancel order", "The order was cancelled")
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     assert server.get(f"/orders/{order['OrderID']}")["Reason"]["Code"] == "cancelled"
 
@@ -165,8 +153,7 @@ def test_an_order_that_was_changed_meanwhile_is_looked_at_again_before_anything_
     settled = server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed")
     dialog.get_by_role("button", name="Cancel order").click()
     expect(dialog.locator("#dialog-error")).to_contain_text(f"is Processing in version {settled['Version']}")
-    dialog.get_by_role("button", name="Cancel order").click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
+    console.send("Cancel order", "The order was cancelled")
     server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Compensated")
 
 
@@ -179,8 +166,7 @@ def test_an_action_that_a_changed_order_does_not_allow_is_not_offered_again(
     inventory.refusing.discard("gone")
     server.post(f"/orders/{order['OrderID']}/resubmit", {"By": "bob", "Reason": "was here first"})
     server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Compensated")
-    dialog.get_by_role("button", name="Resubmit", exact=True).click()
-    expect(dialog.locator("#dialog-error")).to_contain_text("Nothing was done")
+    console.send("Resubmit", "Nothing was done", error=True)
     expect(dialog).to_contain_text("In this state it cannot be resubmitted. Compensated.")
     expect(dialog.get_by_role("button")).to_have_text(["Close"])
     dialog.get_by_role("button", name="Close", exact=True).click()
@@ -225,12 +211,10 @@ def test_an_answer_that_leaves_it_open_says_that_it_is_safe_to_send_again(
     )
     console.page.unroute("**/resubmit")
     console.page.route("**/resubmit", lambda route: route.abort())
-    dialog.get_by_role("button", name="Resubmit", exact=True).click()
-    expect(dialog.locator("#dialog-error")).to_contain_text("the API cannot be reached")
+    console.send("Resubmit", "the API cannot be reached", error=True)
     console.page.unroute("**/resubmit")
     inventory.refusing.discard("unsure")
-    dialog.get_by_role("button", name="Resubmit", exact=True).click()
-    expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted")
+    console.send("Resubmit", "The order was resubmitted")
 
 
 def test_who_may_not_act_is_told_so(console: Console, server: Server, inventory: Inventory) -> None:

@@ -11,28 +11,28 @@ from inventory import Inventory
 from playwright.sync_api import Browser, expect
 from world import held, stuck
 
-VIEWS = [
-    "overview",
-    "alerts",
-    "numbers",
-    "step",
-    "service",
-    "orders",
-    "found",
-    "unfound",
-    "letters",
-    "jobs",
-    "plan",
-    "job",
-    "error",
-    "busy",
-    "done",
-    "undone",
-    "workflows",
-    "workflow",
-    "missing",
-    "nowhere",
-]
+VIEWS = {
+    "overview": "#/",
+    "alerts": "#/alerts",
+    "numbers": "#/numbers",
+    "step": "#/numbers?last=30m&step=reserve-inventory",
+    "service": "#/service/payment?last=30m",
+    "orders": "#/orders",
+    "found": "#/orders?state=Error&field=%2FItem&value=tea",
+    "unfound": "#/find?text=0123456789abcdef",
+    "letters": "#/dead-letters",
+    "jobs": "#/jobs",
+    "plan": "#/jobs/new?reason=compensation-failed",
+    "job": "#/job/{job}",
+    "error": "#/order/{error}",
+    "busy": "#/order/{busy}",
+    "done": "#/order/{Processed}",
+    "undone": "#/order/{Compensated}",
+    "workflows": "#/workflows",
+    "workflow": "#/workflow/order%401",
+    "missing": "#/order/missing",
+    "nowhere": "#/nowhere",
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,35 +40,12 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
     """The address of each view."""
     error = stuck(server, inventory, "looks", Note="a-text-without-any-place-to-break-" * 8)
     busy = held(server, inventory, "looks-busy")
-    of = {
-        state: server.get(f"/orders?state={state}&limit=1")["Orders"][0]["OrderID"]
-        for state in ("Processed", "Compensated")
-    }
-    job = server.post(
-        "/bulk", {"By": "ann", "Reason": "for the looks of it", "Selector": {"ReasonCode": "compensation-failed"}}
-    )
-    yield {
-        "overview": "#/",
-        "alerts": "#/alerts",
-        "numbers": "#/numbers",
-        "step": "#/numbers?last=30m&step=reserve-inventory",
-        "service": "#/service/payment?last=30m",
-        "orders": "#/orders",
-        "found": "#/orders?state=Error&field=%2FItem&value=tea",
-        "unfound": "#/find?text=0123456789abcdef",
-        "letters": "#/dead-letters",
-        "jobs": "#/jobs",
-        "plan": "#/jobs/new?reason=compensation-failed",
-        "job": f"#/job/{job['JobID']}",
-        "error": f"#/order/{error['OrderID']}",
-        "busy": f"#/order/{busy['OrderID']}",
-        "done": f"#/order/{of['Processed']}",
-        "undone": f"#/order/{of['Compensated']}",
-        "workflows": "#/workflows",
-        "workflow": "#/workflow/order%401",
-        "missing": "#/order/missing",
-        "nowhere": "#/nowhere",
-    }
+    ids = {"error": error["OrderID"], "busy": busy["OrderID"]}
+    for state in ("Processed", "Compensated"):
+        ids[state] = server.get(f"/orders?state={state}&limit=1")["Orders"][0]["OrderID"]
+    plan = {"By": "ann", "Reason": "for the looks of it", "Selector": {"ReasonCode": "compensation-failed"}}
+    ids["job"] = server.post("/bulk", plan)["JobID"]
+    yield {view: address.format(**ids) for view, address in VIEWS.items()}
     inventory.holding.discard("looks-busy")
 
 

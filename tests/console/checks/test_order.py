@@ -58,8 +58,8 @@ def test_document_and_outputs_are_shown_digit_for_digit_and_what_is_secret_is_no
         {"CorrelationID": "secret", "Card": {"CardNumber": "4111-2222", "Holder": "Ann"}, "Amount": 0},
         {"Prefer": "wait=20"},
     )
-    raw = '{"Total": 12.10, "Large": 12345678901234567890}'
-    exact = server.seen(order_of(server, raw), lambda task: task["ProcessState"] == "Processed")
+    raw = server.post("/orders", b'{"Total": 12.10, "Large": 12345678901234567890}')
+    exact = server.seen(raw["OrderID"], lambda task: task["ProcessState"] == "Processed")
     console.open(f"#/order/{exact['OrderID']}")
     document = console.page.get_by_role("region", name="The document")
     expect(document).to_contain_text('"Total": 12.10')
@@ -69,17 +69,6 @@ def test_document_and_outputs_are_shown_digit_for_digit_and_what_is_secret_is_no
     expect(console.page.get_by_role("region", name="The document")).to_contain_text('"Holder": "Ann"')
     expect(console.page.locator("#holds")).to_contain_text("secret")
     assert "4111-2222" not in console.page.content()
-
-
-def order_of(server: Server, document: str) -> str:
-    """Posts a document as it is written."""
-    import json
-    import urllib.request
-
-    request = urllib.request.Request(f"{server.url}/orders", document.encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as response:
-        order_id: str = json.load(response)["OrderID"]
-    return order_id
 
 
 def test_an_order_that_waits_for_a_service_says_so_and_when_the_next_probe_is(console: Console, server: Server) -> None:

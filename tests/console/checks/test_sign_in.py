@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from console import Console
-from harness.serve import Server
+from harness.serve import Server, run
 from playwright.sync_api import Browser, expect
 
 
@@ -25,8 +24,7 @@ class Tokens:
 
     def add(self, name: str, role: str) -> str:
         """A new token."""
-        words = [str(self.program), "token", "add", name, "--role", role, "--tokens", str(self.file)]
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        return run(self.program, "token", "add", name, "--role", role, "--tokens", str(self.file)).stdout.strip()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import cloudwatch
 from cloudwatch import Data, Series
@@ -307,34 +306,23 @@ def order_in_flight(world: World) -> Iterator[str]:
 
 def due_before(world: World, order_id: str, minutes: float) -> None:
     """The supervisor's next look at an order was due so long ago."""
-    world.dynamo.update_item(
-        TableName=world.deployment.table("Tasks"),
-        Key={"OrderID": {"S": order_id}},
-        UpdateExpression="SET WatchAt = :at",
-        ConditionExpression="attribute_exists(Watch)",
-        ExpressionAttributeValues={":at": {"N": str(now_ms() - int(minutes * MINUTE_MS))}},
-    )
+    condition = {"ConditionExpression": "attribute_exists(Watch)"}
+    world.change_task(order_id, "SET WatchAt = :at", condition, at=now_ms() - int(minutes * MINUTE_MS))
 
 
 def fail_before(world: World, order_id: str, minutes: int) -> None:
     """An order in `Error` failed so long ago. The other times of its history count from the first."""
-    of: dict[str, Any] = {"TableName": world.deployment.table("Tasks"), "Key": {"OrderID": {"S": order_id}}}
-    task = world.dynamo.get_item(**of, ConsistentRead=True)["Item"]
+    task = world.item("Tasks", "OrderID", order_id)
     failed_ms = now_ms() - minutes * MINUTE_MS
     first_ms, _, what = task["History"]["L"][0]["S"].partition(" ")
     first = f"{int(first_ms) + failed_ms - int(task['FailedAt']['N'])} {what}"
-    world.dynamo.update_item(
-        **of,
-        UpdateExpression="SET History[0] = :first, FailedAt = :failed",
-        ExpressionAttributeValues={":first": {"S": first}, ":failed": {"N": str(failed_ms)}},
-    )
+    world.change_task(order_id, "SET History[0] = :first, FailedAt = :failed", first=first, failed=failed_ms)
 
 
 def is_down_for(world: World, minutes: int) -> bool:
     """Whether a supervisor writes that payment is down for so long, once its outage is made so old. An agent that
     writes the health of payment at the same time wins."""
-    of: dict[str, Any] = {"TableName": world.deployment.table("Services"), "Key": {"Service": {"S": "payment"}}}
-    item = world.dynamo.get_item(**of, ConsistentRead=True).get("Item")
+    item = world.item("Services", "Service", "payment")
     health = json.loads(item["Record"]["S"]) if item else {}
     if not health.get("Outage"):
         return False
@@ -342,7 +330,7 @@ def is_down_for(world: World, minutes: int) -> bool:
     health["Outage"]["Since"] = since.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     try:
         world.dynamo.put_item(
-            TableName=of["TableName"],
+            TableName=world.deployment.table("Services"),
             Item={**item, "Record": {"S": json.dumps(health)}},
             ConditionExpression="Version = :seen",
             ExpressionAttributeValues={":seen": item["Version"]},

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 
-from attacks.bodies import NEARLY, ODD_MEMBERS, ODD_NAMES, Bodies
+from attacks.bodies import Bodies
 from attacks.costs import costly_posts, costly_reads, nested
-from attacks.paths import Paths, content_of, handmade
+from attacks.paths import Paths
 from attacks.roles import WORDS, besides, table, ways
 from attacks.secured import ROLES
 from attacks.wire import get, post, tomorrow
-from harness.api import Answer, ApiClient, caller
+from harness.api import ApiClient, caller
+from harness.calls import Answer
 from harness.deployment import POLICIES
-from harness.report import Report, expect, expect_equal, until
+from harness.report import Report, expect, expect_equal
 from invoked import Invoked
 from world import World
 
@@ -24,26 +25,6 @@ LEVELS = 55
 REPEATS = 4
 # The bound on a quiet machine is 50 ms. This one also holds on a slow one.
 CPU_MS_MAX = 300.0
-
-
-def bodies_names_and_cursors_are_refused(world: World) -> None:
-    """Before anything is queued or read."""
-    for body in (body.encode() for body in NEARLY if body.isascii() and body.strip()):
-        expect_equal(f"{body!r}", world.application.post("/orders", body).status, 400)
-    for name, values in ODD_MEMBERS.items():
-        for value in values:
-            expect_equal(f"{name} {value!r}"[:80], world.application.post("/orders", {name: value}).status, 400)
-    path = "/orders/00000000-0000-7000-8000-000000000000/note"
-    for name in ODD_NAMES:
-        answer = world.operator.post(path, {"By": name, "Reason": "x"})
-        expect_equal(f"By {name!r}"[:80], answer.status, 400)
-    for _ in range(2):
-        world.post("Processed")
-    # The index may lag.
-    cursor = until("there are two pages", lambda: world.application.get("/orders?limit=1").body.get("NextCursor"))
-    for cursor in handmade(content_of(cursor)):
-        answer = world.application.get(f"/orders?limit=1&cursor={cursor}")
-        expect_equal(f"{cursor[:80]}", answer.status, 400)
 
 
 def every_call_as_every_role(world: World) -> str:

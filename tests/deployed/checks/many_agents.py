@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import datetime
-import hashlib
-import hmac
 import json
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from email.message import Message
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from harness.calls import seconds
 from harness.report import expect, expect_equal, until
-from harness.stub import Quiet, Stub
+from harness.serve import folder
+from harness.stub import Answer, Call, Stub
 from workflows.run import SHIPPED, workflow
 from world import ORDER_S_MAX, World
 
 from checks.own_workflows import SUPERVISED_EVERY_S, Functions
 from checks.supervision import Supervisors
 
-# The tables of the agents, beside their URLs.
-KINDS = {
-    "plain": "",
-    "named": 'forward = "book-{name}"\nundo = "drop-{name}"\n',
-    "key": 'headers.X-Api-Key = {{ secret = "file:{secrets}/{name}" }}\n',
-    "bearer": 'auth.bearer = "file:{secrets}/{name}"\n',
-    "basic": 'auth.basic = {{ user = "{name}", password = "file:{secrets}/{name}" }}\n',
-    "token": """[agents.{name}.auth.oauth2]
-token_url = "{url}/{name}/token"
-client_id = "{name}"
-client_secret = "file:{secrets}/{name}"
-""",
-    "signed": 'signature.standard_webhooks = "file:{secrets}/{name}"\n',
-    "memo": "memo = true\n",
-}
-AGENTS = {f"agent-{number:02}": list(KINDS)[number % len(KINDS)] for number in range(1, 41)}
+AGENTS = [f"agent-{number:02}" for number in range(1, 41)]
 # The last step of both workflows, and a step in the middle of one.
 LAST, DOWN = "agent-40", "agent-20"
-WORKFLOWS = {"forty": list(AGENTS), "but-one": [name for name in AGENTS if name != DOWN]}
+WORKFLOWS = {"forty": AGENTS, "but-one": [name for name in AGENTS if name != DOWN]}
 # Steps that run side by side.
 ABREAST = 5
 # Of each workflow and time; those of the first time that are refused at the end.
@@ -55,7 +35,7 @@ BREAKER = 'breaker.longest_wait = "2s"\n'
 ENDED_S_MAX = 4 * ORDER_S_MAX
 # What an order may take longer on a machine that has just become busy, beside twice the time.
 SLACK_S = 5.0
-FILE_BYTES_MAX, FOLDER_BYTES_MAX, FILES_MAX = 64 * 1024, 124 * 1024, 100
+FILE_BYTES_MAX, FOLDER_BYTES_MAX = 64 * 1024, 124 * 1024
 BY = {"By": "ann", "Reason": "the test is over"}
 
 
@@ -65,90 +45,27 @@ class Services(Stub):
     def __init__(self) -> None:
         self.is_down = False
         # The calls that were answered, by path and key.
-        self.calls: Counter[tuple[str, str]] = Counter()
-        self._lock = threading.Lock()
-        services = self
+        self.answered: Counter[tuple[str, str]] = Counter()
+        super().__init__()
 
-        class Handler(Quiet):
-            """Answers each call. Another method than POST is refused."""
-
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                """A call of a step, or for a token."""
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, answer = services.answer(self.path, self.headers, body)
-                text = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-        super().__init__(Handler)
-
-    def answer(self, path: str, headers: Message, body: bytes) -> tuple[int, dict[str, Any]]:
+    def answer(self, call: Call) -> Answer:
         """Status and body of the answer to a call."""
-        name, operation = path.split("/")[1:]
-        if operation == "token":
-            # With another one, its call is refused.
-            given = token(name) if headers["Authorization"] == basic(name) else "none"
-            return 200, {"access_token": given, "token_type": "Bearer"}
+        name, operation = call.path.split("/")[1:]
         if self.is_down and name == DOWN:
             time.sleep(SLOW_S)
             return 503, {"detail": "not now"}
-        with self._lock:
-            self.calls[(path, headers["Idempotency-Key"])] += 1
-        if not is_authorised(name, headers, body):
-            return 422, {"code": "unknown-caller", "detail": f"{path} was called in another way than {AGENTS[name]}"}
-        if (name, operation) == (LAST, "do") and "Refused" in json.loads(body)["Order"]:
+        with self.lock:
+            self.answered[(call.path, call.key)] += 1
+        if (name, operation) == (LAST, "do") and "Refused" in call.order:
             return 422, {"code": "refused", "detail": "as the order says"}
         return 200, {"By": name}
 
 
-def secret(name: str) -> str:
-    """The secret of an agent; also its key in base64."""
-    return f"whsec_{hashlib.sha256(name.encode()).hexdigest()[:48]}"
-
-
-def token(name: str) -> str:
-    """What an agent gets for its secret."""
-    return f"token-of-{name}"
-
-
-def basic(name: str) -> str:
-    """Name and secret of an agent as a header."""
-    return f"Basic {base64.b64encode(f'{name}:{secret(name)}'.encode()).decode()}"
-
-
-def is_authorised(name: str, headers: Message, body: bytes) -> bool:
-    """Whether a call says what the settings of this agent ask for, and nothing of another agent's."""
-    signed = f"{headers['Idempotency-Key']}.{headers.get('webhook-timestamp')}.".encode() + body
-    digest = hmac.digest(base64.b64decode(secret(name).removeprefix("whsec_")), signed, "sha256")
-    expected = {
-        "key": {"X-Api-Key": secret(name)},
-        "bearer": {"Authorization": f"Bearer {secret(name)}"},
-        "basic": {"Authorization": basic(name)},
-        "token": {"Authorization": f"Bearer {token(name)}"},
-        "signed": {"webhook-signature": f"v1,{base64.b64encode(digest).decode()}"},
-    }
-    names = ("X-Api-Key", "Authorization", "webhook-signature")
-    return {one: headers[one] for one in names if one in headers} == expected.get(AGENTS[name], {})
-
-
-def paths(name: str) -> tuple[str, str]:
-    """Where an agent calls its service, forward and back."""
-    operations = (f"book-{name}", f"drop-{name}") if AGENTS[name] == "named" else ("do", "undo")
-    return f"/{name}/{operations[0]}", f"/{name}/{operations[1]}"
-
-
-def folder_of(url: str, secrets: Path) -> dict[str, str]:
+def folder_of(url: str) -> dict[str, str]:
     """The files, filled up with comments to the last byte that a file and a folder may have."""
     settings = SHIPPED
-    for name, kind in AGENTS.items():
+    for name in AGENTS:
         settings += f'\n[agents.{name}]\nurl = "{url}/{name}"\n' + (BREAKER if name == DOWN else "")
-        settings += KINDS[kind].format(name=name, url=url, secrets=secrets)
     files = {"stepwarden.toml": settings + comment(FILE_BYTES_MAX - len(settings))}
     for title, names in WORKFLOWS.items():
         *others, last = names
@@ -176,24 +93,20 @@ def sent_bytes(files: dict[str, str]) -> int:
     return sum(len('{"Name":,"Text":},' + json.dumps(name) + json.dumps(text)) for name, text in files.items())
 
 
-def write(folder: Path, files: dict[str, str]) -> str:
+def write(path: Path, files: dict[str, str]) -> str:
     """Makes a folder; gives its path."""
-    (folder / "workflows").mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return str(folder)
+    workflows = {Path(name).stem: text for name, text in files.items() if name != "stepwarden.toml"}
+    return str(folder(path, files["stepwarden.toml"], workflows))
 
 
 def all_are_served(world: World) -> str:
-    """Each is called once for each order and direction, in its own way. While one is down, its orders alone wait."""
+    """Each is called once for each order and direction. While one is down, its orders alone wait."""
     functions = Functions(world)
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-forty-")))
         services = stack.enter_context(Services())
         stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
-        for name in AGENTS:
-            (scratch / name).write_text(secret(name))
-        is_applied(functions, write(scratch / "folder", folder_of(services.url, scratch)))
+        is_applied(functions, write(scratch / "folder", folder_of(services.url)))
         all_at_once = posted(world, "forty", ORDERS) | posted(world, "forty", COMPENSATED, Refused=True)
         for order_id in all_at_once:
             world.reach(order_id, world.ends[order_id], ENDED_S_MAX)
@@ -211,8 +124,8 @@ def all_are_served(world: World) -> str:
         until("no service is down", lambda: not down(functions), ORDER_S_MAX)
         orders = all_at_once | usual | waiting | meanwhile
         expected = Counter(call for order_id, title in orders.items() for call in calls(world, order_id, title))
-        expect_equal("calls too many", services.calls - expected, Counter())
-        expect_equal("calls too few", expected - services.calls, Counter())
+        expect_equal("calls too many", services.answered - expected, Counter())
+        expect_equal("calls too few", expected - services.answered, Counter())
     words = f"{meanwhile_s:.1f} s for an order of the others while one is down, {usual_s:.1f} s before"
     expect(meanwhile_s < 2 * usual_s + SLACK_S, words)
     for title in WORKFLOWS:
@@ -221,9 +134,9 @@ def all_are_served(world: World) -> str:
     return f"{len(orders)} orders, {expected.total()} calls; {words}"
 
 
-def is_applied(functions: Functions, folder: str) -> None:
+def is_applied(functions: Functions, path: str) -> None:
     """The command tells each agent."""
-    done = functions.command("apply", folder, "--reason", "forty agents", "--yes")
+    done = functions.command("apply", path, "--reason", "forty agents", "--yes")
     expect_equal(f"apply: {done.stdout}{done.stderr}", done.returncode, 0)
     untold = [name for name in AGENTS if f"agent {name}: new" not in done.stderr]
     expect_equal(f"agents that it does not tell: {done.stderr}", untold, [])
@@ -242,12 +155,7 @@ def slowest_s(world: World, orders: Iterable[str]) -> float:
     tasks = [world.reach(order_id, "Processed", ENDED_S_MAX) for order_id in orders]
     attempts = {one["Attempt"] for task in tasks for one in task["Steps"]}
     expect_equal("attempts of a step", attempts, {1})
-    return max(at(one["FinishedAt"]) - at(task["SubmittedAt"]) for task in tasks for one in task["Steps"])
-
-
-def at(time_of: str) -> float:
-    """A time in seconds."""
-    return datetime.datetime.fromisoformat(time_of.replace("Z", "+00:00")).timestamp()
+    return max(seconds(one["FinishedAt"]) - seconds(task["SubmittedAt"]) for task in tasks for one in task["Steps"])
 
 
 def down(functions: Functions) -> dict[str, int]:
@@ -262,38 +170,6 @@ def down(functions: Functions) -> dict[str, int]:
 
 def calls(world: World, order_id: str, title: str) -> list[tuple[str, str]]:
     """The calls that an order needs, by path and key."""
-    forward = [(paths(name)[0], f"{order_id}/{step(name)}") for name in WORKFLOWS[title]]
-    back = [(paths(name)[1], f"{order_id}/{step(name)}/undo") for name in WORKFLOWS[title]]
+    forward = [(f"/{name}/do", f"{order_id}/{step(name)}") for name in WORKFLOWS[title]]
+    back = [(f"/{name}/undo", f"{order_id}/{step(name)}/undo") for name in WORKFLOWS[title]]
     return forward + (back if world.ends[order_id] == "Compensated" else [])
-
-
-def a_larger_folder_is_refused(world: World) -> None:
-    """By the command, and by the API where another client sends it. Both name the limit, and nothing changes."""
-    functions = Functions(world)
-    applied = [world.operator.get(path).body for path in ("/configuration", "/workflows")]
-    with tempfile.TemporaryDirectory(prefix="stepwarden-larger-") as name:
-        scratch = Path(name)
-        fits = folder_of("http://127.0.0.1:9", scratch)
-        checked = functions.command("check", write(scratch / "fits", fits))
-        expect_equal(f"check: {checked.stdout}{checked.stderr}", checked.returncode, 0)
-        for number, (words, files) in enumerate(beyond(fits)):
-            told = functions.command("apply", write(scratch / str(number), files), "--reason", "growth", "--yes")
-            expect_equal(f"apply: {told.stderr}", told.returncode, 1)
-            expect(words in told.stdout, f"{words!r} in {told.stdout}")
-            body = {**BY, "Files": [{"Name": file, "Text": text} for file, text in files.items()]}
-            refused = world.operator.post("/configuration", body)
-            expect_equal(f"POST /configuration {refused.body}", refused.status, 422)
-            expect(words in str(refused.body["faults"]), f"{words!r} in {refused.body}")
-    after = [world.operator.get(path).body for path in ("/configuration", "/workflows")]
-    expect_equal("what is applied", after, applied)
-
-
-def beyond(fits: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Folders that are a little too large, each with the words that name the limit and what to do."""
-    settings, last = fits["stepwarden.toml"], list(fits)[-1]
-    yield f"the limit is {FOLDER_BYTES_MAX}: leave out", {**fits, last: f"{fits[last]}#"}
-    without = {name: text for name, text in fits.items() if name != last}
-    yield f"more than {FILE_BYTES_MAX} bytes: shorten it", {**without, "stepwarden.toml": f"{settings}#"}
-    named = [workflow(f"w{number}", 1, [("only", LAST, [])]) for number in range(FILES_MAX)]
-    small = {file["Name"]: file["Text"] for file in named}
-    yield f"the limit is {FILES_MAX}: leave out", {**small, "stepwarden.toml": settings.rstrip("#")}

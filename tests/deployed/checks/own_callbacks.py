@@ -20,16 +20,16 @@ SECONDS = 8.0
 BY = {"By": "ann", "Reason": "the test is over"}
 
 
-def are_tried(report: Report, world: World, orders: int = ORDERS, seconds: float = SECONDS) -> None:
+def are_tried(report: Report, world: World) -> None:
     """The run. Afterwards the shipped workflow is the default again, and no order begins with the run's."""
     with contextlib.ExitStack() as stack:
-        bank = stack.enter_context(Bank(seconds))
+        bank = stack.enter_context(Bank(SECONDS))
         for queue in ("submission", "scheduler", "agents"):
             stack.enter_context(world.visibility(queue, VISIBILITY_S))
         stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
         # The functions' processes run on this machine, so they read the secrets of the webhooks here.
         secrets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-secrets-")))
-        run = Run(Functions(world), bank, orders, secrets)
+        run = Run(Functions(world), bank, ORDERS, secrets)
         run.all(report)
         report.check("its workflows are retired", lambda: are_retired(run))
     for order_id, state in run.states.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import operator
 import os
@@ -19,6 +18,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.calls import seconds
 from harness.interceptor import ANSWER, Interceptor, intercepted
 from harness.report import CheckFailed, expect, until
 from planned import Planned, planned
@@ -114,12 +114,7 @@ def elapsed_s(world: World, shape: str, order: Planned) -> float:
 def ended_s(world: World, order: Planned, end: str = "Processed") -> float:
     """When the last transition of an order was."""
     task = world.reach(order.order_id, end, ENDED_S_MAX)
-    return at_s(task["History"][-1])
-
-
-def at_s(line: dict[str, Any]) -> float:
-    """When a line of a history was written."""
-    return datetime.datetime.fromisoformat(line["At"].replace("Z", "+00:00")).timestamp()
+    return seconds(task["History"][-1]["At"])
 
 
 def calls_of_an_order(world: World, shape: str) -> Calls:
@@ -187,7 +182,7 @@ def a_fault_of_a_supervisor_costs_little(world: World) -> str:
     until("all are processed", are_processed, ENDED_S_MAX, 2.0)
     for number, (order, (began_s, over_s, _, _)) in enumerate(zip([*recorded, *orders], runs, strict=True)):
         lines = (world.task(order.order_id) or {})["History"]
-        freed_s = next(at_s(line) for line in lines if line["Kind"] == "Expired")
+        freed_s = next(seconds(line["At"]) for line in lines if line["Kind"] == "Expired")
         one_s = ended_s(world, order) - began_s + (PERIOD_S if freed_s > over_s else 0)
         if number < RECORDED:
             usual_s.append(one_s)

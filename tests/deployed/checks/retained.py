@@ -77,21 +77,14 @@ def posted(world: World, days: int, person: str) -> str:
 
 def kept_days(world: World, order_id: str) -> float:
     """For how many days from now on DynamoDB keeps a task, which has this in seconds; 0 for ever."""
-    item = world.dynamo.get_item(
-        TableName=world.deployment.table("Tasks"), Key={"OrderID": {"S": order_id}}, ConsistentRead=True
-    )["Item"]
+    item = world.item("Tasks", "OrderID", order_id)
     return (int(item["TTL"]["N"]) - time.time()) / 86_400 if "TTL" in item else 0
 
 
 def is_over(world: World, order_id: str) -> None:
     """The time of a task comes now."""
-    world.dynamo.update_item(
-        TableName=world.deployment.table("Tasks"),
-        Key={"OrderID": {"S": order_id}},
-        UpdateExpression="SET #ttl = :past",
-        ExpressionAttributeNames={"#ttl": "TTL"},
-        ExpressionAttributeValues={":past": {"N": str(int(time.time()) - 1)}},
-    )
+    names = {"ExpressionAttributeNames": {"#ttl": "TTL"}}
+    world.change_task(order_id, "SET #ttl = :past", names, past=int(time.time()) - 1)
 
 
 def counted(world: World) -> tuple[int, int]:

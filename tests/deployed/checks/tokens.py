@@ -13,7 +13,8 @@ from attacks.issuer import AUDIENCE, Issuer
 from attacks.roles import OPEN, WORDS, besides, calls, table, ways
 from attacks.secured import ROLES
 from attacks.wire import get, post
-from harness.api import Answer, ApiClient
+from harness.api import ApiClient
+from harness.calls import Answer
 from harness.deployment import Deployment
 from harness.report import CheckFailed, expect, expect_equal
 from invoked import Invoked

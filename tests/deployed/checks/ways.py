@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.report import expect, expect_equal
-from world import World, document, step
+from world import World, document
 
 
 def orders_are_processed(world: World) -> None:
@@ -77,24 +77,6 @@ def an_operator_cancels(world: World) -> None:
     expect(any(line["Who"] == "ann" for line in task["History"]), "the history names the operator")
     for name in ("reserve-inventory", "charge-payment", "ship-order"):
         expect(world.ledger.of(order_id, name).is_undone, f"{name} is undone at its service")
-
-
-def an_operator_pauses_and_resumes(world: World) -> None:
-    """A paused order ends the attempt under way and starts nothing new."""
-    order_id = world.post("Processed", {"inventory": {"SlowMs": 7000}})
-    world.reach_step(order_id, "reserve-inventory", ProcessState="Processing")
-    world.command(order_id, "pause", "stock-taking")
-    world.reach_step(order_id, "reserve-inventory", ProcessState="Processed")
-    task = world.task(order_id) or {}
-    name, _, caller = task["Paused"]["By"].partition(" [")
-    expect_equal("who paused it", name, "ann")
-    expect("operator" in caller, f"the caller is beside the name: {task['Paused']['By']}")
-    expect_equal("the next step", step(task, "charge-payment")["Attempt"], 0)
-    again = world.operator.post(f"/orders/{order_id}/pause", {"By": "ann", "Reason": "again"})
-    expect_equal("a second pause", again.status, 409)
-    world.command(order_id, "resume", "done")
-    world.reach(order_id, "Processed")
-    expect_equal("effects of payment", world.ledger.of(order_id, "charge-payment").forward_effects, 1)
 
 
 def high_priority_goes_its_own_lane(world: World) -> None:
