@@ -88,7 +88,7 @@ where
     }
 
     /// The ending of an attempt that is over; `None` if a call is wanted. A look serves for one call and for a second, and
-    /// so does the sending of the request (rule 6): a request that is called at once costs no read.
+    /// so does the sender's (rule 6): a request that is called at once costs no read.
     async fn look(&mut self) -> Result<Option<Ending>, PortError> {
         let now = self.ports.environment().now();
         if self.has_looked(now) {
