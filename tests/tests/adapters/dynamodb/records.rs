@@ -2,7 +2,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
-use domain::ports::{PortErrorKind, Records, Seen, Store};
+use domain::lease::{Lease, acquired};
+use domain::ports::{Commit, PortErrorKind, Records, Seen, Store};
 use domain::task::StepState;
 use tests::conformance::samples::{NOON, committed, health, memo, next, stored};
 
@@ -52,6 +53,19 @@ async fn a_task_of_an_unknown_form_is_refused_and_told() {
     assert_eq!((error.operation, error.kind), ("store.task", PortErrorKind::Refused));
     let told = error.source.unwrap().to_string();
     assert_eq!(told, "Steps[2].ProcessState is stored in a form that cannot be read: \"Dreaming\" is unknown");
+}
+
+/// Otherwise a lease of such a version would be nobody's until it is deleted.
+#[tokio::test]
+async fn an_item_without_a_record_counts_as_none_and_is_written_over() {
+    let world = World::new().await;
+    let lease = acquired(None, "supervisor/00", "supervisor-1", NOON, 10_000).unwrap();
+    let put = world.local.client().put_item().table_name(&world.local.tables.leases);
+    let put = put.item("Name", AttributeValue::S(lease.name.to_string())).item("Epoch", AttributeValue::N("7".into()));
+    put.item("ExpiresAt", AttributeValue::N(NOON.plus_ms(3_600_000).epoch_ms().to_string())).send().await.unwrap();
+    assert_eq!(world.store.get::<Lease>(&lease.name).await.unwrap(), None);
+    assert_eq!(world.store.put(Seen::nothing(NOON), &lease).await.unwrap(), Commit::Committed);
+    assert_eq!(world.store.get(&lease.name).await.unwrap(), Some(lease));
 }
 
 #[tokio::test]

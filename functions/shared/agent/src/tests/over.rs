@@ -97,10 +97,13 @@ fn rule_6_no_call_is_repeated_once_the_order_has_turned_round_and_the_scheduler_
 /// The scheduler decides before it writes. A call may begin between the two.
 #[test]
 fn rule_16_a_request_given_back_after_the_turn_says_how_long_its_own_call_may_have_an_effect() {
-    let world = with_task(World::new([Act::after(turn_round, Act::Hang)]));
-    world.instance().handle_one(request());
-    assert_eq!((world.seen().len(), world.outcomes()), (1, vec![given_back()]));
-    assert_eq!(world.replies()[0].may_run_until, Some(START.plus_ms(request().settles_within_ms)));
+    let sent_again = Request { may_run_until: Some(START.plus_ms(3_600_000)), ..request() };
+    for request in [request(), sent_again] {
+        let world = with_task(World::new([Act::after(turn_round, Act::Hang)]));
+        world.instance().handle_one(request.clone());
+        assert_eq!((world.seen().len(), world.outcomes()), (1, vec![given_back()]));
+        assert_eq!(world.replies()[0].may_run_until, Some(START.plus_ms(request.settles_within_ms)));
+    }
 }
 
 #[test]

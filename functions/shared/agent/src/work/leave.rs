@@ -101,8 +101,7 @@ where
             Wanted::NoMore => {
                 // The scheduler knows since when no call is wanted, and so when the calls of earlier deliveries have
                 // settled. One of this delivery may have begun while that was being stored.
-                self.earlier_until = None;
-                self.may_run_until = self.may_run_until.filter(|_| self.may_run_until > self.request.may_run_until);
+                (self.may_run_until, self.earlier_until) = (self.own_until, None);
                 Some(deferred(0))
             }
             Wanted::Over => Some(Ending::Over),

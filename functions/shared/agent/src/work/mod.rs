@@ -44,6 +44,8 @@ pub(crate) struct Work<'a, P, F, S> {
     may_run_until: Option<Timestamp>,
     /// The same for a call that an earlier delivery may have made, if it died.
     earlier_until: Option<Timestamp>,
+    /// The same for the calls of this delivery alone.
+    own_until: Option<Timestamp>,
     /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
     under_way_ms: Option<u64>,
     /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
@@ -135,6 +137,7 @@ where
             looked_at,
             may_run_until,
             earlier_until,
+            own_until: None,
             under_way_ms: None,
             no_failure_ms: None,
             is_own: false,
@@ -296,7 +299,8 @@ where
     /// A call without an answer may still have its effect for a while. So may one that the service took on.
     fn note_unanswered(&mut self, started_at: Timestamp, called: &Called) {
         if called.leaves_effect_open() {
-            self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
+            self.own_until = Some(started_at.plus_ms(self.request.settles_within_ms));
+            self.may_run_until = self.may_run_until.max(self.own_until);
         }
     }
 

@@ -21,8 +21,8 @@ enum Answer {
     Never,
 }
 
-/// Records with scripted answers to the renewals, and a clock that only the test moves.
-struct FakeRecords {
+/// The records in memory, with answers that take their time, and a clock that only the test moves.
+struct SlowRecords {
     now: AtomicI64,
     acquire_ms: u64,
     unreachable: bool,
@@ -34,7 +34,7 @@ struct FakeRecords {
     log: Mutex<Vec<String>>,
 }
 
-impl FakeRecords {
+impl SlowRecords {
     fn new(renewals: &[Answer]) -> Self {
         Self {
             now: AtomicI64::new(0),
@@ -64,7 +64,7 @@ impl FakeRecords {
     }
 }
 
-impl Environment for FakeRecords {
+impl Environment for SlowRecords {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(self.now.load(Ordering::Relaxed))
     }
@@ -83,7 +83,7 @@ impl Environment for FakeRecords {
     }
 }
 
-impl Records for FakeRecords {
+impl Records for SlowRecords {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
         if self.unreachable {
             return Err(PortError::unavailable("leases.lease", "down"));
@@ -119,7 +119,7 @@ impl Records for FakeRecords {
 
 /// A work that takes time, counts its looks at the clock, and notes when it is dropped.
 struct Work<'a> {
-    leases: &'a FakeRecords,
+    leases: &'a SlowRecords,
     until_ms: i64,
     polls: &'a AtomicU32,
 }
@@ -140,7 +140,7 @@ impl Drop for Work<'_> {
 }
 
 /// Runs a work of `work_ms` in steps of 100 ms until it ends, and returns its result and the log.
-fn hold_for(leases: &FakeRecords, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
+fn hold_for(leases: &SlowRecords, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
     let polls = AtomicU32::new(0);
     let work = Work { leases, until_ms: work_ms, polls: &polls };
     let health = || format!("fine at {}", leases.now().epoch_ms());
@@ -157,7 +157,7 @@ fn hold_for(leases: &FakeRecords, work_ms: i64) -> (Result<Held<&'static str>, P
 
 #[test]
 fn a_short_work_is_done_and_the_lease_is_given_back_with_a_last_note() {
-    let leases = FakeRecords::new(&[]);
+    let leases = SlowRecords::new(&[]);
     let (held, log) = hold_for(&leases, 1_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
     assert_eq!(log, ["0 acquire", "1000 dropped", "1000 release fine at 1000"]);
@@ -165,7 +165,7 @@ fn a_short_work_is_done_and_the_lease_is_given_back_with_a_last_note() {
 
 #[test]
 fn a_long_work_renews_at_each_third_of_the_term() {
-    let leases = FakeRecords::new(&[]);
+    let leases = SlowRecords::new(&[]);
     let (held, log) = hold_for(&leases, 10_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
     let writes: Vec<_> = log.iter().filter(|line| line.contains("fine")).collect();
@@ -182,13 +182,13 @@ fn a_long_work_renews_at_each_third_of_the_term() {
 
 #[test]
 fn without_the_lease_the_work_is_not_begun() {
-    let taken = FakeRecords::new(&[]);
+    let taken = SlowRecords::new(&[]);
     let of_other = acquired(None, "sweep", "other", taken.now(), TERM.term_ms).unwrap();
     taken.stored.lock().unwrap().put(Seen::nothing(taken.now()), &of_other).unwrap();
     let (held, log) = hold_for(&taken, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
     assert_eq!(log, ["0 dropped"]);
-    let unreachable = FakeRecords { unreachable: true, ..FakeRecords::new(&[]) };
+    let unreachable = SlowRecords { unreachable: true, ..SlowRecords::new(&[]) };
     let (held, log) = hold_for(&unreachable, 0);
     assert!(held.is_err());
     assert_eq!(log, ["0 dropped"]);
@@ -197,7 +197,7 @@ fn without_the_lease_the_work_is_not_begun() {
 #[test]
 fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
     // Acquired just in time, but the request was long ago: the first poll of the work would come too late.
-    let leases = FakeRecords { acquire_ms: 20_000, ..FakeRecords::new(&[]) };
+    let leases = SlowRecords { acquire_ms: 20_000, ..SlowRecords::new(&[]) };
     let (held, log) = hold_for(&leases, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
     assert_eq!(log.last().unwrap(), "8000 dropped");
@@ -206,12 +206,12 @@ fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
 #[test]
 fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
     // The answer comes after 5 s, and the next renewal never. The work ends 8 s after the attempt was begun.
-    let leases = FakeRecords { acquire_ms: 5_000, ..FakeRecords::new(&[Answer::Never]) };
+    let leases = SlowRecords { acquire_ms: 5_000, ..SlowRecords::new(&[Answer::Never]) };
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert!(log.contains(&"8000 dropped".to_owned()), "{log:?}");
     // The renewal of 3000 is answered at 6000 and trusted until 3000 + 8000; the one of 9000 is never answered.
-    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
+    let leases = SlowRecords::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert_eq!(log[2..], ["9000 renew fine at 9000", "11000 dropped", "11000 release fine at 11000"]);
@@ -219,7 +219,7 @@ fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
 
 #[test]
 fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_holder() {
-    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
+    let leases = SlowRecords::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::Taken));
     assert_eq!(log[1..], ["3000 renew fine at 3000", "6000 renew fine at 6000", "6000 dropped"]);
@@ -227,7 +227,7 @@ fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_ho
 
 #[test]
 fn a_renewal_that_fails_cancels_the_work_and_gives_the_lease_back() {
-    let leases = FakeRecords::new(&[Answer::Error]);
+    let leases = SlowRecords::new(&[Answer::Error]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::NotRenewed));
     assert_eq!(log[1..], ["3000 renew fine at 3000", "3000 dropped", "3000 release fine at 3000"]);
@@ -235,7 +235,7 @@ fn a_renewal_that_fails_cancels_the_work_and_gives_the_lease_back() {
 
 #[test]
 fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
-    let leases = FakeRecords::new(&[Answer::Yes { after_ms: 6_000 }]);
+    let leases = SlowRecords::new(&[Answer::Yes { after_ms: 6_000 }]);
     let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert_eq!(log[2..], ["8000 dropped", "8000 release fine at 8000"]);
@@ -246,11 +246,11 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
     // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not. It comes too
     // late, although the renewed lease would last longer.
     for (after_ms, expected) in [(4_900, Held::Done("done")), (5_000, Held::Lost(Loss::TooLate))] {
-        let leases = FakeRecords::new(&[Answer::Yes { after_ms }]);
+        let leases = SlowRecords::new(&[Answer::Yes { after_ms }]);
         assert_eq!(hold_for(&leases, 10_000).0.unwrap(), expected, "{after_ms}");
     }
     // A frozen instance: when it wakes up, the answer is there, and its trust is over.
-    let (leases, polls) = (FakeRecords::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
+    let (leases, polls) = (SlowRecords::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
     let work = Work { leases: &leases, until_ms: 1_000_000, polls: &polls };
     let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
@@ -267,7 +267,7 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
 #[test]
 fn a_renewal_whose_answer_never_came_is_found_and_the_lease_is_free_all_the_same() {
     // The holder knows of no renewal, or one arrives between its last look and its release.
-    let leases = FakeRecords::new(&[]);
+    let leases = SlowRecords::new(&[]);
     let next = |_: Option<&Lease>| acquired(None, "sweep", "me", leases.now(), TERM.term_ms);
     let lease = change(&leases, "sweep", leases.now(), next).now_or_never().unwrap().unwrap().unwrap();
     assert!(renew(&leases, &lease, leases.now(), TERM, "fine").now_or_never().unwrap().unwrap().is_some());
@@ -281,7 +281,7 @@ fn a_renewal_whose_answer_never_came_is_found_and_the_lease_is_free_all_the_same
 
 #[test]
 fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
-    let (leases, polls) = (FakeRecords::new(&[]), AtomicU32::new(0));
+    let (leases, polls) = (SlowRecords::new(&[]), AtomicU32::new(0));
     let work = Work { leases: &leases, until_ms: 1_000, polls: &polls };
     let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
@@ -296,7 +296,7 @@ fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
 
 #[test]
 fn a_work_that_fails_gives_the_lease_back() {
-    let leases = FakeRecords::new(&[]);
+    let leases = SlowRecords::new(&[]);
     let holding = hold(&leases, "sweep", "me", TERM, String::new, async { Err::<(), _>("failed") });
     assert_eq!(holding.now_or_never().unwrap().unwrap(), Held::Done(Err("failed")));
     assert_eq!(leases.logged(), ["0 acquire", "0 release"]);
@@ -304,7 +304,7 @@ fn a_work_that_fails_gives_the_lease_back() {
 
 #[test]
 fn a_work_that_panics_gives_the_lease_back_and_goes_on_panicking() {
-    let leases = FakeRecords::new(&[]);
+    let leases = SlowRecords::new(&[]);
     let holding = hold(&leases, "sweep", "me", TERM, String::new, async { panic!("a bug") });
     let panic = AssertUnwindSafe(holding).catch_unwind().now_or_never().unwrap().map(|_: Result<Held<()>, _>| ());
     assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "a bug");
