@@ -117,10 +117,13 @@ impl Ports {
     /// The invocation reads or inserts an order's task from now on.
     fn reads(&self, order_id: OrderId) {
         let clock_ms = self.now().epoch_ms();
-        self.shared.lock().read_ms.entry((self.who.invocation, order_id)).or_insert(clock_ms);
+        // A clock may be set back meanwhile.
+        let mut state = self.shared.lock();
+        let earliest_ms = state.read_ms.entry((self.who.invocation, order_id)).or_insert(clock_ms);
+        *earliest_ms = clock_ms.min(*earliest_ms);
     }
 
-    /// When the invocation first read or inserted it, by its clock.
+    /// The earliest time at which the invocation read or inserted it, by its clock.
     fn read_ms(&self, order_id: OrderId) -> i64 {
         let read_ms = self.shared.lock().read_ms.get(&(self.who.invocation, order_id)).copied();
         read_ms.unwrap_or_else(|| self.now().epoch_ms())

@@ -131,7 +131,7 @@ pub struct State {
     /// By invocation of the API: the time at which it knows at least what was applied, in milliseconds since the start of
     /// the world.
     pub known_ms: BTreeMap<u32, i64>,
-    /// When an invocation first read or inserted an order's task, by its clock, in milliseconds.
+    /// The earliest time at which an invocation read or inserted an order's task, by its clock, in milliseconds.
     pub read_ms: BTreeMap<(u32, OrderId), i64>,
     /// What operators did by hand.
     pub by_hand: ByHand,
