@@ -34,7 +34,7 @@ use domain::id::OrderId;
 use dossier::{Dossier, Posted};
 use late::Deadline;
 use mappings::Mapped;
-use seen::{Seen, StepSeen};
+use seen::{Ending, Seen, StepSeen, Way};
 pub use verdict::{Invariant, Violation};
 use versions::Choices;
 pub use wanted::WANTED_MS;
@@ -194,10 +194,14 @@ impl Auditor {
                 self.refuses(*of);
                 Ok(())
             }
-            Seen::Replied { of, ending, output, kept, code, by, clock_ms } => self
-                .replied(*of, (*ending, *output), by, *clock_ms)
-                .and_then(|()| self.was_rejected(*of, *ending, code.as_ref()))
-                .and_then(|()| self.kept_is_right(*of, *ending, kept.as_ref())),
+            Seen::Replied { of, ending, output, kept, code, by, clock_ms } => {
+                if *ending == Ending::Done && of.way == Way::Forward && by.starts_with("api") {
+                    self.is_told_done(*of);
+                }
+                self.replied(*of, (*ending, *output), by, *clock_ms)
+                    .and_then(|()| self.was_rejected(*of, *ending, code.as_ref()))
+                    .and_then(|()| self.kept_is_right(*of, *ending, kept.as_ref()))
+            }
             Seen::Unsent { of, by } => {
                 *self.dossier(of.order).unsent.entry((of.step, of.attempt, *by)).or_default() += 1;
                 Ok(())

@@ -73,14 +73,15 @@ impl Auditor {
         })
     }
 
+    /// A service tells later that a step is done. No other call of the key has an effect of its own.
+    pub(super) fn is_told_done(&mut self, of: Try) {
+        self.dossier(of.order).open_calls.retain(|(step, _), _| *step != of.step);
+    }
+
     /// A rejection is a service's: it said no, and no call of the key was at work then (rule 17).
     pub(super) fn was_rejected(&mut self, of: Try, ending: Ending, code: Option<&Arc<str>>) -> Finding {
         let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         let dossier = self.dossier(of.order);
-        if ending == Ending::Done && of.way == Way::Forward {
-            // No other call of a key that is done has an effect of its own.
-            dossier.open_calls.retain(|(step, _), _| *step != of.step);
-        }
         if !matches!(ending, Ending::Deferred | Ending::Retrying | Ending::Accepted) {
             dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
         }
