@@ -55,7 +55,7 @@ async fn a_task_of_an_unknown_form_is_refused_and_told() {
     assert_eq!(told, "Steps[2].ProcessState is stored in a form that cannot be read: \"Dreaming\" is unknown");
 }
 
-/// Otherwise a lease of such a version would be nobody's until it is deleted.
+/// A lease in another version's form would keep every supervisor out until DynamoDB deletes it.
 #[tokio::test]
 async fn an_item_without_a_record_counts_as_none_and_is_written_over() {
     let world = World::new().await;

@@ -56,8 +56,8 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// Whether nobody needs it any more. Of such records a store keeps the first [`Record::OVER_KEPT`] of a list, and
-    /// may delete others.
+    /// Whether it is needed no more. A store keeps the first [`Record::OVER_KEPT`] of such records in a list, and may
+    /// delete the others.
     fn is_over(&self) -> bool {
         false
     }
