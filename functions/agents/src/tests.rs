@@ -1,25 +1,23 @@
 //! Calls over a real socket: the POST, and the meaning of each kind of response.
 
+mod silence;
+
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent::{Answer, Call, MayBegin, OUTPUT_TOO_LARGE, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ANSWER_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
-use domain::message::{
-    Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
-};
-use domain::ports::{Environment, Source};
+use domain::message::{Failure, Priority, Request, idempotency_key};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::trace::{self, TraceParent};
-use memory::Memory;
 use serde_json::json;
 
 use crate::calls::Calls;
 use crate::stand_in::{Respond, StandIn, response};
-use crate::{AgentSettings, HttpClients, HttpService, Operations, Remote, Settings, http_agent};
+use crate::{AgentSettings, HttpClients, HttpService, Operations, Remote, Settings};
 
 /// Fri, 20 Nov 2026 17:26:43 GMT.
 pub(crate) const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
@@ -446,65 +444,5 @@ async fn no_connection_and_no_http_are_asked_again() {
 
     for nonsense in ["", "220 mail.example ESMTP\r\n\r\n"] {
         problem(answer_to(Respond::WithAndHangUp(nonsense.into())).await);
-    }
-}
-
-#[tokio::test]
-async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_key() {
-    let stand_in = StandIn::start([Respond::Never, response(200, &[], "{\"Receipt\":7}")]).await;
-    let agent = http_agent("payment", &stand_in.base, AgentSettings::default(), &HttpClients::new()).unwrap();
-    let clock = PatientClock { stand_in, now: Mutex::new(NOW) };
-    let ports = Ports { memory: Memory::new(NOW, 7), clock };
-    let receipt = Receipt { message_id: "m".into(), handle: "h".into() };
-    let delivery = Delivery { receipt, receive_count: 1, parent: None, body: Ok(request(Direction::Forward)) };
-
-    assert!(agent::handle(&ports, &agent, vec![delivery]).await.0.is_empty());
-
-    let [sent] = ports.memory.scheduler().receive(10).await.try_into().unwrap();
-    let done = Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap());
-    // The first call may still have its effect.
-    let may_run_until = Some(NOW.plus_ms(SETTLES_WITHIN_MS_DEFAULT));
-    let reply = Reply { may_run_until, call_ms: Some(0), ..self::request(Direction::Forward).reply(done) };
-    assert_eq!(sent.body, Ok(SchedulerMessage::Reply(reply)));
-    let received = ports.clock.stand_in.received();
-    let connections: Vec<usize> = received.iter().map(|received| received.connection).collect();
-    assert_eq!(connections, [1, 2]);
-    assert_eq!(received[0].header("idempotency-key"), received[1].header("idempotency-key"));
-}
-
-/// Ports in memory, with a clock of their own.
-struct Ports {
-    memory: Memory,
-    clock: PatientClock,
-}
-
-domain::has_parts!([] Ports {
-    HasQueues, Queues = Memory, queues: |ports| &ports.memory;
-    HasStore, Store = Memory, store: |ports| &ports.memory;
-    HasRecords, Records = Memory, records: |ports| &ports.memory;
-    HasEnvironment, Environment = PatientClock, environment: |ports| &ports.clock;
-});
-
-/// A clock that runs only once an unanswered request has come.
-struct PatientClock {
-    stand_in: StandIn,
-    now: Mutex<Timestamp>,
-}
-
-impl Environment for PatientClock {
-    fn now(&self) -> Timestamp {
-        *self.now.lock().unwrap()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        if ms > 0 {
-            self.stand_in.has_one_unanswered().await;
-        }
-        let mut now = self.now.lock().unwrap();
-        *now = now.plus_ms(ms);
-    }
-
-    fn random(&self) -> u64 {
-        0
     }
 }
