@@ -436,9 +436,9 @@ async fn a_response_may_have_100_header_fields_and_no_more() {
 
 #[tokio::test]
 async fn no_connection_and_no_http_are_asked_again() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody_listens = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let nobody_listens = format!("http://{}", held.local_addr().unwrap());
     let refused = problem(call(&mut payment(&nobody_listens), Direction::Forward).await);
     assert!(refused.to_lowercase().contains("refused"), "{refused}");
 

@@ -75,8 +75,11 @@ fn a_plan_is_not_made_twice() {
 
 #[test]
 fn an_api_that_goes_away_after_it_may_have_seen_an_order_leaves_it_unknown() {
-    // The first connection is taken and lost; then nobody listens any more.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // The first connection is taken and lost; then nobody listens any more, and nobody else gets the port.
+    let port = tokio::net::TcpSocket::new_v4().unwrap();
+    port.set_reuseaddr(true).unwrap();
+    port.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let listener = std::net::TcpListener::bind(port.local_addr().unwrap()).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = std::thread::spawn(move || {
         let mut byte = [0];
