@@ -118,6 +118,9 @@ impl State {
         if R::KIND == RecordKind::Deployment {
             self.see_deployment(&value);
         }
+        if R::KIND == RecordKind::Memo {
+            self.see_claim(&same(record));
+        }
         let stored = Stored { version: record.version(), expires_at: record.expires_at(), record: value };
         self.records.records.insert(key, stored);
         Commit::Committed

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use domain::id::OrderId;
+use domain::ports::{Memo, MemoState};
 use domain::time::Timestamp;
 
 use super::applied::compiled;
@@ -219,6 +220,15 @@ impl State {
     fn trouble_until(&mut self, until_ms: i64) {
         self.troubled_until_ms = self.troubled_until_ms.max(until_ms);
         self.auditor.troubled(self.troubled_until_ms);
+    }
+
+    /// A claim by a clock that jumped is believed until its end, by the right clocks (rule 23).
+    pub fn see_claim(&mut self, memo: &Memo) {
+        if let MemoState::InProgress(until) = memo.state
+            && self.now_ms < self.jumped_until_ms
+        {
+            self.trouble_until(until.epoch_ms() - EPOCH_MS);
+        }
     }
 
     /// Schedules an event this many milliseconds from now.

@@ -21,7 +21,6 @@ const WAIT_MS: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     retention_ms: u64,
-    sent_at: Timestamp,
     attempt: u32,
     was_done: bool,
     key: Arc<str>,
@@ -48,7 +47,7 @@ pub(crate) enum Claim {
 }
 
 impl Keeper {
-    pub(crate) fn new(policy: &MemoPolicy, request: &Request, sent_at: Timestamp) -> Self {
+    pub(crate) fn new(policy: &MemoPolicy, request: &Request) -> Self {
         let forward = match request.direction {
             Direction::Forward => None,
             Direction::Undo => {
@@ -58,7 +57,7 @@ impl Keeper {
         };
         let key = request.idempotency_key.clone();
         let (retention_ms, attempt, was_done) = (policy.retention_ms, request.attempt, request.was_done);
-        Self { retention_ms, sent_at, attempt, was_done, key, own: None, forward, held: None }
+        Self { retention_ms, attempt, was_done, key, own: None, forward, held: None }
     }
 
     /// The next action for the request.
@@ -157,8 +156,8 @@ impl Keeper {
     }
 
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
-        let Self { sent_at, retention_ms, attempt, was_done, .. } = *self;
-        let times = Times { now: ports.environment().now(), sent_at, retention_ms, attempt, was_done };
+        let Self { attempt, was_done, .. } = *self;
+        let times = Times { now: ports.environment().now(), attempt, was_done };
         match &mut self.forward {
             // If another request took the claim, the next write of this request fails.
             None if self.held.is_some() => Ok(Plan::Call),
@@ -200,14 +199,16 @@ impl Keeper {
     }
 
     fn next(&self, ports: &impl AgentPorts, state: MemoState) -> Memo {
-        next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms)
+        let memo = next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms);
+        let answered = if matches!(memo.state, MemoState::Completed(_)) { self.attempt } else { 0 };
+        Memo { answered, ..memo }
     }
 }
 
 fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp, retention_ms: u64) -> Memo {
     // What was declined stays so, also once another agent has called.
     let (version, declined) = before.map_or((0, 0), |memo| (memo.version, memo.declined));
-    Memo { key: key.clone(), version: version + 1, state, declined, expires_at: now.plus_ms(retention_ms) }
+    Memo { key: key.clone(), version: version + 1, state, declined, answered: 0, expires_at: now.plus_ms(retention_ms) }
 }
 
 /// The memo of this key, unless it has expired.

@@ -23,13 +23,10 @@ pub(crate) enum Plan {
     Call,
 }
 
-/// The times of a request, and its number.
+/// The time, and the number of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) now: Timestamp,
-    /// When the request was sent.
-    pub(crate) sent_at: Timestamp,
-    pub(crate) retention_ms: u64,
     /// The attempt.
     pub(crate) attempt: u32,
     /// Of an undo: whether the step was done, with or without a trace here (rule 27).
@@ -73,7 +70,7 @@ fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
         MemoState::InProgress(_) if held == Some(own.version) => None,
         MemoState::InProgress(until) if times.now < *until => Some(Plan::Wait { until: *until }),
         MemoState::InProgress(_) => None,
-        MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && is_older(own, times) => None,
+        MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && own.answered < times.attempt => None,
         MemoState::Completed(outcome) => Some(Plan::Answer(outcome.clone())),
         MemoState::Undone => Some(Plan::Answer(undone())),
         MemoState::Declined => None,
@@ -85,11 +82,6 @@ fn has_effect(failure: &Failure) -> bool {
     *failure.code == *OUTPUT_TOO_LARGE
 }
 
-/// Whether the memo was written before the request was sent.
-fn is_older(memo: &Memo, times: Times) -> bool {
-    memo.expires_at.minus_ms(times.retention_ms) < times.sent_at
-}
-
 fn undone() -> Outcome {
     Outcome::Failed(Failure { code: UNDONE.into(), message: "the step was undone before this request came".into() })
 }
@@ -99,17 +91,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_that_was_remembered_before_the_request_was_sent_is_asked_for_again_and_no_later_one() {
-        let sent_at = Timestamp::from_epoch_ms(1_000_000);
-        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000, attempt: 1, was_done: false };
+    fn a_refusal_is_asked_for_again_by_a_later_attempt_and_by_no_earlier_one() {
+        let now = Timestamp::from_epoch_ms(1_000_000);
         let refused = Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
-        let remembered_at = |at: Timestamp| {
-            let state = MemoState::Completed(refused.clone());
-            let memo = Memo { key: "k".into(), version: 1, state, declined: 0, expires_at: at.plus_ms(10_000) };
-            forward(Some(&memo), None, times)
+        let asked_by = |attempt| {
+            let (key, state, expires_at) = ("k".into(), MemoState::Completed(refused.clone()), now.plus_ms(10_000));
+            let memo = Memo { key, version: 1, state, declined: 0, answered: 2, expires_at };
+            forward(Some(&memo), None, Times { now, attempt, was_done: false })
         };
-        assert_eq!(remembered_at(sent_at.minus_ms(1)), Plan::Call);
-        assert_eq!(remembered_at(sent_at), Plan::Answer(refused.clone()));
+        let answer = || Plan::Answer(refused.clone());
+        assert_eq!([1, 2, 3].map(asked_by), [answer(), answer(), Plan::Call]);
     }
 
     #[test]
@@ -117,8 +108,9 @@ mod tests {
         let now = Timestamp::from_epoch_ms(1_000_000);
         let of_attempt = |attempt, was_done| {
             let state = MemoState::Declined;
-            let memo = Memo { key: "k".into(), version: 1, state, declined: 1, expires_at: now.plus_ms(10_000) };
-            undo(None, Some(&memo), None, Times { now, sent_at: now, retention_ms: 10_000, attempt, was_done })
+            let (key, expires_at) = ("k".into(), now.plus_ms(10_000));
+            let memo = Memo { key, version: 1, state, declined: 1, answered: 0, expires_at };
+            undo(None, Some(&memo), None, Times { now, attempt, was_done })
         };
         assert_eq!(of_attempt(2, false), Plan::MarkOnly);
         assert_eq!(of_attempt(3, false), Plan::Call, "the second may have been made by an agent without memos");

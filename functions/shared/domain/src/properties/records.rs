@@ -165,11 +165,13 @@ fn memo() -> impl Strategy<Value = Memo> {
         Just(MemoState::Declined),
         Just(MemoState::Undone)
     ];
-    (text(), any::<u64>(), state, any::<u32>(), time()).prop_map(|(key, version, state, declined, expires_at)| Memo {
+    let record = (text(), any::<u64>(), state, any::<[u32; 2]>(), time());
+    record.prop_map(|(key, version, state, [declined, answered], expires_at)| Memo {
         key,
         version,
         state,
         declined,
+        answered,
         expires_at,
     })
 }
