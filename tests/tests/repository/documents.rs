@@ -41,7 +41,7 @@ fn the_design_has_each_rule_fault_and_invariant_once_without_a_gap() {
 
 #[test]
 fn a_number_without_a_place_is_missed_however_it_is_cited() {
-    let design = "### Rule 1: Claim\n### Rule 2: Commit\n| F01 | a repeat |\n| Invariant 1 | custody |\n\n    ### Rule 3: code\n";
+    let design = "### Rule 1: Claim\n### Rule 2: Commit\n- **F01** a repeat\n- **Invariant 1**, custody\n\n    ### Rule 3: code\n";
     for (text, expected) in [
         ("// see rule 3", vec![(Rule, 3)]),
         ("(Rule 1, and rule\n    /// 3)", vec![(Rule, 3)]),
@@ -59,7 +59,7 @@ fn a_number_without_a_place_is_missed_however_it_is_cited() {
 
 #[test]
 fn a_number_with_a_place_is_not_missed_and_not_every_number_is_a_citation() {
-    let design = "### Rule 1: Claim\n### Rule 2: Commit\n| F01 | a repeat |\n| Invariant 1 | custody |\n";
+    let design = "### Rule 1: Claim\n### Rule 2: Commit\n- **F01** a repeat\n- **Invariant 1**, custody\n";
     for text in [
         "Rules 1 and 2, invariant 1 and F01",
         "rule 2 and 3 others",
