@@ -113,16 +113,6 @@ fn what_a_newcomer_reads_first_is_short() {
 }
 
 #[test]
-fn the_agent_of_the_readme_is_part_of_the_one_that_compiles() {
-    let block_of = |path| {
-        let text = text_of(path);
-        let (_, block) = text.split_once("```rust\n").unwrap_or_else(|| panic!("{path} has no Rust"));
-        block.split_once("```").unwrap_or((block, "")).0.to_owned()
-    };
-    assert!(block_of("functions/shared/agent/README.md").contains(&block_of("README.md")));
-}
-
-#[test]
 fn the_pictures_of_the_console_are_as_new_as_its_pages() {
     const PAGES: &str = "functions/api/src/console/";
     let pages = files(&["js", "css", "html"]);
