@@ -222,7 +222,7 @@ const TLS: &[Key] = &[
 
 const WEBHOOK: &[Key] = &[
     Key::new("secret", Kind::Either(&[REFERENCE, Kind::Array(1, 3, &REFERENCE)]))
-        .about("A secret, or up to 3: one of them must have signed the event")
+        .about("One of them must have signed the event")
         .required()
         .like("env:BANK_WEBHOOK_SECRET"),
     Key::new(

@@ -137,7 +137,10 @@ const STEP: &[Key] = &[
         .or("the whole answer")
         .like("{ ID = \"/id\" }"),
     Key::new("undo", Kind::Either(&[Kind::Word(&["none"]), Kind::Table(&[SEND, PATH, ENCODE.or("that of the step")])]))
-        .about("The call that undoes it, in [step.undo] at its end; none: it is never undone")
+        .about(
+            "The call that undoes it: [step.undo] at its end, with send, path and encode (that of the step); none: it is \
+             never undone",
+        )
         .or("a call like that of the step"),
 ];
 
