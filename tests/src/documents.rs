@@ -69,13 +69,13 @@ pub fn files(extensions: &[&str]) -> BTreeMap<String, String> {
     found
 }
 
-/// The numbers that have a heading in this document, or a row that begins with them.
+/// The numbers that have a heading in this document, or a line of a list that begins with them.
 #[must_use]
 pub fn defined(document: &str) -> Vec<Number> {
-    let rows = prose(document).filter_map(|line| Some(line.strip_prefix("| ")?.split_once(" | ")?.0));
+    let lines = prose(document).filter_map(|line| Some(line.strip_prefix("- **")?.split_once("**")?.0));
     headings(document)
         .filter_map(|heading| Some(heading.split_once(':')?.0))
-        .chain(rows)
+        .chain(lines)
         .filter_map(number_of)
         .collect()
 }

@@ -28,7 +28,7 @@ pub fn with_tables(document: &str) -> String {
 fn table(name: &str) -> String {
     match name {
         "a workflow" => markdown(WORKFLOW, |path| path.starts_with("step")),
-        "a step" => markdown(keys_of(WORKFLOW, "step"), |_| false),
+        "a step" => markdown(keys_of(WORKFLOW, "step"), |path| path.starts_with("undo.")),
         "stepwarden.toml" => markdown(DEPLOYMENT, |path| path.starts_with("agents.") || path.starts_with("alerts.")),
         "an agent" => markdown(keys_of(DEPLOYMENT, "agents"), |_| false),
         "a sink" => markdown(keys_of(DEPLOYMENT, "alerts"), |_| false),

@@ -138,11 +138,9 @@ fn an_alarm_with_an_expression_looks_at_all_metrics_whether_or_not_each_has_data
 #[test]
 fn every_metric_of_ours_that_an_alarm_watches_is_documented_written_and_rung_in_a_test() {
     let documented = read("functions/shared/aws/src/telemetry/metrics.md");
-    let rows: Vec<Vec<&str>> = documented
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-        .collect();
+    // The names; in brackets the functions, and after a semicolon the dimensions.
+    let lines: Vec<(&str, &str)> =
+        documented.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(')')?.0.split_once(" (")).collect();
     let (written, rung) = (sources(&root().join("functions")), read("tests/tests/adapters/alarms.rs"));
     let templates = alarms();
     let ours = of_alarms(&templates).into_iter().flat_map(metrics);
@@ -150,13 +148,14 @@ fn every_metric_of_ours_that_an_alarm_watches_is_documented_written_and_rung_in_
     let mut seen = BTreeSet::new();
     for metric in ours {
         let name = metric["MetricName"].as_str().unwrap();
-        let row = rows.iter().find(|row| row[0].split(", ").any(|one| one.trim_matches('`') == name));
-        let row = row.unwrap_or_else(|| panic!("metrics.md does not have {name}"));
+        let line = lines.iter().find(|(names, _)| names.split(", ").any(|one| one.trim_matches('`') == name));
+        let (_, of) = line.unwrap_or_else(|| panic!("metrics.md does not have {name}"));
+        let functions = of.split(';').next().unwrap_or_default();
         let [dimension] = metric["Dimensions"].as_array().unwrap().as_slice() else { panic!("{name}: one dimension") };
         let function = dimension["Value"].as_str().unwrap();
         assert_eq!(dimension["Name"], "Function", "{name}");
-        let is_of_function = row[1].split(", ").any(|one| one == function) || row[1] == "all with a queue";
-        assert!(is_of_function, "{name} of {function}: {row:?}");
+        let is_of_function = functions.split(", ").any(|one| one == function) || functions == "all with a queue";
+        assert!(is_of_function, "{name} of {function}: {functions}");
         let kinds = ["monotonic_counter", "gauge"];
         assert!(kinds.iter().any(|kind| written.contains(&format!("{kind}.{name} "))), "nobody writes {name}");
         assert!(rung.contains(&format!("(\"{name}\"")), "no test rings {name}");

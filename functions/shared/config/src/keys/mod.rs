@@ -65,7 +65,7 @@ const AGENT: &[Key] = &[
         .about("The call that carries a step out: its operation, or a table")
         .or("do")
         .like("charges"),
-    Key::new("undo", CALL).about("The call that undoes it; it has the same keys as forward").or("undo").like("refunds"),
+    Key::new("undo", CALL).about("The call that undoes it, with the same keys").or("undo").like("refunds"),
     Key::new(
         "call_timeout", // A call may have its effect for longer than that.
         Kind::TimeMs(1, SETTLES_WITHIN_MS_MAX - 60 * 1_000),
@@ -78,11 +78,11 @@ const AGENT: &[Key] = &[
     Key::new("backoff", Kind::Table(BACKOFF)).about("The back-off before a call is repeated"),
     Key::new("breaker", Kind::Table(BREAKER)).about("The circuit breaker (rule 17)"),
     Key::new("rate", Kind::Either(&[CALLS, Kind::Table(RATE)]))
-        .about("Calls a second over all instances, at even distances (rule 20). Each costs a write")
+        .about("Calls a second of all instances (rule 20). Each costs a write")
         .or("no limit")
         .like("20"),
     Key::new("concurrency", Kind::Number(1, CONCURRENCY_MAX))
-        .about("Calls at once of one instance; on AWS an instance makes at most 10 for all agents together")
+        .about("Calls at once of one instance; on AWS at most 10 for all agents together")
         .or("no limit")
         .like("8"),
     Key::new("memo", Kind::Either(&[Kind::Flag, Kind::Table(MEMO)]))
@@ -222,7 +222,7 @@ const TLS: &[Key] = &[
 
 const WEBHOOK: &[Key] = &[
     Key::new("secret", Kind::Either(&[REFERENCE, Kind::Array(1, 3, &REFERENCE)]))
-        .about("A secret, or up to 3: one of them must have signed the event")
+        .about("One of them must have signed the event")
         .required()
         .like("env:BANK_WEBHOOK_SECRET"),
     Key::new(

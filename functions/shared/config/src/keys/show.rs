@@ -124,10 +124,16 @@ pub fn commented(keys: &'static [Key], has: impl Fn(&str) -> bool) -> String {
 pub fn markdown(keys: &'static [Key], has: impl Fn(&str) -> bool) -> String {
     let mut found = Vec::new();
     rows("", keys, &mut found);
-    let mut text = "| key | value | default | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut text = "| key | value (default) | meaning |\n| --- | --- | --- |\n".to_owned();
     for row in found.iter().filter(|row| !has(&row.path)) {
-        let default = if row.key.is_required { "required" } else { row.key.default };
-        let _ = writeln!(text, "| `{}` | {} | {default} | {} |", row.path, row.values(), row.key.about);
+        let values = row.values();
+        let values = ["a ", "an "].iter().find_map(|article| values.strip_prefix(article)).unwrap_or(&values);
+        let default = match (row.key.is_required, row.key.default) {
+            (true, _) => ", required".to_owned(),
+            (false, "" | "none") => String::new(),
+            (false, default) => format!(" ({default})"),
+        };
+        let _ = writeln!(text, "| `{}` | {values}{default} | {} |", row.path, row.key.about);
     }
     text
 }

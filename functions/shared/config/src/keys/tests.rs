@@ -41,7 +41,7 @@ fn a_key_that_is_added_in_one_place_is_read_and_told_everywhere() {
     let comments = commented(step, |_| false);
     assert!(comments.contains("# patience = \"5s\""), "{comments}");
     assert!(comments.contains("# How long it waits for tea: 1s to 1m. Default: 5s\n"), "{comments}");
-    assert!(markdown(step, |_| false).contains("| `patience` | 1s to 1m | 5s | How long it waits for tea |\n"));
+    assert!(markdown(step, |_| false).contains("| `patience` | 1s to 1m (5s) | How long it waits for tea |\n"));
     let schema = schema("w", keys);
     let property = &schema["properties"]["step"]["items"]["properties"]["patience"];
     assert_eq!(property["default"], "5s");

@@ -94,7 +94,7 @@ fn the_examples_in_the_documents_are_valid() {
     let document = include_str!("../../../agent/README.md");
     let examples: Vec<&str> =
         document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 1);
     for example in examples {
         assert!(!parse(example).unwrap().0.is_empty());
     }

@@ -15,7 +15,7 @@ use crate::template::PathTemplate;
 
 /// All keys of the file.
 pub const WORKFLOW: &[Key] = &[
-    Key::new("name", NAME).about("The name, of letters, digits, - and _; all versions share it").required().like("shop"),
+    Key::new("name", NAME).about("Letters, digits, - and _; all versions share it").required().like("shop"),
     Key::new("version", Kind::Number(1, u32::MAX)).about("Orders keep the version that they began with").required().like("1"),
     Key::new("priority", Kind::Word(&[Priority::Normal.name(), Priority::High.name()])).about("The priority of orders that name none")
     .or("normal"),
@@ -42,7 +42,7 @@ const RETAIN: &[Key] = &[
 const SUPERVISION: &[Key] = &[
     Key::new("grace", PATIENCE).about("The time after CompleteBy until an attempt expires").or("2s"),
     Key::new("doubt_after", PATIENCE)
-        .about("How late an expiry is found before the supervisor doubts its clock (rule 7)")
+        .about("An expiry found later makes the supervisor doubt its clock (rule 7)")
         .or("off; 90s on AWS")
         .like("90s"),
     Key::new("wake_lost_after", PATIENCE).about("The time after which a ready step lost its wake").or("30s"),
@@ -58,12 +58,12 @@ const SUPERVISION: &[Key] = &[
 
 const STEP: &[Key] = &[
     Key::new("name", NAME)
-        .about("The name, of letters, digits, - and _; in a new version neither undo nor people")
+        .about("Letters, digits, - and _; in a new version neither undo nor people")
         .required()
         .like("pay"),
     Key::new("kind", Kind::Word(&["call", "approval"]))
         .about(
-            "An approval calls no service: people decide (rule 40). It has only name, role, not_by, after, when, wait, \
+            "People decide on an approval (rule 40). It has only name, role, not_by, after, when, wait, \
          not_before, wait_within, on_rejected and on_exhausted",
         )
         .or("call"),
@@ -81,7 +81,7 @@ const STEP: &[Key] = &[
     .about("Where the order names a person who may not decide")
     .or("none")
     .like("/Order/RequestedBy"),
-    Key::new("agent", NAME).about("The agent that carries it out; every step but an approval has one").like("payment"),
+    Key::new("agent", NAME).about("Every step but an approval has one").like("payment"),
     Key::new("after", Kind::Array(0, STEPS_MAX, &NAME))
         .about("Steps that must be processed or skipped first. Steps without a path between them run side by side")
         .or("none")
@@ -94,7 +94,7 @@ const STEP: &[Key] = &[
             check: |text| is_place(text, "must be the place of a time in the order, such as /Order/DeliverOn"),
         }),
     )
-    .about("Where the order has the time before which the step does not begin (rule 35)")
+    .about("Where the order has its earliest begin (rule 35)")
     .or("none")
     .like("/Order/DeliverOn"),
     Key::new("wait_within", WAIT)
@@ -111,33 +111,36 @@ const STEP: &[Key] = &[
         .about("The time-out of one attempt")
         .or("30s"),
     Key::new("horizon", Kind::TimeMs(1, HORIZON_MS_MAX))
-        .about("The longest time for which it is tried. Keep it below the time for which the service remembers keys")
+        .about("The longest time for which it is tried. The service must remember keys for longer")
         .or("12h, wait_within for each failure, and all longer waits")
         .like("12h"),
     Key::new("when", Kind::Either(&[COMPARISON, Kind::Array(1, WHEN_MAX, &COMPARISON)]))
         .about(
-            "What must hold; otherwise the step is skipped (rule 33). A `not` also holds for a member that is missing",
+            "What must hold, or the step is skipped (rule 33). A `not` also holds for a missing member",
         )
         .or("always")
         .like("/Order/Engraving exists"),
     Key::new("optional", Kind::Flag)
-        .about("Whether it is skipped if it is rejected; on_rejected has no use then")
+        .about("Whether a rejection skips it; on_rejected has no use then")
         .or("false"),
     Key::new("pivot", Kind::Flag)
         .about("Whether the order only goes forward once the step has begun (rule 34)")
         .or("false"),
     Key::new("on_rejected", REMEDY)
-        .about("What follows a rejection by the service; after a pivot only hold")
+        .about("What follows a rejection; after a pivot only hold")
         .or("compensate; hold after a pivot"),
     SEND,
     PATH,
     ENCODE.or("json"),
     Key::new("keep", Kind::Template)
-        .about("The step's output: a template with pointers into the answer (rule 19)")
+        .about("The step's output, with pointers into the answer (rule 19)")
         .or("the whole answer")
         .like("{ ID = \"/id\" }"),
     Key::new("undo", Kind::Either(&[Kind::Word(&["none"]), Kind::Table(&[SEND, PATH, ENCODE.or("that of the step")])]))
-        .about("The call that undoes it, in [step.undo] at its end; none: it is never undone")
+        .about(
+            "The call that undoes it: [step.undo] at its end, with send, path and encode (that of the step); none: it is \
+             never undone",
+        )
         .or("a call like that of the step"),
 ];
 
