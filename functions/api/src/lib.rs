@@ -1,7 +1,7 @@
 //! Stepwarden's API: takes orders, shows them, turns operators' actions into messages.
 //!
 //! [`handle`] answers one HTTP request over the ports, for any host: API Gateway, or the one-machine engine. An order
-//! is answered 202 only once the submission queue has it; from then on it cannot be lost. An invalid request is
+//! is answered 202 only once the submission queue has it, or the store; from then on it cannot be lost. An invalid request is
 //! answered with a problem document (RFC 9457) before anything is queued, so it leaves no trace.
 //!
 //! What must never be here: a write to order or task. An operator's action is a message to the scheduler. A bulk job is

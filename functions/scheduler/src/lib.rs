@@ -1,4 +1,4 @@
-//! The scheduler function: the only one that advances a task. It takes wakes, replies and operators' commands off the
+//! The scheduler function: all claims but the first are made here. It takes wakes, replies and operators' commands off the
 //! scheduler queue, claims the steps that are ready, and sends the requests to the agents.
 //!
 //! Many instances run at once. What must never happen here: a message is sent that does not follow from committed

@@ -12,7 +12,7 @@ const ENDS = {
   Rejected: ["failed", "rejected", false],
   GivenUp: ["failed", "given up", false],
   Skipped: ["failed", "rejected, and skipped", false],
-  Deferred: ["put-off", "put off: the service is failing", true],
+  Deferred: ["put-off", "put off", true],
   Expired: ["failed", "not done in time", true],
 };
 const HEIGHT = 18;

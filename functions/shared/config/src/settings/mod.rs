@@ -1,7 +1,7 @@
 //! The settings of agents, from a file.
 //!
 //! A table `[agents.NAME]` for each agent, in TOML. Every setting may be left out. All faults of a file are found at
-//! once, each with its line, its column and advice. `functions/shared/agent/README.md` has a whole example.
+//! once, each with its line, its column and advice. `infra/examples` has whole ones.
 
 mod auth;
 mod fallback;

@@ -197,7 +197,7 @@ impl What {
             (Self::Other(value), _) => Cow::Owned(value.to_string()),
             // The reason in the same line names the attempt; a wait is before the first one.
             (Self::Expired(attempt) | Self::Waiting(attempt), (_, verb, _)) => {
-                Cow::Owned(format!("{} {verb}", attempt.name(steps)))
+                Cow::Owned(format!("{}{} {verb}", attempt.undo_of(), attempt.name(steps)))
             }
             (_, (_, verb, Some(attempt))) => Cow::Owned(attempt.words(steps, verb)),
             (_, (_, words, None)) => Cow::Borrowed(words),
@@ -220,8 +220,14 @@ impl Attempt {
 
     /// The words for an outcome of it.
     pub(crate) fn words(&self, steps: &[Step], verb: &str) -> String {
-        let undo_of = if self.direction == Direction::Undo { "undo of " } else { "" };
-        format!("{undo_of}{} {verb} #{}", self.name(steps), self.number)
+        format!("{}{} {verb} #{}", self.undo_of(), self.name(steps), self.number)
+    }
+
+    const fn undo_of(&self) -> &'static str {
+        match self.direction {
+            Direction::Forward => "",
+            Direction::Undo => "undo of ",
+        }
     }
 }
 

@@ -138,7 +138,7 @@ const STEP: &[Key] = &[
         .like("{ ID = \"/id\" }"),
     Key::new("undo", Kind::Either(&[Kind::Word(&["none"]), Kind::Table(&[SEND, PATH, ENCODE.or("that of the step")])]))
         .about(
-            "The call that undoes it: [step.undo] at its end, with send, path and encode (that of the step); none: it is \
+            "The call that undoes it: [step.undo] at its end, with encode (that of the step), send and path; none: it is \
              never undone",
         )
         .or("a call like that of the step"),

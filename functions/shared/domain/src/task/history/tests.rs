@@ -184,7 +184,7 @@ fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
         ),
         (
             What::Expired(undo),
-            json!({"What": "a failed, to be tried again", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+            json!({"What": "undo of a failed, to be tried again", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
         ),
         (
             What::Waiting(attempt(0, Direction::Forward, 0)),
