@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from attacks.roles import ROLES, WORDS, table, ways
 from harness.api import caller
+from harness.deployment import POLICIES
 from harness.report import expect, expect_equal, until
 from world import World, document
 
@@ -20,6 +22,24 @@ def only_the_authorised_come_in(world: World) -> None:
     expect_equal("POST /orders as operator", world.operator.post("/orders", order).status, 403)
     expect_equal("GET /health of anybody", world.stranger.get("/health").status, 200)
     expect_equal("GET /nothing", world.operator.get("/nothing").status, 404)
+
+
+def each_policy_lets_its_calls_through(world: World) -> str:
+    """A caller with all roles and one policy: the gateway lets through what is of the policy, and nothing else."""
+    allowed = table()
+    people = ({"application"}, set(ROLES) - {"application"}, {"administrator"})
+    for policy, roles in zip(POLICIES, people, strict=True):
+        known = caller(world.deployment, f"everybody-by-{policy}", policy)
+        for method, path, way in ways(allowed):
+            is_theirs = any(allowed[method, path][role] for role in roles)
+            # That of administrators allows nothing else.
+            if path.endswith("/erase") or roles == {"administrator"}:
+                is_theirs = path.endswith("/erase") and roles == {"administrator"}
+            answer = known.get(way) if method == "GET" else known.post(way, WORDS)
+            if (way, answer.status) == ("/orders", 202):
+                world.expect_end(answer.body["OrderID"], "Processed")
+            expect_equal(f"{method} {path} by {policy} is let through", answer.status != 403, is_theirs)
+    return f"{len(allowed) * len(people)} calls"
 
 
 def an_application_sees_its_own_orders_alone(world: World) -> None:
