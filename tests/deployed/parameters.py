@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from attacks.issuer import AUDIENCE, Issuer
-from attacks.roles import ROLES, WORDS, table, ways
 from checks import supervision
 from harness.api import ApiClient, caller
 from harness.calls import Answer
@@ -20,6 +19,7 @@ from harness.deployment import Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.process import Process, free_port
 from harness.report import Report, expect, expect_equal, until
+from roles import ROLES, WORDS, table, ways
 from takeover import Takeover
 from world import SECRET, document, patiently
 

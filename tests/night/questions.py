@@ -1,4 +1,4 @@
-"""Eleven questions of an operator, as data: when they are asked, how they are answered, and what is true.
+"""Ten questions of an operator, as data: when they are asked, how they are answered, and what is true.
 
 In the console an answer takes at most three clicks; typing is none. On the command line it takes one command.
 """
@@ -17,8 +17,7 @@ from harness.calls import seconds
 from harness.report import expect, expect_equal
 from pages import fresh
 from playwright.sync_api import expect as shows
-from surfaces import command, number_of, span_of, tables
-from truth import Range
+from surfaces import Range, command, number_of, span_of, tables
 
 if TYPE_CHECKING:
     from night import Night
@@ -143,11 +142,6 @@ def p99(night: Night) -> Range:
     return night.truth.numbers("24h")[1]["orders/all/p99"]
 
 
-def p99_of_yesterday(night: Night) -> Range:
-    """The same of yesterday."""
-    return night.truth.numbers("yesterday")[1]["orders/all/p99"]
-
-
 def overlaps(answer: Range, true: Range) -> bool:
     """Whether what is printed may be the true time."""
     return answer[0] <= true[1] and true[0] <= answer[1]
@@ -258,15 +252,6 @@ def p99_on_page(hand: Hand, _: Night) -> Range:
     return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
 
 
-def p99_of_yesterday_on_page(hand: Hand, _: Night) -> Range:
-    """The page of numbers, and its link to yesterday."""
-    hand.click("link", re.compile("^Numbers$"))
-    hand.console.heading("Numbers")
-    hand.click("link", "yesterday")
-    hand.console.shown("#/numbers?last=yesterday")
-    return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
-
-
 def slowest_on_page(hand: Hand, _: Night) -> str:
     """The first row of the table of steps, which says that it is the slowest."""
     hand.click("link", re.compile("^Numbers$"))
@@ -359,17 +344,6 @@ ALL = (
         ),
         p99_on_page,
         p99,
-        overlaps,
-    ),
-    Question(
-        "what was p99 yesterday?",
-        16,
-        (
-            lambda _: ("numbers", "--day", "yesterday"),
-            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
-        ),
-        p99_of_yesterday_on_page,
-        p99_of_yesterday,
         overlaps,
     ),
     Question(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from attacks.roles import ROLES, WORDS, table, ways
 from harness.api import caller
 from harness.deployment import POLICIES
 from harness.report import expect, expect_equal, until
+from roles import ROLES, WORDS, table, ways
 from world import World, document
 
 

@@ -42,7 +42,7 @@ class Supervisors:
     def went_well(self) -> None:
         """Fails where a supervisor ended with an error."""
         expect(not self.errors, f"{len(self.errors)} of {2 * self.rounds} runs failed, such as {self.errors[:1]}")
-        expect(self.rounds > 10, f"more than 10 rounds, found {self.rounds}")
+        expect(self.rounds > 3, f"more than 3 rounds, found {self.rounds}")
 
     def _run(self) -> None:
         with ThreadPoolExecutor(2) as pool:
