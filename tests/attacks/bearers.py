@@ -1,4 +1,4 @@
-"""Tokens: in the wrong place, beside a proxy's name, of a reader, or looked for where they could be left."""
+"""Tokens and addresses of calls: in the wrong place, beside a proxy's name, or looked for where they could be left."""
 
 from __future__ import annotations
 
@@ -98,3 +98,30 @@ class Bearers(Suite):
         for place, content in places.items():
             found = [name for name, token in self.secured.tokens.items() if token[3:].encode() in content]
             expect(not found, f"{place} has the tokens of {json.dumps(found)}")
+
+    def test_hosts(self) -> None:
+        """A Host or a forwarded host of a request gets into no address. The service would post its result there."""
+        forwarded = ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: gopher", "Forwarded: host=evil.example")
+        for headers in ((), forwarded):
+            lines = [*self.secured.bearer("application"), *headers]
+            answer = raw(self.secured.port, post("/orders", "{}", *lines, host="localhost:1"))
+            order = str(answer.document["OrderID"])
+            self.secured.services.token(order, "check")
+            address = self.secured.services.addresses[f"{order}/check"]
+            expect(address.startswith(f"{self.secured.server.url}/callbacks/"), address)
+            expect(f"location: /orders/{order}\r\n" in answer.text.lower(), answer.text)
+
+    def test_secret(self) -> None:
+        """No address and no key for addresses is in answers, log or data that a reader sees."""
+        order = self.secured.order()
+        token = self.secured.services.token(order, "check")
+        paths = [f"/orders/{order}", f"/orders/{order}/document", "/configuration", "/workflows", "/metrics"]
+        paths += ["/services", "/alerts", "/dead-letters", "/overview", "/orders?with=index", "/numbers?last=30m"]
+        texts = {path: self.secured.ask("administrator", "GET", path).text for path in [*paths, "/workflows/paid/1"]}
+        texts["log"] = self.secured.server.log()
+        texts["audit"] = self.secured.server.run("audit", "--data", str(self.secured.server.data)).stdout
+        expect(order in texts["audit"], texts["audit"][:200])
+        texts["404"] = raw(self.secured.port, post(f"/callbacks/{token}/nothing", "{}")).text
+        for place, text in texts.items():
+            found = [word for word in (token, "CallbackKeys", '"Secret"') if word in text]
+            expect(not found, f"{place}: {text[:300]}")

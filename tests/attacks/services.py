@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from attacks.hostile import Hostile, answer
 from attacks.wire import get, raw
@@ -93,10 +92,6 @@ class Services(Suite):
             b"HTTP/1.1 200 OK\r\nX: " + b"y" * 900_000 + b"\r\n\r\n{}",
             *answer(b"\xff\xfe", "200 OK"),
         ]
-        each(is_none, heads)
-
-
-def each(work: Callable[[Any], None], cases: list[Any]) -> None:
-    """Tries all of them, a few at a time: each has servers of its own, and waits most of its time."""
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(work, cases))
+        # Each has servers of its own, and waits most of its time.
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            list(pool.map(is_none, heads))

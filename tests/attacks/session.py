@@ -19,7 +19,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from attacks.addresses import Addresses
 from attacks.answers import Answers
 from attacks.backups import Backups
 from attacks.bearers import Bearers
@@ -78,8 +77,6 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
         report.section("Callers")
         Bearers(secured).all(report)
         Jwts(secured, scratch).all(report)
-        report.section("Addresses of calls")
-        Addresses(secured).all(report)
 
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:

@@ -81,6 +81,7 @@ class Run:
             assert backup.stderr is not None
             expect(any(said.startswith("computing") for said in backup.stderr), "it ended before")
             backup.terminate()
+            backup.communicate()
         expect_equal("exit status", backup.returncode, 128 + signal.SIGTERM)
         expect_equal("what is left", list(self.backup.parent.glob("*backup*")), [])
 

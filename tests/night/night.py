@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import subprocess
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import everywhere
-import load
 import questions
 import shop
 from compare import NOTHING, Compared, compare
 from console.console import Console
+from harness import load
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server, ask, bury
 from surfaces import Numbers, command, counted
@@ -149,8 +150,9 @@ class Night:
         self.report.check("a plain count has the numbers of the API", self.plain_count)
         for question in questions.ALL:
             if question.moment == number:
-                for title, ask_it in question.ways(self):
-                    self.report.check(title, ask_it)
+                for size, console in self.consoles.items():
+                    asked = functools.partial(question.asked, self, console)
+                    self.report.check(f"“{question.words}” in the console, {size}", asked)
         complaints = [line for console in self.consoles.values() for line in console.complaints]
         self.report.check("the browser complains about nothing", lambda: expect_equal("complaints", complaints, []))
         for console in self.consoles.values():

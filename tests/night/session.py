@@ -14,7 +14,7 @@ ended but those that are known to wait. So a number must be exactly the counted 
 its probes and their attempts go on: then a number must lie between a count before the look and one after it. The report
 says how much was exact.
 
-Ten questions of an operator are answered in at most three clicks, or by one command, and compared with the truth.
+Ten questions of an operator are answered in at most three clicks, and compared with the truth.
 
 Needs npm and Chromium, or root and apt to install them.
 """
