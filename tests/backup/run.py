@@ -15,25 +15,20 @@ from typing import Any
 
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server, folder
+from workflows.run import SHOP, workflow
 from workflows.service import Service
 
 POSTERS = 8
 # Long documents, so that a backup is taken in the middle of the load.
 PAD_BYTES = 40_000
 DECLINED_EACH = 7
-STEPS = (("reserve", "stock", ""), ("pay", "bank", "reserve"), ("ship", "courier", "pay"))
 ENDED = ("Processed", "Compensated")
 
 
 def configured(service: Service, path: Path) -> Path:
     """A configuration folder for one service that plays all three agents."""
-    agents = "".join(f'\n[agents.{agent}]\nurl = "{service.url}"\n' for _, agent, _ in STEPS)
-    steps = [
-        f'\n[[step]]\nname = "{name}"\nagent = "{agent}"\nafter = {[after] if after else []}\n'
-        for name, agent, after in STEPS
-    ]
-    shop = 'name = "shop"\nversion = 1\n' + "".join(steps)
-    return folder(path, f'default = "shop"\n{agents}', {"shop-1": shop})
+    agents = "".join(f'\n[agents.{agent}]\nurl = "{service.url}"\n' for _, agent, _ in SHOP)
+    return folder(path, f'default = "shop"\n{agents}', {"shop-1": workflow("shop", 1, SHOP)["Text"]})
 
 
 class Run:
@@ -186,11 +181,11 @@ class Run:
         """A processed order had each step once, and a compensated one has nothing left."""
         done, undone = self.service.done, self.service.undone
         for order_id, state in self.states.items():
-            for step, _, _ in STEPS:
+            for step, _, _ in SHOP:
                 key = f"{order_id}/{step}"
                 holds = (done[key], undone[key]) == (1, 0) if state == "Processed" else done[key] == undone[key] <= 1
                 expect(holds, f"{key} of an order that is {state}: done {done[key]}, undone {undone[key]}")
-        known = {f"{order_id}/{step}" for order_id in self.states for step, _, _ in STEPS}
+        known = {f"{order_id}/{step}" for order_id in self.states for step, _, _ in SHOP}
         expect_equal("effects of orders that nobody knows", set(done) - known, set())
         return f"{sum(done.values())} done, {sum(undone.values())} undone"
 

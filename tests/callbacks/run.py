@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from callbacks.bank import COURIER, Bank
 from callbacks.webhooks import SCHEMES
 from harness.report import Report, expect, expect_equal, until
+from workflows.run import SHIPPED
 
 POSTERS = 8
 KILLS = 2
@@ -62,8 +63,7 @@ class Run:
 
         settings = f'default = "paid-later"\n[agents.lender]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
         settings += f'[agents.carrier]\nurl = "{self.bank.url}{COURIER}"\n'
-        # Played by stand-ins as before.
-        settings += "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
+        settings += SHIPPED
         files = [workflow("paid-later", "lender")]
         if self.secrets is not None:
             for scheme in SCHEMES.values():

@@ -48,8 +48,7 @@ LOG_LINES_OF_FUNCTION = 30
 BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("a schedule calls the supervisor every minute", supervision.a_schedule_calls_them),
     ("nobody comes in without the right to", callers.only_the_authorised_come_in),
-    ("a caller waits for the end with Prefer: wait", callers.a_caller_may_wait_for_the_end),
-    ("an order of high priority has lanes of its own", ways.high_priority_goes_its_own_lane),
+    ("an order of high priority has lanes of its own, and its caller waits for the end", ways.high_priority_goes_its_own_lane),
     ("a submission delivered too often: held, alert, resubmitted", letters.an_order_that_could_not_be_stored_is_held),
     ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
     ("compensated orders are posted again by a job", supervision.compensated_orders_are_posted_again_by_a_job),

@@ -7,9 +7,11 @@
                   numbers must fit into it. From 300 on, the service has an alert of its own
 --program FILE    uses this `stepwarden` instead of a release build
 
-At each of 20 moments every number of the metrics, the command line and the console (on a desk and on a phone) is compared
-with a plain count of the stored tasks, or with GET /numbers. That is compared with a plain count of orders and attempts,
-and with the books of the services, which also time their answers. One in twenty is slow. Between the moments orders are posted. At a moment the load stands still, and all orders have
+At each of 20 moments every number of the metrics, the command line and the console (on a desk and on a phone) is
+compared with a plain count of the stored tasks, or with GET /numbers. That is compared with a plain count of orders and
+attempts, and with the books of the services, which also time their answers. One in twenty is slow.
+
+Between the moments orders are posted. At a moment the load stands still, and all orders have
 ended but those that are known to wait. So a number must be exactly the counted one. Where orders wait for a service,
 its probes and their attempts go on: then a number must lie between a count before the look and one after it. The report
 says how much was exact.

@@ -19,6 +19,7 @@ PYTHON = ("stock", "bank", "courier", "press", "saw")
 NODE = ("depot", "label")
 POSTERS = 8
 PHASE = 150
+# Stand-ins play them.
 SHIPPED = "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
 
 SHOP = [("reserve", "stock", []), ("pay", "bank", ["reserve"]), ("ship", "courier", ["pay"])]

@@ -45,8 +45,8 @@ RINGS_AFTER_MIN: dict[str, float] = {
 # A broken subscriber fails on the message of the end as well, and the alarm would go on and off for ever.
 WITHOUT_END = {"alert-topic-failing"}
 
-# Our metrics, by their alarm: the functions that write it, its highest value that is well, and one that is not. Rust tests
-# hold that the functions write them for these causes (tests/tests/adapters/alarms.rs).
+# Our metrics, by their alarm: the functions that write it, its highest value that is well, and one that is not. Rust
+# tests hold that the functions write them for these causes (tests/tests/adapters/alarms.rs).
 OURS: list[tuple[str, str, tuple[str, ...], float, float]] = [
     ("supervisor-late", "supervisor_lag_ms", ("supervisor",), 300_000, 300_001),
     ("services-down", "services_down_ms", ("supervisor",), 900_000, 900_001),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.api import caller
 from harness.deployment import POLICIES
-from harness.report import expect, expect_equal, until
+from harness.report import expect_equal, until
 from roles import ROLES, WORDS, table, ways
 from world import World, document
 
@@ -53,14 +53,3 @@ def an_application_sees_its_own_orders_alone(world: World) -> None:
     expect_equal("its order seen by the first", world.application.get(f"/orders/{order_id}").status, 404)
     nobody = caller(world.deployment, "without-a-role", "OperatorPolicyArn")
     expect_equal("GET /overview without a role", nobody.get("/overview").body["type"], "/problems/forbidden")
-
-
-def a_caller_may_wait_for_the_end(world: World) -> None:
-    """`Prefer: wait` answers 200 with the processed order."""
-    answer = world.application.post("/orders", document(), {"Prefer": "wait=20"})
-    expect_equal("status", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
-    expect_equal("Preference-Applied", answer.headers.get("preference-applied"), "wait=20")
-    expect_equal("Location", answer.headers.get("location"), f"/orders/{answer.body['OrderID']}")
-    outputs = [step.get("Output") for step in answer.body["Steps"]]
-    expect(all(outputs), f"an output of each step, found {outputs}")
-    world.expect_end(answer.body["OrderID"], "Processed")

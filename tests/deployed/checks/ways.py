@@ -62,9 +62,10 @@ def an_operator_cancels(world: World) -> None:
 
 
 def high_priority_goes_its_own_lane(world: World) -> None:
-    """An order of high priority is processed through the lanes that are its own."""
+    """An order of high priority is processed through the lanes that are its own. `Prefer: wait` answers 200 with it."""
     order = document(Priority="high")
     answer = world.application.post("/orders", order, {"Prefer": "wait=20"})
     expect_equal("answer", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
     expect_equal("lane", answer.body["Priority"], "high")
+    expect_equal("Preference-Applied", answer.headers.get("preference-applied"), "wait=20")
     world.expect_end(answer.body["OrderID"], "Processed")
