@@ -1,4 +1,4 @@
-"""Nine deployments with other parameters than the default ones, and an order through each."""
+"""Eight deployments with other parameters than the default ones, and an order through each."""
 
 from __future__ import annotations
 

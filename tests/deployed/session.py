@@ -14,7 +14,7 @@ registries; no AWS account.
 --update-from DIR
                 the same from the version in this checkout
 --parameters [WORDS]
-                tries only nine sets of other parameters, or those with these words in their title, each in a
+                tries only eight sets of other parameters, or those with these words in their title, each in a
                 deployment of its own with an order. With tokens: every call as every role. One stack is deleted with
                 orders under way, and a new one takes its tables
 --program FILE  uses this `stepwarden` as client instead of a debug build
@@ -44,7 +44,7 @@ from world import World
 LOG_LINES = 100
 LOG_LINES_OF_FUNCTION = 30
 
-# One after the other: they close lanes or kill processes that the others need.
+# One after the other: they close lanes that the others need.
 BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("a schedule calls the supervisor every minute", supervision.a_schedule_calls_them),
     ("nobody comes in without the right to", callers.only_the_authorised_come_in),
