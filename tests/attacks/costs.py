@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
@@ -21,6 +22,7 @@ NESTED_MAX = 3.0
 SEARCHERS = 8
 SEARCHED_S = 6.0
 POSTERS = 8
+BOMB_BYTES = 100 * 1024 * 1024
 
 
 def nested(number: int, levels: int) -> dict[str, Any]:
@@ -128,6 +130,13 @@ class Costs(Suite):
         words = ", ".join(f"{path} {ms:.0f} ms" for ms, path in costs[:4])
         expect(costs[0][0] <= self.cpu_ms_max, words)
         return words
+
+    def test_bomb(self) -> None:
+        """A compressed body of 100 MiB is not unpacked: 400. Nobody asked for it, so it is JSON or nothing."""
+        packed = gzip.compress(b"[" * BOMB_BYTES, 9)
+        for coding in ("gzip", "deflate", "br", "gzip, gzip"):
+            answer = raw(self.server.port, post("/orders", packed, f"Content-Encoding: {coding}"))
+            expect_equal(coding, answer.status, 400)
 
     def test_pages(self) -> str:
         """The pages of a search have every order."""

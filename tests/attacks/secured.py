@@ -5,48 +5,32 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 from attacks.issuer import AUDIENCE, Issuer
 from attacks.wire import Raw, call, post, raw
-from callbacks.webhooks import SCHEMES
 from harness.report import expect_equal, until
 from harness.serve import Server, folder, run
 from harness.stub import Answer, Call, Stub
 
 ROLES = ("application", "viewer", "operator", "approver", "administrator")
-# The callers by their tokens: one for each role, a second application, and one that posts and approves.
-PEOPLE = {role: [role] for role in ROLES} | {"other": ["application"], "both": ["application", "approver"]}
+# The callers by their tokens: one for each role, and a second application.
+PEOPLE = {**{role: role for role in ROLES}, "other": "application"}
 # The only address of which a proxy is believed.
 PROXY = "127.0.0.2"
 NAMED_BY = ("X-Forwarded-User", "X-Forwarded-Roles")
-WORKFLOW = "paid"
 SETTINGS = """default = "paid"
-[reply_channels]
-shop = "{url}/channel/shop"
-other = "{url}/channel/other"
 [agents.kyc]
 url = "{url}/kyc"
 settles_within = "11s"
 """
-# One step of its own for each way to tell a result, and one for people.
-STEPS = ["check:kyc", *(f"{scheme.name}:{scheme.agent}" for scheme in SCHEMES.values())]
-
-
-def workflow() -> str:
-    """The file of the workflow. Nothing of its orders ends without a word from outside."""
-    lines = [f'name = "{WORKFLOW}"', "version = 1", 'refuse = ["Pin"]', 'index = ["/Email"]']
-    for step in STEPS:
-        name, agent = step.split(":")
-        lines += ["[[step]]", f'name = "{name}"', f'agent = "{agent}"', 'wait_within = "1h"']
-    lines += [
-        "[[step]]",
-        'name = "approve"',
-        'kind = "approval"',
-        'not_by = "/Order/RequestedBy"',
-        'wait_within = "1h"',
-    ]
-    return "\n".join(lines) + "\n"
+# Nothing of its orders ends without a word from outside.
+STEPS = """name = "paid"
+version = 1
+[[step]]
+name = "check"
+agent = "kyc"
+wait_within = "1h"
+"""
 
 
 class Services(Stub):
@@ -57,14 +41,10 @@ class Services(Stub):
         super().__init__()
 
     def answer(self, call: Call) -> Answer:
-        """A call of an agent, or a status message."""
+        """Keeps the address for the result."""
         if "Callback-Url" in call.headers:
             self.addresses[call.key] = call.headers["Callback-Url"]
-        return (200 if call.key.endswith("/undo") or call.path.startswith("/channel") else 202), {}
-
-    def paths(self) -> list[str]:
-        """What it was asked for."""
-        return [call.path for call in self.calls]
+        return (200 if call.key.endswith("/undo") else 202), {}
 
     def token(self, order_id: str, step: str) -> str:
         """The token of the address that a call gave."""
@@ -78,8 +58,7 @@ class Secured:
     def __init__(self, program: Path, scratch: Path) -> None:
         self.program, self.scratch = program, scratch
         self.tokens_file = scratch / "tokens.toml"
-        self.socket = str(scratch / "api.sock")
-        self.tokens = {name: self.add(name, roles) for name, roles in PEOPLE.items()}
+        self.tokens = {name: self.add(name, role) for name, role in PEOPLE.items()}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Secured:
@@ -92,14 +71,10 @@ class Secured:
     def _start(self) -> None:
         self.services = self._stack.enter_context(Services())
         self.issuer = self._stack.enter_context(Issuer())
-        secrets = self.scratch / "secrets"
-        secrets.mkdir(mode=0o700)
-        tables = [scheme.settings(self.services.url, secrets) for scheme in SCHEMES.values()]
-        settings = SETTINGS.format(url=self.services.url) + "".join(tables)
-        config = folder(self.scratch / "folder", settings, {"paid-1": workflow()})
-        options = ["--config", str(config), "--tokens", str(self.tokens_file), "--socket", self.socket]
+        config = folder(self.scratch / "folder", SETTINGS.format(url=self.services.url), {"paid-1": STEPS})
+        options = ["--config", str(config), "--tokens", str(self.tokens_file)]
         options += ["--jwt-issuer", self.issuer.url, "--jwt-audience", AUDIENCE]
-        options += ["--trusted-proxy", f"{PROXY},unix", "--trusted-header", NAMED_BY[0]]
+        options += ["--trusted-proxy", PROXY, "--trusted-header", NAMED_BY[0]]
         server = Server(self.program, self.scratch / "data", *options)
         self.server = self._stack.enter_context(server)
 
@@ -111,11 +86,9 @@ class Secured:
         """The port of the server."""
         return self.server.port
 
-    def add(self, name: str, roles: list[str]) -> str:
-        """A new token. Applications may name one reply channel."""
-        words = [word for role in roles for word in ("--role", role)]
-        words += ["--channel", "shop"] if roles == ["application"] else []
-        done = run(self.program, "token", "add", name, *words, "--tokens", str(self.tokens_file))
+    def add(self, name: str, role: str) -> str:
+        """A new token."""
+        done = run(self.program, "token", "add", name, "--role", role, "--tokens", str(self.tokens_file))
         expect_equal(done.stderr, done.returncode, 0)
         return done.stdout.strip()
 
@@ -138,11 +111,3 @@ class Secured:
         order_id = str(answer.document["OrderID"])
         until("it is stored", lambda: self.ask("viewer", "GET", f"/orders/{order_id}").status == 200)
         return order_id
-
-    def task(self, order_id: str) -> dict[str, Any]:
-        """The order, as a viewer sees it."""
-        return dict(self.ask("viewer", "GET", f"/orders/{order_id}").document)
-
-    def step(self, order_id: str, name: str) -> dict[str, Any]:
-        """A step of an order."""
-        return next(step for step in self.task(order_id)["Steps"] if step["Name"] == name)

@@ -19,11 +19,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from attacks.addresses import Addresses
 from attacks.answers import Answers
 from attacks.backups import Backups
 from attacks.bearers import Bearers
-from attacks.bodies import Bodies
 from attacks.clients import Clients
 from attacks.consoles import Consoles
 from attacks.costs import Costs
@@ -35,11 +33,8 @@ from attacks.jwts import Jwts
 from attacks.lines import Lines
 from attacks.mails import Mails
 from attacks.paths import Paths
-from attacks.proxies import Proxies
-from attacks.roles import Roles
 from attacks.secured import Secured
 from attacks.services import Services
-from attacks.target import Served
 from attacks.texts import Texts
 from attacks.tls import Tls
 from harness import command
@@ -68,9 +63,7 @@ def main() -> int:
             report.section("Requests that are read in two ways")
             Framing(server).all(report)
             report.section("Paths, parameters and headers")
-            Paths(Served(server)).all(report)
-            report.section("Bodies")
-            Bodies(Served(server)).all(report)
+            Paths(server).all(report)
         callers(program, Path(scratch) / "callers", report)
         report.section("Commands, folders, services, TLS and e-mail, side by side")
         side_by_side(program, Path(scratch), report)
@@ -81,16 +74,9 @@ def callers(program: Path, scratch: Path, report: Report) -> None:
     """What a server answers that knows its callers, and has services that tell results later."""
     scratch.mkdir()
     with Secured(program, scratch) as secured:
-        report.section("Tokens of the file")
+        report.section("Callers")
         Bearers(secured).all(report)
-        report.section("Tokens of an issuer")
         Jwts(secured, scratch).all(report)
-        report.section("Callers that a proxy names, and the socket")
-        Proxies(secured, scratch).all(report)
-        report.section("Roles, and the orders of others")
-        Roles(secured).all(report)
-        report.section("Addresses of calls")
-        Addresses(secured).all(report)
 
 
 def side_by_side(program: Path, scratch: Path, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The orders, the backups and the kills of the suite `backup`."""
+"""The orders and the backups of the suite `backup`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,20 @@ from typing import Any
 
 from harness.report import Report, expect, expect_equal, until
 from harness.serve import Server, folder
+from workflows.run import SHOP, workflow
 from workflows.service import Service
 
 POSTERS = 8
-# Long documents, so that a backup takes long enough to be killed in the middle.
+# Long documents, so that a backup is taken in the middle of the load.
 PAD_BYTES = 40_000
 DECLINED_EACH = 7
-STEPS = (("reserve", "stock", ""), ("pay", "bank", "reserve"), ("ship", "courier", "pay"))
-STAGES = ("copying", "computing the checksum", "checking")
 ENDED = ("Processed", "Compensated")
 
 
 def configured(service: Service, path: Path) -> Path:
     """A configuration folder for one service that plays all three agents."""
-    agents = "".join(f'\n[agents.{agent}]\nurl = "{service.url}"\n' for _, agent, _ in STEPS)
-    steps = [
-        f'\n[[step]]\nname = "{name}"\nagent = "{agent}"\nafter = {[after] if after else []}\n'
-        for name, agent, after in STEPS
-    ]
-    shop = 'name = "shop"\nversion = 1\n' + "".join(steps)
-    return folder(path, f'default = "shop"\n{agents}', {"shop-1": shop})
+    agents = "".join(f'\n[agents.{agent}]\nurl = "{service.url}"\n' for _, agent, _ in SHOP)
+    return folder(path, f'default = "shop"\n{agents}', {"shop-1": workflow("shop", 1, SHOP)["Text"]})
 
 
 class Run:
@@ -42,9 +36,8 @@ class Run:
 
     def __init__(self, program: Path, service: Service, scratch: Path, orders: int) -> None:
         """`orders` is the number of orders in each part; `scratch` is a folder for all files."""
-        self.service, self.scratch, self.part = service, scratch, orders
-        self.backups = scratch / "backups"
-        self.backups.mkdir()
+        self.service, self.part = service, orders
+        self.backup = scratch / "backup"
         config = str(configured(service, scratch / "folder"))
         self.server = Server(program, scratch / "data", "--config", config)
         self.copy = Server(program, scratch / "copy", "--config", config)
@@ -60,10 +53,8 @@ class Run:
     def all(self, report: Report) -> None:
         """The checks."""
         with self.server:
-            report.check(f"{self.part} orders, one in {DECLINED_EACH} declined", lambda: self.post_part(0))
-            report.check("a backup that is killed in any stage leaves no backup", self.kill_backups)
-            report.check("one that is stopped leaves nothing at all", self.stop_backup)
-            report.check("a server that is killed under a backup starts again at once", self.kill_server)
+            report.check(f"{self.part} orders, one in {DECLINED_EACH} declined", self.post_first)
+            report.check("a backup that is stopped leaves nothing", self.stop_backup)
             report.check("a backup in the middle of the load", self.back_up)
             report.check("kill -9 of the server in the middle of later orders", self.kill_for_good)
         report.check("restored on another path, it has the orders of that moment", self.restore)
@@ -71,33 +62,23 @@ class Run:
         with self.copy:
             report.check("every order ends, once everything is posted again", self.all_end)
             report.check("each effect once: the service's books and the orders agree", self.books_agree)
-            report.check("the export has each order, whole, as it ended", self.export)
 
-    def words(self, name: str) -> list[str]:
-        """The command of a backup."""
-        return ["backup", str(self.backups / name), "--data", str(self.server.data), "-o", "json"]
-
-    def begun(self, name: str) -> subprocess.Popen[str]:
-        """A backup under way."""
-        line = [str(self.server.program), *self.words(name)]
-        return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    @staticmethod
-    def reaches(backup: subprocess.Popen[str], stage: str) -> None:
-        """Waits until a backup is in this stage."""
-        assert backup.stderr is not None
-        said = []
-        for line in backup.stderr:
-            said.append(line)
-            if line.startswith(stage):
-                return
-        expect(False, f"it ended before {stage}: {said}")
-
-    def post_part(self, part: int) -> str:
-        """The orders of one part."""
+    def post_first(self) -> str:
+        """The orders before the backup."""
         with ThreadPoolExecutor(POSTERS) as pool:
-            list(pool.map(self.post, range(part * self.part, (part + 1) * self.part)))
+            list(pool.map(self.post, range(self.part)))
         return f"{len(self.ids)} orders"
+
+    def stop_backup(self) -> None:
+        """By SIGTERM, as it computes the checksum."""
+        line = [str(self.server.program), "backup", str(self.backup), "--data", str(self.server.data)]
+        with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as backup:
+            assert backup.stderr is not None
+            expect(any(said.startswith("computing") for said in backup.stderr), "it ended before")
+            backup.terminate()
+            backup.communicate()
+        expect_equal("exit status", backup.returncode, 128 + signal.SIGTERM)
+        expect_equal("what is left", list(self.backup.parent.glob("*backup*")), [])
 
     def post(self, number: int, is_over: threading.Event | None = None) -> None:
         """Posts one order until it is accepted, under the same key every time. Gives up once the load is over."""
@@ -141,56 +122,14 @@ class Run:
         for one in posted:
             one.result()
 
-    def kill_backups(self) -> str:
-        """One in each stage; what each leaves goes with the next."""
-        for stage in STAGES:
-            backup = self.begun("killed")
-            self.reaches(backup, stage)
-            backup.kill()
-            backup.communicate()
-            left = sorted(path.name for path in self.backups.iterdir())
-            expect(left == [".stepwarden-backup.part"], f"killed while {stage}: {left}")
-            refused = self.server.run("restore", str(self.backups / left[0]), "--data", str(self.scratch / "none"))
-            expect_equal(f"a restore of what is left: {refused.stderr}", refused.returncode, 2)
-        return f"in {', '.join(STAGES)}"
-
-    def stop_backup(self) -> None:
-        """By SIGTERM."""
-        backup = self.begun("stopped")
-        self.reaches(backup, "computing the checksum")
-        backup.terminate()
-        said = backup.communicate()[1]
-        expect_equal(f"exit status: {said}", backup.returncode, 128 + signal.SIGTERM)
-        expect_equal("what is left", list(self.backups.iterdir()), [])
-
-    def kill_server(self) -> str:
-        """The backup is halted as it copies, so that it is not done before. It gives up once it sees the new server."""
-        lock = self.server.data / "stepwarden.lock"
-        with self.load():
-            backup = self.begun("under-a-kill")
-            self.reaches(backup, "copying")
-            backup.send_signal(signal.SIGSTOP)
-            before = lock.stat().st_mtime_ns
-            self.server.end()
-            with ThreadPoolExecutor(1) as starter:
-                started = starter.submit(self.server.start)
-                try:
-                    until("a new server has the directory", lambda: lock.stat().st_mtime_ns != before, pause_s=0.02)
-                finally:
-                    backup.send_signal(signal.SIGCONT)
-                started.result()
-            said = backup.communicate()[1]
-        is_done = (self.backups / "under-a-kill").exists()
-        expect_equal(f"exit status: {said}", backup.returncode, 0 if is_done else 5)
-        return "the backup was done before" if is_done else said.splitlines()[-1]
-
     def back_up(self) -> str:
         """The load goes on, also while it copies."""
+        words = ("backup", str(self.backup), "--data", str(self.server.data), "-o", "json")
         with self.load():
-            done = self.server.run(*self.words("good"))
+            done = self.server.run(*words)
         expect_equal(f"exit status: {done.stderr}", done.returncode, 0)
         self.manifest = json.loads(done.stdout)
-        again = self.server.run(*self.words("good"))
+        again = self.server.run(*words)
         expect_equal(f"a second one of the same name: {again.stderr}", again.returncode, 2)
         return f"{self.manifest['Bytes'] // 1_000_000} MB, transaction {self.manifest['Transaction']}"
 
@@ -202,7 +141,7 @@ class Run:
 
     def restore(self) -> str:
         """By the command, which refuses a second time; the doctor finds nothing wrong."""
-        words = ("restore", str(self.backups / "good"), "--data", str(self.copy.data))
+        words = ("restore", str(self.backup), "--data", str(self.copy.data))
         restored = self.server.run(*words, "-o", "json")
         expect_equal(f"exit status: {restored.stderr}", restored.returncode, 0)
         told = json.loads(restored.stdout)
@@ -242,25 +181,13 @@ class Run:
         """A processed order had each step once, and a compensated one has nothing left."""
         done, undone = self.service.done, self.service.undone
         for order_id, state in self.states.items():
-            for step, _, _ in STEPS:
+            for step, _, _ in SHOP:
                 key = f"{order_id}/{step}"
                 holds = (done[key], undone[key]) == (1, 0) if state == "Processed" else done[key] == undone[key] <= 1
                 expect(holds, f"{key} of an order that is {state}: done {done[key]}, undone {undone[key]}")
-        known = {f"{order_id}/{step}" for order_id in self.states for step, _, _ in STEPS}
+        known = {f"{order_id}/{step}" for order_id in self.states for step, _, _ in SHOP}
         expect_equal("effects of orders that nobody knows", set(done) - known, set())
         return f"{sum(done.values())} done, {sum(undone.values())} undone"
-
-    def export(self) -> str:
-        """In pieces of the API's own JSON."""
-        done = self.server.run("export", "--since", "1h", "--api", self.copy.url)
-        expect_equal(f"exit status: {done.stderr}", done.returncode, 0)
-        orders = [json.loads(line) for line in done.stdout.splitlines()]
-        expect_equal("the orders", Counter(order["OrderID"] for order in orders), Counter(self.ids.values()))
-        expect_equal("their ends", {one["OrderID"]: one["ProcessState"] for one in orders}, self.states)
-        sample = self.copy.get(f"/orders/{orders[0]['OrderID']}")
-        expect_equal("an order", orders[0], sample)
-        expect(all(order["History"] and order["Steps"] for order in orders), "each has its history and its steps")
-        return f"{len(orders)} orders"
 
 
 def is_ended(task: dict[str, Any]) -> bool:

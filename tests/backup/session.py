@@ -1,12 +1,10 @@
-"""Backup, restore, export and erase, under load and with kills, on the released program.
+"""Backup, restore and erase, under load, on the released program.
 
     tests/run backup [--program FILE] [--orders N]
 
-Orders run while backups are taken. A backup is killed in each of its stages, and one is stopped: nothing that looks
-like a backup is left. The server is killed under a backup, and starts again. Then it is killed for good. A backup of
-the middle is restored on another path, and customers post everything again under the same keys. Every order ends once,
-as the services count, and the export has each of them. How much a backup costs is measured by the bench:
-`cargo run --release -p tests --bin bench -- --only backup`.
+Orders run while a backup is taken. Then the server is killed for good. The backup is restored on another path, and
+customers post everything again under the same keys. Every order ends once, as the services count. How much a backup
+costs is measured by the bench: `cargo run --release -p tests --bin bench -- --only backup`.
 
 Then a person is erased (rule 46), whose texts are first found in files and answers: documents, outputs, errors, notes,
 reasons of jobs, dead letters, hashes. After it no byte of any file, backup or answer has them, in several encodings.

@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from callbacks.bank import COURIER, UNDO, Bank
-from callbacks.webhooks import SCHEMES, TOLERANCE_S, event
-from harness.calls import call
+from callbacks.bank import COURIER, Bank
+from callbacks.webhooks import SCHEMES
 from harness.report import Report, expect, expect_equal, until
+from workflows.run import SHIPPED
 
 POSTERS = 8
 KILLS = 2
-FORGED = 40
 CANCEL_EACH = 30
 ENDED = ("Processed", "Compensated")
 
@@ -48,14 +47,8 @@ class Run:
         """The checks, one after the other."""
         report.check("a workflow whose payment may be told later is applied", self.apply)
         report.check(f"{self.count} orders, and kill -9 twice while results come", self.post_and_kill)
-        report.check("a forged or altered address is 401, and nothing changes", self.forge)
-        if self.secrets is not None:
-            report.check("a forged, altered or stale event is 401, and nothing changes", self.forge_events)
         report.check("every order has ended", self.all_end)
         report.check("each effect once: the bank's books and the orders agree", self.books_agree)
-        report.check("a result after the end is answered, and changes nothing", self.tell_again)
-        if self.secrets is not None:
-            report.check("so is an event that comes again", self.replay_events)
 
     def apply(self) -> None:
         """A payment that may be told later, then a step that is refused for one order in twenty."""
@@ -70,8 +63,7 @@ class Run:
 
         settings = f'default = "paid-later"\n[agents.lender]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
         settings += f'[agents.carrier]\nurl = "{self.bank.url}{COURIER}"\n'
-        # Played by stand-ins as before.
-        settings += "[agents.inventory]\n[agents.payment]\n[agents.shipping]\n"
+        settings += SHIPPED
         files = [workflow("paid-later", "lender")]
         if self.secrets is not None:
             for scheme in SCHEMES.values():
@@ -113,70 +105,6 @@ class Run:
 
         return until(f"order {number} is accepted", accepted)
 
-    def forge(self) -> str:
-        """Addresses of orders under way, altered in one character each, and of another order's signature."""
-        keys = [f"{order}/pay" for order in self.ids[-FORGED:]]
-        until("the bank has their addresses", lambda: all(self.knows(key) for key in keys))
-        for number, key in enumerate(keys):
-            url = self.bank.address(key)
-            base, token = url.rsplit("/", 1)
-            at = number * len(token) // FORGED
-            other = "A" if token[at] != "A" else "B"
-            other_token = self.bank.address(keys[number - 1]).rsplit("/", 1)[1]
-            forged = [token[:at] + other + token[at + 1 :], token[:-43] + other_token[-43:], token[:-1]]
-            for one in forged:
-                if one != token and one != other_token:
-                    for body in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "forged"}):
-                        expect_equal(f"{base}/{one}", call("POST", f"{base}/{one}", body).status, 401)
-        return f"{len(keys)} addresses"
-
-    def forge_events(self) -> str:
-        """Events about orders under way that are unsigned, forged, altered, stale, or from another agent's provider."""
-        keys = [key for key in self.event_keys() if self.bank.scheme(key)][-FORGED:]
-        for key in keys:
-            scheme = self.bank.scheme(key)
-            assert scheme is not None
-            url = self.bank.webhook(key, scheme)
-            done = event(key, {"Outcome": "Done"})
-            no = event(key, {"Outcome": "No", "Code": "forged"})
-            genuine = scheme.signed(done)
-            refused = [(done, {}), (done, scheme.forged(done)), (no, genuine), (done + b" ", genuine)]
-            if scheme.has_time:
-                refused += [(no, scheme.signed(no, age)) for age in (2 * TOLERANCE_S, -2 * TOLERANCE_S)]
-            for body, headers in refused:
-                expect_equal(f"{url} {headers}", call("POST", url, body, headers).status, 401)
-            for other in SCHEMES.values():
-                if other is not scheme:
-                    answer = call("POST", self.bank.webhook(key, other), no, other.signed(no))
-                    expect_equal(f"{other.agent} {answer}", (answer.status, answer.body["Taken"]), (200, False))
-        return f"{len(keys)} orders"
-
-    def event_keys(self) -> list[str]:
-        """The keys of all payments that the bank knows."""
-        return [key for key in (f"{order}/pay" for order in self.ids) if self.knows(key)]
-
-    def replay_events(self) -> str:
-        """Genuine events, sent once more after the end."""
-        keys = [key for key in self.event_keys() if self.bank.scheme(key)][:FORGED]
-        for key in keys:
-            scheme = self.bank.scheme(key)
-            assert scheme is not None
-            order = key.split("/")[0]
-            before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
-            for result in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "late"}, None):
-                body = event(key, result)
-                answer = call("POST", self.bank.webhook(key, scheme), body, scheme.signed(body))
-                expect_equal(f"{answer}", (answer.status, answer.body["Taken"]), (200, False))
-            expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
-        return f"{len(keys)} orders"
-
-    def knows(self, key: str) -> bool:
-        """Whether the bank was called with this key."""
-        try:
-            return bool(self.bank.address(key))
-        except (KeyError, AssertionError):
-            return False
-
     def all_end(self) -> str:
         """Every order ends, those whose result is never told after the wait for it."""
         left = set(self.ids)
@@ -205,13 +133,3 @@ class Run:
             expect(expected, f"{order} is {state}: charged {charged}, refunded {refunded}")
         charged, refunded = sum(self.bank.charged.values()), sum(self.bank.refunded.values())
         return f"{charged} charged, {refunded} refunded, {len(self.bank.lost)} never told"
-
-    def tell_again(self) -> None:
-        """The address of a call is good for ever, and of no use any more."""
-        order = self.ids[0]
-        before = self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
-        url = self.bank.address(f"{order}/pay")
-        for path, body in (("", {"Outcome": "Done"}), ("", {"Outcome": "No", "Code": "late"}), ("/heartbeat", None)):
-            expect_equal(path, call("POST", url + path, b"" if body is None else body).status, 200)
-        expect_equal("state", self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"], before)
-        expect(not any(UNDO in key for key in self.bank.charged), "no undo was taken for a payment")

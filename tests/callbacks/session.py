@@ -3,10 +3,9 @@
     tests/run callbacks [--program FILE] [--orders N] [--seconds S]
 
 A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never. Some
-payments have heartbeats, and some addresses are forged. Half of the payments are confirmed by signed events instead, by
-each of the three schemes, and some of these are forged, altered, stale or sent again. Meanwhile the program is killed
-twice. Then every order has ended, the books agree, and nothing forged has changed anything. `tests/run deployed` tries
-the addresses on the deployed functions.
+payments have heartbeats. Half of the payments are confirmed by signed events instead, by each of the three schemes.
+Meanwhile the program is killed twice. Then every order has ended, and the books agree. `tests/run deployed` does the
+same on the deployed functions. Rust tests forge addresses and events.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      how many, 2,000 unless given

@@ -20,21 +20,14 @@ CONFIRMED_AFTER_S = 0.5
 class Bookings(Stub):
     """Plays every agent of the example. It takes a hotel on with a 202, and posts the result to the call's address."""
 
-    def __init__(self) -> None:
-        self.confirmed: list[str] = []
-        super().__init__()
-
     def answer(self, call: Call) -> Answer:
         """At once, but for the hotel."""
         address = call.headers.get("Callback-Url")
         if address and json.loads(call.body).get("kind") == "hotel" and call.path.endswith("/book"):
-            threading.Timer(CONFIRMED_AFTER_S, self._confirm, [address]).start()
+            result = {"Outcome": "Done", "Output": {"booking": "H-1"}}
+            threading.Timer(CONFIRMED_AFTER_S, successful, ["POST", address, result]).start()
             return 202, {}
         return 200, {"booking": "B-1", "payment": "P-1"}
-
-    def _confirm(self, address: str) -> None:
-        successful("POST", address, {"Outcome": "Done", "Output": {"booking": "H-1"}})
-        self.confirmed.append(address)
 
 
 def folder(into: Path, bookings: Bookings, decided_within: str) -> Path:
@@ -49,14 +42,8 @@ def folder(into: Path, bookings: Bookings, decided_within: str) -> Path:
     return into
 
 
-def journey(server: Server, total: float, customer: str = "Ada Lovelace") -> dict[str, Any]:
-    """Posts a journey, and waits until it is stored."""
-    order = json.loads((EXAMPLE / "order.json").read_text())
-    return server.order(wait=False, **{**order, "Total": total, "Customer": customer})
-
-
-def asked(server: Server, total: float = 1_200) -> dict[str, Any]:
+def asked(server: Server) -> dict[str, Any]:
     """A journey that waits for an approval."""
-    order = journey(server, total)
-    is_asked = lambda task: "approve" in task.get("Actions", [])  # noqa: E731
-    return server.seen(order["OrderID"], is_asked)
+    order = json.loads((EXAMPLE / "order.json").read_text())
+    posted = server.order(wait=False, **{**order, "Total": 1_200, "Customer": "Ada Lovelace"})
+    return server.seen(posted["OrderID"], lambda task: "approve" in task.get("Actions", []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,26 +56,6 @@ class Change:
     state: str
     phase: int
     minutes: float
-
-
-def emitted(lines: Iterable[Any]) -> Data:
-    """What the lines of a log write in the embedded metric format."""
-    data: Data = {}
-    for line in lines:
-        for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
-            for names in directive["Dimensions"]:
-                dimensions = frozenset((name, line[name]) for name in names)
-                for metric in directive["Metrics"]:
-                    found = line[metric["Name"]]
-                    series = Series(directive["Namespace"], metric["Name"], dimensions)
-                    values = found if isinstance(found, list) else [found]
-                    data.setdefault(series, []).extend((metric.get("Unit", "None"), float(one)) for one in values)
-    return data
-
-
-def merged(*several: Data) -> Data:
-    """All that was written in several times."""
-    return {series: [one for data in several for one in data.get(series, [])] for data in several for series in data}
 
 
 def metrics(alarm: Alarm) -> dict[str, dict[str, Any]]:

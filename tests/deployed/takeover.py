@@ -166,7 +166,6 @@ class Takeover:
         expect_equal("approve", world.operator.post(f"/orders/{self._orders['waiting']}/approve", BY).status, 202)
         world.command(self._orders["held"], "cancel", BY["Reason"])
         until("it is taken up", lambda: world.state(self._orders["held"]) != "Error")
-        world.supervised_by_hand.set()
         with Supervisors(world, SUPERVISED_EVERY_S) as supervisors:
             for order_id, end in world.ends.items():
                 world.reach(order_id, end, ENDED_S_MAX)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +11,7 @@ from typing import Any
 
 from botocore.credentials import Credentials
 from harness.api import ApiClient, caller
-from harness.calls import Answer, seconds
+from harness.calls import Answer
 from harness.deployment import Deployment, client
 from harness.inbox import Inbox, subscribe_to_alerts
 from harness.report import CheckFailed, expect, expect_equal, until
@@ -53,9 +50,6 @@ class World:
         self.ends: dict[str, str] = {}
         # The orders of other workflows, whose services keep books of their own.
         self.own: set[str] = set()
-        # The supervisors wait for this: the first run is made by hand.
-        self.supervised_by_hand = threading.Event()
-        self.killed_order: str | None = None
         INSTALLATION.append(self._installation())
 
     def _installation(self) -> str:
@@ -116,13 +110,6 @@ class World:
             return shown if task and all(shown.get(key) == value for key, value in wanted.items()) else None
 
         return until(f"{name} of {order_id} shows {wanted}", look, within_s)
-
-    def is_past_complete_by(self, order_id: str, name: str, grace_s: float) -> bool:
-        """Whether the time of the attempt under way is over, and a grace after it."""
-        task = self.task(order_id)
-        complete_by = step(task, name)["CompleteBy"] if task else None
-        expect(complete_by is not None, f"{name} of {order_id} is under way")
-        return time.time() >= seconds(str(complete_by)) + grace_s
 
     def command(self, order_id: str, action: str, reason: str) -> Answer:
         """An operator's wish, which must be taken. A resubmit has begun when this is done: until then the order is in
@@ -217,31 +204,6 @@ class World:
             yield url
         finally:
             self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=True)
-
-    @contextmanager
-    def without_agent(self, agent: str) -> Iterator[str]:
-        """Within, nobody takes requests of high priority for an agent; gives the URL of the queue with them. Those for
-        other agents take the normal queue."""
-        with self.closed_lane("agents", "agents") as url:
-            ended = threading.Event()
-            relay = threading.Thread(target=self._relay_others, args=(agent, url, ended))
-            relay.start()
-            try:
-                yield url
-            finally:
-                ended.set()
-                relay.join()
-
-    def _relay_others(self, agent: str, url: str, ended: threading.Event) -> None:
-        # Each look is a delivery, and after 1,000 a request is a dead letter.
-        while not ended.wait(0.5):
-            received = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)
-            for message in received.get("Messages", []):
-                if json.loads(message["Body"])["Agent"] != agent:
-                    self.sqs.send_message(QueueUrl=self.deployment.queue("agents"), MessageBody=message["Body"])
-                    # A check that looked at the same time has made the handle invalid. The next look sends a repeat.
-                    with contextlib.suppress(self.sqs.exceptions.ReceiptHandleIsInvalid):
-                        self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     # ---- functions
 

@@ -27,7 +27,7 @@ CHANNEL = "shop"
 POLICIES = ("ApplicationPolicyArn", "OperatorPolicyArn", "AdministratorPolicyArn")
 # Before the name of a user of the account.
 USER = f"arn:aws:iam::{ACCOUNT}:user/"
-# The roles of the users that the tests make. Those of `only-…` have one, and those of `everybody…` have all.
+# The roles of the users that the tests make. Those of `everybody-…` have all.
 APPLICATION, OPERATOR = ["application"], ["operator", "approver", "administrator"]
 EVERYTHING = [*APPLICATION, "viewer", *OPERATOR]
 ROLES = {
@@ -35,9 +35,7 @@ ROLES = {
     f"{USER}other-application": APPLICATION,
     f"{USER}operator": OPERATOR,
     f"{USER}administrator": OPERATOR,
-    f"{USER}everybody": EVERYTHING,
     **{f"{USER}everybody-by-{policy}": EVERYTHING for policy in POLICIES},
-    **{f"{USER}only-{role}": [role] for role in EVERYTHING},
     f"arn:aws:iam::{ACCOUNT}:root": OPERATOR,
 }
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.report import expect
-from surfaces import Shown, collected
-from truth import Numbers, Range, Truth, exactly
+from surfaces import ALL, Numbers, Range, Shown, collected, exactly
+from truth import Truth
 
 TRIES = 4
 NAMED_MAX = 12
@@ -22,7 +22,7 @@ class Surface:
     title: str
     read: Callable[[], Shown]
     names: str
-    span: str = "all"
+    span: str = ALL
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,9 @@ from console.console import Console
 from harness.serve import Server, ask
 from services import SERVICES
 from surfaces import SPANS, Shown, exactly
-from truth import STATES, percentiles
+from truth import STATES
 
 ORDERS = r"orders/[^/]+/(accepted|processed|compensated|closed|failed)"
-PERCENTILES = r"(orders|step|service)/.+/(call )?p\d\d"
 # A table leaves out the 95th percentile of calls.
 IN_TABLES = r"{}/.+/(p\d\d|call p50|call p99)"
 ATTEMPTS = r"/.+/(begun|done|expired|rejected|deferred|skipped)"
@@ -27,6 +26,8 @@ LAST_MINUTES = r"orders/all/p\d\d"
 POINTS = r"point/.+/(accepted|processed|compensated|closed|failed)"
 # From the first byte of a call at its service to the last one of the answer at the program, on a busy machine.
 OVERHEAD_MS = 1_000
+# A bucket of durations is an eighth wide.
+EIGHTH_MORE = 1.125
 
 
 def either(*patterns: str) -> str:
@@ -36,13 +37,11 @@ def either(*patterns: str) -> str:
 
 def of_api(server: Server, services_url: str) -> list[Surface]:
     """The API, the metrics, the command line, and the books of the services."""
-    whole = either("(state|oldest)/.+", ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS)
     printed = either("state/.+", ORDERS, IN_TABLES.format("(orders|step)"), "step" + ATTEMPTS, "step/.+/share")
     metrics = either(
         "(state|oldest)/.+",
-        r"orders/(?!all/)[^/]+/(took|\w+ed)",
+        r"orders/(?!all/)[^/]+/\w+ed",
         "step" + ATTEMPTS,
-        "step/.+/((call )?took|call seconds)",
         "health/.+/open",
     )
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
@@ -56,7 +55,6 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
     calls = [
         ("/services", surfaces.services, HEALTH),
         ("/alerts", surfaces.alerts, "alert/.+"),
-        ("/bulk", surfaces.jobs, "job/.+"),
         ("/metrics", surfaces.metrics, metrics),
     ]
     return [
@@ -67,10 +65,6 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
             "30m",
         ),
         *(Surface(f"GET {path}", partial(read, server), names) for path, read, names in calls),
-        *(
-            Surface(f"GET /numbers of {span}", partial(surfaces.numbers, server, span), either(whole, POINTS), span)
-            for span in SPANS
-        ),
         Surface(
             "stepwarden overview",
             partial(surfaces.command_overview, server),
@@ -83,7 +77,7 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
             for span in SPANS
         ),
         Surface(
-            "the books of the services", partial(books, services_url), r"service/.+/(done|rejected|call (took|p\d\d))"
+            "the books of the services", partial(books, services_url), r"service/.+/(done|rejected|call p\d\d)"
         ),
     ]
 
@@ -130,5 +124,7 @@ def books(services_url: str) -> Shown:
     for call, times in ask("GET", f"{services_url}/times")[1].items():
         service, operation = call.split("/")
         name = f"service/{service}/{'Undo' if operation == 'undo' else 'Forward'}"
-        for what, (own, _) in percentiles(Counter((name, ms) for ms in times), "call ").items():
-            yield what, exactly(own) if what.endswith("took") else (own - 1, own + OVERHEAD_MS)
+        times.sort()
+        for percent in (50, 95, 99):
+            own = times[max(1, math.ceil(len(times) * percent / 100)) - 1]
+            yield f"{name}/call p{percent}", (own - 1, EIGHTH_MORE * (own + OVERHEAD_MS))

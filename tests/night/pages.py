@@ -13,8 +13,7 @@ from typing import Any
 
 from console.console import Console
 from harness.report import expect
-from surfaces import Shown, exactly, number_of, of_overview_line, of_row
-from truth import SPANS as SECONDS
+from surfaces import SPANS, Shown, exactly, number_of, of_overview_line, of_row
 from truth import STATES
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -114,7 +113,7 @@ def of_services(page: Page) -> Shown:
 
 
 # The words for the length of a point, by span.
-EACH = {"30m": "minute", "24h": "10 minutes", "7d": "hour", "30d": "6 hours", "yesterday": "hour"}
+EACH = {"30m": "minute", "24h": "10 minutes", "7d": "hour", "30d": "6 hours"}
 # The titles that are other words than the names here.
 EVENTS = {"Accepted": "accepted", "came to Error": "failed", "under way at the end": "under way"}
 SUMS = re.compile(r"([\d,]+) (orders? accepted|processed|compensated|closed|came to Error)")
@@ -122,12 +121,12 @@ SUMS = re.compile(r"([\d,]+) (orders? accepted|processed|compensated|closed|came
 
 def of_picture(page: Page, span: str) -> Shown:
     """The bars of what happened: their sums in words, and the table of their numbers."""
-    sums = next((image for image in page.read["images"] if re.search(" accepted (in the last|yesterday)", image)), "")
+    sums = next((image for image in page.read["images"] if " accepted in the last" in image), "")
     for number, words in SUMS.findall(sums):
         event = "accepted" if "accepted" in words else "failed" if words == "came to Error" else words
         yield f"orders/all/{event}", number_of(number)
     for row in page.rows(f"What happened in each {EACH[span]}"):
-        point = f"point/{SECONDS[span]}/{epoch_of(row.pop('Minute' if span == '30m' else 'From'))}"
+        point = f"point/{SPANS[span]}/{epoch_of(row.pop('Minute' if span == '30m' else 'From'))}"
         for title, text in row.items():
             yield f"{point}/{EVENTS.get(title, title)}", number_of(text)
 

@@ -1,24 +1,21 @@
-"""Eleven questions of an operator, as data: when they are asked, how they are answered, and what is true.
+"""Ten questions of an operator, as data: when they are asked, how they are answered, and what is true.
 
-In the console an answer takes at most three clicks; typing is none. On the command line it takes one command.
+In the console an answer takes at most three clicks; typing is none.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from console.console import Console
-from harness.calls import seconds
 from harness.report import expect, expect_equal
 from pages import fresh
 from playwright.sync_api import expect as shows
-from surfaces import command, number_of, span_of, tables
-from truth import Range
+from surfaces import Range, number_of, span_of
 
 if TYPE_CHECKING:
     from night import Night
@@ -80,37 +77,20 @@ class Question:
 
     words: str
     moment: int
-    asked: tuple[Callable[[Night], tuple[str, ...]], Callable[[str], Any]]
-    console: Callable[[Hand, Night], Any]
+    answer: Callable[[Hand, Night], Any]
     true: Callable[[Night], Any]
     agrees: Callable[[Any, Any], bool] = field(default=lambda answer, true: bool(answer == true))
 
-    def ways(self, night: Night) -> Iterator[tuple[str, Callable[[], str]]]:
-        """The ways to the answer, each as a check."""
-        yield f"“{self.words}” by one command", lambda: self._by_command(night)
-        for size, console in night.consoles.items():
-            title = f"“{self.words}” in the console, {size}"
-            yield title, lambda console=console: self._in_console(night, console)
-
-    def _by_command(self, night: Night) -> str:
-        words, read = self.asked
-        line = words(night)
-        before = self.true(night)
-        answer = read(command(night.server, *line))
-        self._holds(answer, before, self.true(night))
-        return f"stepwarden {' '.join(line)}: {answer}"
-
-    def _in_console(self, night: Night, console: Console) -> str:
+    def asked(self, night: Night, console: Console) -> str:
+        """An answer in the console, which agrees with what was true before or after it."""
         hand = Hand(console)
         before = self.true(night)
-        answer = self.console(hand, night)
+        answer = self.answer(hand, night)
         expect(hand.clicks <= CLICKS_MAX, f"it took {hand.clicks} clicks")
-        self._holds(answer, before, self.true(night))
-        return f"{hand.clicks} clicks: {answer}"
-
-    def _holds(self, answer: Any, before: Any, after: Any) -> None:
+        after = self.true(night)
         if not self.agrees(answer, before) and not self.agrees(answer, after):
             expect_equal(f"the answer to “{self.words}”", answer, after)
+        return f"{hand.clicks} clicks: {answer}"
 
 
 # ---- truths
@@ -141,11 +121,6 @@ def waiting(night: Night) -> int:
 def p99(night: Night) -> Range:
     """The 99th percentile of all orders of the last 24 hours."""
     return night.truth.numbers("24h")[1]["orders/all/p99"]
-
-
-def p99_of_yesterday(night: Night) -> Range:
-    """The same of yesterday."""
-    return night.truth.numbers("yesterday")[1]["orders/all/p99"]
 
 
 def overlaps(answer: Range, true: Range) -> bool:
@@ -179,41 +154,7 @@ def alerted(night: Night) -> dict[str, bool]:
     return {cause: any(kind.endswith("AlertEnded") for kind in night.alerts(cause)) for cause in causes}
 
 
-# ---- answers of the command line
-
-
-def ids_of(text: str) -> str:
-    """The id that is printed alone."""
-    return text.strip()
-
-
-def documents(text: str) -> list[dict[str, Any]]:
-    """The JSON of a printed answer, one document in each line."""
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def payment_of(text: str) -> dict[str, Any]:
-    """Payment, in the services as JSON."""
-    return next(one for one in documents(text)[0]["Services"] if one["Service"] == "payment")
-
-
-def rows_with(text: str, title: str) -> list[dict[str, str]]:
-    """The rows of the printed tables that have this title."""
-    return [row for rows in tables(text) for row in rows if title in row]
-
-
-def row_of(text: str, title: str, name: str) -> dict[str, str]:
-    """The first row of the printed tables with this name under this title."""
-    return next(row for row in rows_with(text, title) if row[title] == name)
-
-
-def error_of_command(text: str) -> tuple[int, dict[str, int]]:
-    """How many came to Error, and the causes, as `overview` prints them."""
-    causes = {f"cause/{row['CAUSE']}/{row['STEP']}": int(row["IN ERROR"]) for row in rows_with(text, "IN ERROR")}
-    return int(re.findall(r"(\d+) came to Error", text)[0]), causes
-
-
-# ---- answers of the console
+# ---- answers
 
 
 def by_email(hand: Hand, _: Night) -> str:
@@ -255,15 +196,6 @@ def p99_on_page(hand: Hand, _: Night) -> Range:
     """The page of numbers, for 24 hours by itself."""
     hand.click("link", re.compile("^Numbers$"))
     hand.console.heading("Numbers")
-    return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
-
-
-def p99_of_yesterday_on_page(hand: Hand, _: Night) -> Range:
-    """The page of numbers, and its link to yesterday."""
-    hand.click("link", re.compile("^Numbers$"))
-    hand.console.heading("Numbers")
-    hand.click("link", "yesterday")
-    hand.console.shown("#/numbers?last=yesterday")
     return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
 
 
@@ -315,109 +247,16 @@ def alerts_on_page(hand: Hand, _: Night) -> dict[str, bool]:
 
 
 ALL = (
+    Question("which order is of this e-mail?", 9, by_email, sought),
+    Question("which order has this correlation id?", 9, by_correlation, sought),
+    Question("why does payment fail, and since when?", 10, why_on_page, why, why_agrees),
+    Question("how many orders wait for it?", 10, waiting_on_page, waiting),
+    Question("what was p99 of the last 24 hours?", 16, p99_on_page, p99, overlaps),
+    Question("which step is the slowest?", 16, slowest_on_page, slowest, lambda answer, true: answer in true),
+    Question("how many orders came to Error, and for which causes?", 15, error_on_page, came_to_error),
+    Question("who has taken this order on?", 15, taken_on_page, lambda _: "ann"),
     Question(
-        "which order is of this e-mail?",
-        9,
-        (lambda _: ("list", "--field", "/Email", "--value", f"c{SOUGHT}@example.org", "-q"), ids_of),
-        by_email,
-        sought,
+        "has the order that was refunded by hand ended?", 19, ended_on_page, lambda _: ("Compensated", "settled")
     ),
-    Question(
-        "which order has this correlation id?",
-        9,
-        (lambda _: ("list", "--correlation", f"night-{SOUGHT}", "-q"), ids_of),
-        by_correlation,
-        sought,
-    ),
-    Question(
-        "why does payment fail, and since when?",
-        10,
-        (
-            lambda _: ("services", "-o", "json"),
-            lambda text: (payment_of(text)["Problem"], seconds(payment_of(text)["OutageSince"])),
-        ),
-        why_on_page,
-        why,
-        why_agrees,
-    ),
-    Question(
-        "how many orders wait for it?",
-        10,
-        (
-            lambda _: ("services",),
-            lambda text: int(row_of(text, "SERVICE", "payment")["ORDERS WAITING"]),
-        ),
-        waiting_on_page,
-        waiting,
-    ),
-    Question(
-        "what was p99 of the last 24 hours?",
-        16,
-        (
-            lambda _: ("numbers", "--last", "24h"),
-            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
-        ),
-        p99_on_page,
-        p99,
-        overlaps,
-    ),
-    Question(
-        "what was p99 yesterday?",
-        16,
-        (
-            lambda _: ("numbers", "--day", "yesterday"),
-            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
-        ),
-        p99_of_yesterday_on_page,
-        p99_of_yesterday,
-        overlaps,
-    ),
-    Question(
-        "which step is the slowest?",
-        16,
-        (lambda _: ("numbers", "--last", "24h"), lambda text: rows_with(text, "STEP")[0]["STEP"]),
-        slowest_on_page,
-        slowest,
-        lambda answer, true: answer in true,
-    ),
-    Question(
-        "how many orders came to Error, and for which causes?",
-        15,
-        (lambda _: ("overview",), error_of_command),
-        error_on_page,
-        came_to_error,
-    ),
-    Question(
-        "who has taken this order on?",
-        15,
-        (
-            lambda night: ("get", night.special["taken on"], "-o", "json"),
-            lambda text: documents(text)[0]["Taken"]["By"],
-        ),
-        taken_on_page,
-        lambda _: "ann",
-    ),
-    Question(
-        "has the order that was refunded by hand ended?",
-        19,
-        (
-            lambda night: ("get", night.special["by hand"], "-o", "json"),
-            lambda text: (
-                documents(text)[0]["ProcessState"],
-                next(line["Kind"] for line in documents(text)[0]["History"] if line["Who"] == "ann").lower(),
-            ),
-        ),
-        ended_on_page,
-        lambda _: ("Compensated", "settled"),
-    ),
-    Question(
-        "what was alerted, and is it over?",
-        20,
-        (
-            lambda _: ("alerts",),
-            lambda text: {row["CAUSE"]: bool(row["ENDED"]) for row in rows_with(text, "CAUSE")},
-        ),
-        alerts_on_page,
-        alerted,
-    ),
+    Question("what was alerted, and is it over?", 20, alerts_on_page, alerted),
 )

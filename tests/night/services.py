@@ -11,9 +11,8 @@ GET  /books, /keys, /alerts      counts by service; every key with what became o
 GET  /told                       the first lines of the texts, and the subjects of the e-mails
 GET  /times                      how many milliseconds each service took for its answers, by call
 
-The member `Stub` of an order names calls that go wrong, such as {"stock/do": "refuse", "carrier/do": "hang"}: until the
-service is mended, or for good with "refuse for good". Another one takes its time: {"stock/do": "wait 300"}, in
-milliseconds. A service that is down answers 503. One in twenty calls is slow.
+The member `Stub` of an order names calls that go wrong, such as {"stock/do": "refuse"}: until the
+service is mended, or for good with "refuse for good". A service that is down answers 503. One in twenty calls is slow.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from email import message_from_string, policy
 from typing import Any
 
 SERVICES = ("stock", "payment", "carrier")
-# Longer than an attempt of any step.
-HANG_S = 20
 # The calls of one key in twenty are slow.
 SLOW_EACH, SLOW_MS = 20, 150
 
@@ -50,8 +47,8 @@ class Books:
         self.alerts: list[Any] = []
         self.told: dict[str, list[str]] = {"team": [], "mail": []}
 
-    def call(self, service: str, operation: str, key: str, body: bytes) -> tuple[int, Any] | None:
-        """The answer to a call. None: there is none."""
+    def call(self, service: str, operation: str, key: str, body: bytes) -> tuple[int, Any]:
+        """The answer to a call."""
         counts = self.counts[service]
         counts[f"{operation} calls"] += 1
         # The same key must have the same body (rule 4 of the design).
@@ -62,9 +59,7 @@ class Books:
             return 503, {"detail": "down"}
         step = key.removesuffix("/undo")
         wrong = wish_of(service, operation, body)
-        if wrong and not wrong.startswith("wait ") and (wrong == "refuse for good" or not self.is_mended):
-            if wrong == "hang":
-                return None
+        if wrong and (wrong == "refuse for good" or not self.is_mended):
             if key not in self.refused:
                 counts[f"{operation} refused"] += 1
             self.refused.add(key)
@@ -92,7 +87,7 @@ class Books:
             self.by_hand.add(key)
         return 200, {}
 
-    def answer(self, method: str, path: str, key: str, body: bytes) -> tuple[int, Any] | None:
+    def answer(self, method: str, path: str, key: str, body: bytes) -> tuple[int, Any]:
         """The answer to any request."""
         if method == "GET":
             if path == "/books":
@@ -119,14 +114,6 @@ class Books:
 def wish_of(service: str, operation: str, body: bytes) -> str:
     """What an order wants of a call."""
     return str(json.loads(body)["Order"].get("Stub", {}).get(f"{service}/{operation}", ""))
-
-
-def wait_ms(service: str, operation: str, key: str, body: bytes) -> int:
-    """How long a call takes."""
-    verb, _, number = wish_of(service, operation, body).partition(" ")
-    if verb == "wait":
-        return int(number)
-    return 0 if zlib.crc32(key.encode()) % SLOW_EACH else SLOW_MS
 
 
 class Connection(asyncio.Protocol):
@@ -157,11 +144,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, method: str, path: str, key: str, body: bytes) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        answer = self._books.answer(method, path, key, body)
-        if answer is None:
-            loop.call_later(HANG_S, self._transport.close)
-            return
-        status, answered = answer
+        status, answered = self._books.answer(method, path, key, body)
         if path.count("/") < 2 or status == 503:
             self._answer(status, answered)
             return
@@ -171,10 +154,10 @@ class Connection(asyncio.Protocol):
             times[key, status] = math.floor(1_000 * (loop.time() - began))
             self._answer(status, answered)
 
-        if after_ms := wait_ms(*path[1:].split("/"), key, body):
-            loop.call_later(after_ms / 1_000, finish)
-        else:
+        if zlib.crc32(key.encode()) % SLOW_EACH:
             finish()
+        else:
+            loop.call_later(SLOW_MS / 1_000, finish)
 
     def _answer(self, status: int, body: Any) -> None:
         text = json.dumps(body).encode()

@@ -7,17 +7,16 @@
                   numbers must fit into it. From 300 on, the service has an alert of its own
 --program FILE    uses this `stepwarden` instead of a release build
 
-At each of 20 moments every number of the API, the metrics, the command line and the console (on a desk and on a phone)
-is compared with a plain count of the stored tasks, and with the books of the services, which also time their answers.
-One in twenty is slow. Between the moments orders are posted. At a moment the load stands still, and all orders have
+At each of 20 moments every number of the metrics, the command line and the console (on a desk and on a phone) is
+compared with a plain count of the stored tasks, or with GET /numbers. That is compared with a plain count of orders and
+attempts, and with the books of the services, which also time their answers. One in twenty is slow.
+
+Between the moments orders are posted. At a moment the load stands still, and all orders have
 ended but those that are known to wait. So a number must be exactly the counted one. Where orders wait for a service,
-its probes and their attempts go on: then a number must lie between a count before the look and one after it. The last
-line but one of the report says how much was exact.
+its probes and their attempts go on: then a number must lie between a count before the look and one after it. The report
+says how much was exact.
 
-90 of the orders are of yesterday and of the hour before it: they are made in short runs of the server, and their stored
-times are then moved. The night needs one day of UTC: it waits for the next one if this one ends within 30 minutes.
-
-Eleven questions of an operator are answered in at most three clicks, or by one command, and compared with the truth.
+Ten questions of an operator are answered in at most three clicks, and compared with the truth.
 
 Needs npm and Chromium, or root and apt to install them.
 """
@@ -28,7 +27,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-import past
 import shop
 from console.console import Console
 from console.session import browser
@@ -59,18 +57,15 @@ def main() -> int:
         services = stack.enter_context(Services())
         folder = shop.write(scratch / "folder", services.url, services.mail, options.outage)
         server = Server(program, scratch / "data", "--config", str(folder))
-        stack.callback(server.stop)
-        ids, parts = past.make(server)
-        server.start()
+        stack.enter_context(server)
         playwright = stack.enter_context(sync_playwright())
         chromium = playwright.chromium.launch(executable_path=browser(), args=["--no-sandbox"])
         stack.callback(chromium.close)
         consoles = {
-            # Its yesterday is of the zone of the browser, and that of the past is of UTC.
             size: stack.enter_context(Console.on(chromium, server.url, width=width, height=height, timezone_id="UTC"))
             for size, (width, height) in SIZES.items()
         }
-        night = Night(server, services, consoles, report, options.orders, options.outage, ids, parts)
+        night = Night(server, services, consoles, report, options.orders, options.outage)
         stack.callback(lambda: night.truth.close())
         night.all()
     return report.close()

@@ -9,7 +9,7 @@ from typing import Any
 from card import Card, CardProvider, Intent
 from carrier import SOLD_OUT, UNDELIVERABLE, Carrier
 from harness.report import expect, expect_equal, until
-from shop import EXAMPLE, Shop, failure_counts, order
+from shop import Shop, failure_counts, order
 
 # Kind, its number, its document, its end, and the code of its rejection.
 KINDS: list[tuple[int, dict[str, Any], str, str]] = [
@@ -37,7 +37,7 @@ def agree(program: Path, folder: Path) -> str:
     kinds = [kind for kind in KINDS for _ in range(kind[0])]
     # With a seed: too many rejections in a row would hold the services back (rule 18).
     random.Random(SEED).shuffle(kinds)
-    with Shop(program, folder, card, carrier, EXAMPLE / "workflows" / "shop-1.toml") as shop:
+    with Shop(program, folder, card, carrier) as shop:
         cancelled = cancel_during_capture(shop)
         ids = shop.post([document for _, document, _, _ in kinds])
         tasks = shop.settled([*ids, *cancelled], within_s=170)

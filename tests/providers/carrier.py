@@ -14,6 +14,8 @@ from provider import Keys, new_id
 
 UNDELIVERABLE = "0000"
 SOLD_OUT = "SOLD-OUT"
+# As the example says.
+CALLS_PER_S = 20.0
 
 
 @dataclass
@@ -27,16 +29,15 @@ class Shipment:
 class Carrier(Stub):
     """Ships for callers with a token."""
 
-    def __init__(self, secret: str, token_s: float = 60.0, calls_per_s: int = 20, revoked_after_s: float = 0.0) -> None:
-        """`revoked_after_s`: every second token ends so early, though it was to last for `token_s`."""
+    def __init__(self, secret: str, token_s: float, revoked_after_s: float) -> None:
+        """Every second token ends after `revoked_after_s`, though it was to last for `token_s`."""
         self.secret = secret
         self.shipments: dict[str, list[Shipment]] = {}
         self.tokens_given = 0
-        self.call_times: list[float] = []
+        self._called_at = 0.0
         self._token_s = token_s
-        self.calls_per_s = calls_per_s
         # A bucket of one second.
-        self._allowed = float(calls_per_s)
+        self._allowed = CALLS_PER_S
         self._revoked_after_s = revoked_after_s
         self._tokens: dict[str, float] = {}
         self._keys = Keys()
@@ -47,9 +48,8 @@ class Carrier(Stub):
             return self._token(call)
         with self.lock:
             now = time.monotonic()
-            earlier = self.call_times[-1] if self.call_times else 0.0
-            self.call_times.append(now)
-            self._allowed = min(self.calls_per_s, self._allowed + (now - earlier) * self.calls_per_s)
+            self._allowed = min(CALLS_PER_S, self._allowed + (now - self._called_at) * CALLS_PER_S)
+            self._called_at = now
             if self._allowed < 1:
                 return 429, {"code": "too_many_calls"}, {"Retry-After": "1"}
             self._allowed -= 1
@@ -70,7 +70,7 @@ class Carrier(Stub):
         token = new_id("token")
         with self.lock:
             self.tokens_given += 1
-            is_revoked = self._revoked_after_s > 0 and self.tokens_given % 2 == 0
+            is_revoked = self.tokens_given % 2 == 0
             lasts_s = self._revoked_after_s if is_revoked else self._token_s
             self._tokens[f"Bearer {token}"] = time.monotonic() + lasts_s
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self._token_s)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,30 +21,24 @@ POSTERS = 8
 class Shop:
     """`stepwarden serve` with three providers. Leaving its `with` stops them all."""
 
-    def __init__(
-        self, program: Path, folder: Path, card: CardProvider, carrier: Carrier, workflow: Path, card_secret: str = ""
-    ) -> None:
-        """`folder` is a new one for its data, settings and secrets. `card_secret` may differ from the provider's."""
+    def __init__(self, program: Path, folder: Path, card: CardProvider, carrier: Carrier) -> None:
+        """`folder` is a new one for its data, settings and secrets."""
         folder.mkdir()
         self.card, self.carrier, self.stock = card, carrier, Stock()
-        self.card_secret = folder / "card"
-        self.card_secret.write_text(card_secret or card.secret)
+        (folder / "card").write_text(card.secret)
         (folder / "carrier").write_text(carrier.secret)
         text = (EXAMPLE / "stepwarden.toml").read_text()
         for of_example, of_run in {
             "https://stock.example": self.stock.url,
             "https://api.stripe.com": card.url,
             "https://carrier.example": carrier.url,
-            "rate = 20 ": f"rate = {carrier.calls_per_s} ",
-            "file:/run/secrets/stripe": f"file:{self.card_secret}",
+            "file:/run/secrets/stripe": f"file:{folder / 'card'}",
             "file:/run/secrets/carrier": f"file:{folder / 'carrier'}",
         }.items():
             expect(of_example in text, f"{of_example} is not in the example")
             text = text.replace(of_example, of_run)
-        name = re.search(r'^name = "(.+)"', workflow.read_text(), re.MULTILINE)
-        expect(name is not None, f"{workflow} has no name")
-        text = re.sub(r"^default = .*", f'default = "{name[1]}"', text, flags=re.MULTILINE)
-        config = configured(folder / "config", text, {workflow.stem: workflow.read_text()})
+        workflow = (EXAMPLE / "workflows" / "shop-1.toml").read_text()
+        config = configured(folder / "config", text, {"shop-1": workflow})
         self.server = Server(program, folder / "data", "--config", str(config))
 
     def __enter__(self) -> Shop:

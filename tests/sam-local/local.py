@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from harness.deployment import built_template, sam_environment
 from harness.emulator import client_environment
 from harness.process import Process, free_port
 from harness.report import expect
-from harness.serve import ask
 from harness.tools import ROOT, ToolError, program
 
 EVENTS = ROOT / "infra" / "events"
@@ -60,11 +61,19 @@ class Sam:
         """What the functions wrote."""
         return self.folder / "sam-local.log"
 
-    def start_api(self) -> Api:
-        """The HTTP API on a free port. Use it in a `with`."""
+    @contextmanager
+    def start_api(self) -> Iterator[str]:
+        """Within, the HTTP API runs; gives its URL."""
         port = free_port()
         command = [*self._command("start-api"), "--port", str(port), "--host", "127.0.0.1"]
-        return Api(command, self._environment(), f"http://127.0.0.1:{port}", self.folder / "start-api.log")
+        # Its warm containers end with it only at an interrupt.
+        log, environment = self.folder / "start-api.log", self._environment()
+        process = Process(command, log, env=environment, stop_by=signal.SIGINT)
+        process.start(lambda: "Running on" in process.text(), START_S_MAX)
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.stop()
 
     def _command(self, what: str) -> list[str]:
         command = [program("sam", "sam"), "local", what, "--template", str(built_template())]
@@ -74,23 +83,3 @@ class Sam:
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, **sam_environment(), **client_environment(self.emulator_url)}
         return {**environment, **self.engine.environment}
-
-
-class Api:
-    """A running `sam local start-api`."""
-
-    def __init__(self, command: list[str], environment: dict[str, str], url: str, log: Path) -> None:
-        self.url = url
-        # Its warm containers end with it only at an interrupt.
-        self._process = Process(command, log, env=environment, stop_by=signal.SIGINT)
-
-    def __enter__(self) -> Api:
-        self._process.start(lambda: "Running on" in self._process.text(), START_S_MAX)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stop()
-
-    def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """One call; its status and its decoded body."""
-        return ask(method, self.url + path, body)

@@ -26,6 +26,7 @@ from harness import command, tools
 from harness.deployment import BUILD, build
 from harness.emulator import Emulator
 from harness.report import Check, Report, expect, expect_equal, until
+from harness.serve import ask
 
 LOG_LINES = 100
 ORDER = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011"
@@ -117,16 +118,16 @@ def the_api_answers(bench: Bench) -> None:
 
 def a_posted_order_is_read_back(bench: Bench) -> None:
     """`sam local start-api` takes an order; the deployed functions process it; the API shows its end."""
-    with bench.sam.start_api() as api:
-        status, health = api.call("GET", "/health")
+    with bench.sam.start_api() as url:
+        status, health = ask("GET", f"{url}/health")
         expect_equal("GET /health", (status, health["Status"]), (200, "ok"))
-        status, answer = api.call("POST", "/orders", bench.sample)
+        status, answer = ask("POST", f"{url}/orders", bench.sample)
         expect_equal("status of POST /orders", status, 202)
-        path = f"/orders/{answer['OrderID']}"
-        expect_equal("state of what is not stored yet", api.call("GET", path)[0], 404)
+        path = f"{url}/orders/{answer['OrderID']}"
+        expect_equal("state of what is not stored yet", ask("GET", path)[0], 404)
         bench.feed_deployed_functions()
-        until(f"{path} is processed", lambda: api.call("GET", path)[1].get("ProcessState") == "Processed", SETTLE_S_MAX)
-        expect_equal("status of an unknown route", api.call("GET", "/nowhere")[0], 403)
+        until(f"{path} is processed", lambda: ask("GET", path)[1].get("ProcessState") == "Processed", SETTLE_S_MAX)
+        expect_equal("status of an unknown route", ask("GET", f"{url}/nowhere")[0], 403)
 
 
 CHECKS: list[tuple[str, Callable[[Bench], None]]] = [

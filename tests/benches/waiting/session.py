@@ -18,16 +18,14 @@ import re
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-from harness import command, tools
+from harness import command, load, tools
 from harness.report import until
 from harness.serve import Server, folder
 from harness.stub import Answer, Call, Stub
 
-POSTERS = 16
 # New orders alone, whose times are compared, and the time in which nothing happens.
 ALONE, IDLE_S = 100, 60
 WARM_UP = 20
@@ -129,7 +127,8 @@ def measure(server: Server, empty: Server, orders: int) -> int:
 def wait_with(server: Server, begin: int, end: int) -> None:
     """Posts the orders with these numbers, and waits until the program has nothing to do."""
     began = time.monotonic()
-    post(server, begin, end)
+    workflows = ("callback", "approval")
+    load.post_all(server.port, [{"Workflow": workflows[n % 2], "Item": "mug", "Number": n} for n in range(begin, end)])
     print(f"{end - begin} orders were posted in {time.monotonic() - began:.0f} s", file=sys.stderr)
     until("all of them wait", lambda: waiting(server) >= end, within_s=1_800, pause_s=2)
     # The first look of a supervisor at each of them was planned before they waited.
@@ -153,34 +152,6 @@ def alone(servers: list[Server], count: int) -> list[float]:
     for connection in connections:
         connection.close()
     return [statistics.median(times) for times in took]
-
-
-def post(server: Server, begin: int, end: int) -> None:
-    """Posts the orders that wait."""
-    numbers, lock = iter(range(begin, end)), threading.Lock()
-    failures: list[str] = []
-
-    def poster() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        while True:
-            with lock:
-                number = next(numbers, None)
-            if number is None or failures:
-                return
-            order = {"Workflow": "approval" if number % 2 else "callback", "Item": f"mug {number}"}
-            connection.request("POST", "/orders", json.dumps(order))
-            answer = connection.getresponse()
-            body = answer.read()
-            if answer.status != 202:
-                failures.append(f"{answer.status} {body!r}")
-
-    posters = [threading.Thread(target=poster) for _ in range(POSTERS)]
-    for one in posters:
-        one.start()
-    for one in posters:
-        one.join()
-    if failures:
-        raise tools.ToolError(f"an order was not accepted: {failures[0]}")
 
 
 def waiting(server: Server) -> int:

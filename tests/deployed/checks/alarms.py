@@ -45,6 +45,19 @@ RINGS_AFTER_MIN: dict[str, float] = {
 # A broken subscriber fails on the message of the end as well, and the alarm would go on and off for ever.
 WITHOUT_END = {"alert-topic-failing"}
 
+# Our metrics, by their alarm: the functions that write it, its highest value that is well, and one that is not. Rust
+# tests hold that the functions write them for these causes (tests/tests/adapters/alarms.rs).
+OURS: list[tuple[str, str, tuple[str, ...], float, float]] = [
+    ("supervisor-late", "supervisor_lag_ms", ("supervisor",), 300_000, 300_001),
+    ("services-down", "services_down_ms", ("supervisor",), 900_000, 900_001),
+    ("orders-untaken", "orders_untaken_ms", ("supervisor",), 14_400_000, 14_400_001),
+    ("attempts-put-off", "attempts_put_off", ("scheduler",), 0, 1),
+    ("supervisor-failing", "supervisor_failed", ("supervisor",), 0, 1),
+    ("supervisor-failing", "supervisor_shards_unreached", ("supervisor",), 0, 1),
+    ("notices-unsent", "notices_unsent", ("submission", "scheduler", "supervisor"), 0, 1),
+    ("records-failed", "records_failed", ("submission", "scheduler", "agents", "supervisor"), 0, 1),
+    ("records-panicked", "records_panicked", ("submission", "scheduler", "agents", "supervisor"), 0, 1),
+]
 # What AWS documents: the unit of each metric, and the dimensions that it is written for.
 WRITTEN_BY_AWS: dict[tuple[str, str], tuple[str, list[set[str]]]] = {
     ("AWS/ApiGateway", "5xx"): ("Count", [{"ApiId"}, {"ApiId", "Stage"}]),
@@ -215,6 +228,28 @@ def rings_by(alarm: Alarm, scene: Scene, series: Series) -> bool:
     during |= {one: scene.before[one] for one in others if one in scene.before}
     changes = cloudwatch.history(alarm, [scene.before, during, scene.after])
     return [(change.state, change.phase) for change in changes] == RINGS
+
+
+# ---- our metrics
+
+
+def they_ring_for_our_metrics(world: World) -> str:
+    """One is too high at a time, and the others have the highest value that is well. Then no supervisor runs."""
+
+    def written(function: str, name: str, value: float) -> Data:
+        return {Series(f"Stepwarden/{STACK}", name, frozenset({("Function", function)})): [("None", value)]}
+
+    causes = [(alarm, name, function, low, high) for alarm, name, of, low, high in OURS for function in of]
+    quiet = runs = written("supervisor", "supervisor_runs", 1)
+    for _, name, function, low, _ in causes:
+        quiet = {**quiet, **written(function, name, low)}
+    scenes = [Scene("no supervisor runs", {"supervisor-missing"}, quiet, {**quiet, next(iter(runs)): []}, quiet)]
+    for alarm, name, function, _, high in causes:
+        during = {**quiet, **written(function, name, high)}
+        scenes.append(Scene(f"{name} of {function} is {high:g}", {alarm}, quiet, during, quiet))
+    alarms = some(world, of_aws=False)
+    judged(alarms, scenes)
+    return f"{len(alarms)} alarms, {len(scenes)} causes"
 
 
 # ---- the metrics of AWS

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 from harness.api import caller
-from harness.report import expect, expect_equal, until
+from harness.deployment import POLICIES
+from harness.report import expect_equal, until
+from roles import ROLES, WORDS, table, ways
 from world import World, document
 
 
 def only_the_authorised_come_in(world: World) -> None:
-    """No signature, a wrong one, the wrong policy: 403. Health is open. What has no route is not there."""
+    """No signature or a wrong one: 403. Health is open. What has no route is not there."""
     order = document()
     expect_equal("POST /orders unsigned", world.stranger.post("/orders", order).status, 403)
     expect_equal("POST /orders with forged keys", world.forger.post("/orders", order).status, 403)
-    expect_equal("GET /dead-letters as application", world.application.get("/dead-letters").status, 403)
-    wish = {"By": "mallory", "Reason": "none"}
-    expect_equal("cancel as application", world.application.post("/orders/any/cancel", wish).status, 403)
-    expect_equal("POST /orders as operator", world.operator.post("/orders", order).status, 403)
     expect_equal("GET /health of anybody", world.stranger.get("/health").status, 200)
     expect_equal("GET /nothing", world.operator.get("/nothing").status, 404)
+
+
+def each_policy_lets_its_calls_through(world: World) -> str:
+    """A caller with all roles and one policy: the gateway lets through what is of the policy, and nothing else."""
+    allowed = table()
+    people = ({"application"}, set(ROLES) - {"application"}, {"administrator"})
+    for policy, roles in zip(POLICIES, people, strict=True):
+        known = caller(world.deployment, f"everybody-by-{policy}", policy)
+        for method, path, way in ways(allowed):
+            is_theirs = any(allowed[method, path][role] for role in roles)
+            # That of administrators allows nothing else.
+            if path.endswith("/erase") or roles == {"administrator"}:
+                is_theirs = path.endswith("/erase") and roles == {"administrator"}
+            answer = known.get(way) if method == "GET" else known.post(way, WORDS)
+            if (way, answer.status) == ("/orders", 202):
+                world.expect_end(answer.body["OrderID"], "Processed")
+            expect_equal(f"{method} {path} by {policy} is let through", answer.status != 403, is_theirs)
+    return f"{len(allowed) * len(people)} calls"
 
 
 def an_application_sees_its_own_orders_alone(world: World) -> None:
@@ -39,31 +53,3 @@ def an_application_sees_its_own_orders_alone(world: World) -> None:
     expect_equal("its order seen by the first", world.application.get(f"/orders/{order_id}").status, 404)
     nobody = caller(world.deployment, "without-a-role", "OperatorPolicyArn")
     expect_equal("GET /overview without a role", nobody.get("/overview").body["type"], "/problems/forbidden")
-
-
-def a_caller_may_wait_for_the_end(world: World) -> None:
-    """`Prefer: wait` answers 200 with the processed order."""
-    answer = world.application.post("/orders", document(), {"Prefer": "wait=20"})
-    expect_equal("status", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
-    expect_equal("Preference-Applied", answer.headers.get("preference-applied"), "wait=20")
-    expect_equal("Location", answer.headers.get("location"), f"/orders/{answer.body['OrderID']}")
-    outputs = [step.get("Output") for step in answer.body["Steps"]]
-    expect(all(outputs), f"an output of each step, found {outputs}")
-    world.expect_end(answer.body["OrderID"], "Processed")
-
-
-def a_key_names_one_order(world: World) -> None:
-    """The same key and document again give the same order, another document 422; eight at once are one order too."""
-    order, key = document(), {"Idempotency-Key": "check-once"}
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: world.application.post("/orders", order, key), range(8)))
-    expect_equal("statuses", {answer.status for answer in answers}, {202})
-    ids = {answer.body["OrderID"] for answer in answers}
-    expect_equal("orders of eight posts at once", len(ids), 1)
-    order_id = world.expect_end(ids.pop(), "Processed")
-    world.reach(order_id, "Processed")
-    again = world.application.post("/orders", order, {**key, "Prefer": "wait=5"})
-    expect_equal("posted again at the end", (again.status, again.body["OrderID"]), (200, order_id))
-    other = world.application.post("/orders", {**order, "Quantity": 2}, key)
-    expect_equal("another document", other.status, 422)
-    expect_equal("effects of the first step", world.ledger.of(order_id, "reserve-inventory").forward_effects, 1)

@@ -1,4 +1,4 @@
-"""A folder of forty agents, as large as a folder may be. One function serves them all, from one pair of queues."""
+"""A folder of forty agents. One function serves them all, from one pair of queues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ BREAKER = 'breaker.longest_wait = "2s"\n'
 ENDED_S_MAX = 4 * ORDER_S_MAX
 # What an order may take longer on a machine that has just become busy, beside twice the time.
 SLACK_S = 5.0
-FILE_BYTES_MAX, FOLDER_BYTES_MAX = 64 * 1024, 124 * 1024
 BY = {"By": "ann", "Reason": "the test is over"}
 
 
@@ -61,42 +60,24 @@ class Services(Stub):
         return 200, {"By": name}
 
 
-def folder_of(url: str) -> dict[str, str]:
-    """The files, filled up with comments to the last byte that a file and a folder may have."""
+def folder_of(url: str, path: Path) -> str:
+    """Makes the folder; gives its path."""
     settings = SHIPPED
     for name in AGENTS:
         settings += f'\n[agents.{name}]\nurl = "{url}/{name}"\n' + (BREAKER if name == DOWN else "")
-    files = {"stepwarden.toml": settings + comment(FILE_BYTES_MAX - len(settings))}
+    files = {}
     for title, names in WORKFLOWS.items():
         *others, last = names
         rows = [others[first : first + ABREAST] for first in range(0, len(others), ABREAST)] + [[last]]
         after = [[], *rows]
         steps = [(step(name), name, [step(one) for one in after[at]]) for at, row in enumerate(rows) for name in row]
-        file = workflow(title, 1, steps)
-        files[file["Name"]] = file["Text"]
-    files[list(files)[-1]] += comment(FOLDER_BYTES_MAX - sent_bytes(files))
-    return files
-
-
-def comment(count: int) -> str:
-    """A comment of so many bytes."""
-    return "#" * count
+        files[f"{title}-1"] = workflow(title, 1, steps)["Text"]
+    return str(folder(path, settings, files))
 
 
 def step(name: str) -> str:
     """The step of an agent."""
     return f"of-{name}"
-
-
-def sent_bytes(files: dict[str, str]) -> int:
-    """The bytes of a folder as the API counts them."""
-    return sum(len('{"Name":,"Text":},' + json.dumps(name) + json.dumps(text)) for name, text in files.items())
-
-
-def write(path: Path, files: dict[str, str]) -> str:
-    """Makes a folder; gives its path."""
-    workflows = {Path(name).stem: text for name, text in files.items() if name != "stepwarden.toml"}
-    return str(folder(path, files["stepwarden.toml"], workflows))
 
 
 def all_are_served(world: World) -> str:
@@ -106,7 +87,7 @@ def all_are_served(world: World) -> str:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-forty-")))
         services = stack.enter_context(Services())
         stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
-        is_applied(functions, write(scratch / "folder", folder_of(services.url)))
+        is_applied(functions, folder_of(services.url, scratch / "folder"))
         all_at_once = posted(world, "forty", ORDERS) | posted(world, "forty", COMPENSATED, Refused=True)
         for order_id in all_at_once:
             world.reach(order_id, world.ends[order_id], ENDED_S_MAX)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from harness.report import expect, expect_equal, until
 from world import World
@@ -15,7 +14,8 @@ def what_a_sender_may_not_send_is_refused(world: World) -> None:
     order_id = world.post("Processed", {"shipping": {"SlowMs": 7000}})
     before = world.reach_step(order_id, "ship-order", ProcessState="Processing")
     command = {"OrderID": order_id, "Action": "Cancel", "By": "mallory", "Reason": "forged", "CommandID": "1"}
-    forged = reply(order_id, "ship-order", before["Attempt"], {"Done": {"Forged": True}})
+    step = {"Step": "ship-order", "Direction": "Forward", "Attempt": before["Attempt"]}
+    forged = {"Reply": {"OrderID": order_id, **step, "Outcome": {"Done": {"Forged": True}}}}
     sent = [world.send("scheduler", "normal", {"Command": command})]
     # The tests' own keys are those of no role of the stack.
     url = world.deployment.queue("scheduler")
@@ -34,19 +34,3 @@ def fates(world: World, messages: list[str]) -> dict[str, str]:
     """What became of messages that were written down."""
     letters = world.operator.get("/dead-letters?limit=100").body["DeadLetters"]
     return {letter["MessageID"]: letter["Outcome"] for letter in letters if letter["MessageID"] in messages}
-
-
-def reply(order_id: str, name: str, attempt: int, outcome: Any, direction: str = "Forward") -> dict[str, Any]:
-    """An agent's answer, as the scheduler queue holds it."""
-    said = {"OrderID": order_id, "Step": name, "Direction": direction, "Attempt": attempt, "Outcome": outcome}
-    return {"Reply": said}
-
-
-def settle(world: World, queue: str, lane: str) -> None:
-    """Waits until a queue holds nothing that is ready or in flight, at one moment at least."""
-
-    def idle() -> bool:
-        depth = world.depth(queue, lane)
-        return depth["ready"] == 0 and depth["in flight"] == 0
-
-    until(f"the {lane} lane of {queue} is idle", idle, 60, pause_s=0.1)

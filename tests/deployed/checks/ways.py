@@ -7,20 +7,14 @@ from world import World, document
 
 
 def orders_are_processed(world: World) -> None:
-    """Ten at once, each with three effects."""
-    for order_id in [world.post("Processed") for _ in range(10)]:
+    """Ten at once, each with three effects. The reply channel of one is told, by CloudEvents with the order's own name."""
+    told = world.post("Processed", None, ReplyChannel="shop", CorrelationID="c-1")
+    for order_id in [told, *(world.post("Processed") for _ in range(9))]:
         task = world.reach(order_id, "Processed")
         expect_equal("attempts", [one["Attempt"] for one in task["Steps"]], [1, 1, 1])
-
-
-def a_flaky_service_is_called_again(world: World) -> None:
-    """503 a few times, and an answer that was lost: one attempt, one effect."""
-    flaky = world.post("Processed", {"inventory": {"Flaky": 1}, "payment": {"Flaky": 2}})
-    lossy = world.post("Processed", {"shipping": {"LoseAnswers": 1}})
-    world.reach(flaky, "Processed")
-    world.reach(lossy, "Processed")
-    expect(world.ledger.of(flaky, "charge-payment").forward_calls >= 3, "three calls at least for the flaky payment")
-    expect(world.ledger.of(lossy, "ship-order").forward_calls >= 2, "two calls at least where an answer was lost")
+    events = world.shop.expect_kinds(told, {"OrderReceived", "OrderProcessed"})
+    names = {(event["specversion"], event["source"], event["data"]["CorrelationID"]) for event in events}
+    expect_equal("specversion, source and CorrelationID", names, {("1.0", "stepwarden", "c-1")})
 
 
 def a_declined_order_is_undone(world: World) -> None:
@@ -52,18 +46,6 @@ def an_undo_that_is_refused_is_not_called_undone(world: World) -> None:
     expect(order_id in [order["OrderID"] for order in listed], "it is in the list of orders in Error")
 
 
-def the_reply_channel_is_told(world: World) -> None:
-    """Received and processed, as CloudEvents with the order's own name."""
-    order_id = world.post("Processed", None, ReplyChannel="shop", CorrelationID="c-1")
-    world.reach(order_id, "Processed")
-    events = world.shop.expect_kinds(order_id, {"OrderReceived", "OrderProcessed"})
-    for event in events:
-        expect_equal("specversion and source", (event["specversion"], event["source"]), ("1.0", "stepwarden"))
-        expect_equal("CorrelationID", event["data"]["CorrelationID"], "c-1")
-    versions = {event["type"]: event["data"]["Version"] for event in events}
-    expect(versions["OrderProcessed"] > versions["OrderReceived"], f"versions grow: {versions}")
-
-
 def an_operator_cancels(world: World) -> None:
     """While the carrier is slow. The undo waits until the attempt under way is over; a second wish is refused."""
     order_id = world.post("Compensated", {"shipping": {"SlowMs": 7000}})
@@ -80,9 +62,10 @@ def an_operator_cancels(world: World) -> None:
 
 
 def high_priority_goes_its_own_lane(world: World) -> None:
-    """An order of high priority is processed through the lanes that are its own."""
+    """An order of high priority is processed through the lanes that are its own. `Prefer: wait` answers 200 with it."""
     order = document(Priority="high")
     answer = world.application.post("/orders", order, {"Prefer": "wait=20"})
     expect_equal("answer", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
     expect_equal("lane", answer.body["Priority"], "high")
+    expect_equal("Preference-Applied", answer.headers.get("preference-applied"), "wait=20")
     world.expect_end(answer.body["OrderID"], "Processed")

@@ -127,6 +127,8 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_submission_schedul
     assert_eq!(who(&template, &["dynamodb:PutItem"], "TasksTable"), ["SubmissionRole", "SupervisorRole"]);
     assert_eq!(who(&template, &["dynamodb:PutItem"], "IndexTable"), ["SubmissionRole", "SupervisorRole"]);
     assert_eq!(who(&template, &["dynamodb:Query"], "IndexTable"), ["ApiRole"]);
+    let readers = ["ApiRole", "SchedulerRole", "SubmissionRole", "SupervisorRole"];
+    assert_eq!(who(&template, &["dynamodb:GetItem"], "OrdersTable"), readers);
     // An order that is erased.
     assert_eq!(who(&template, &change, "OrdersTable"), ["SchedulerRole"]);
     assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SubmissionRole", "SupervisorRole"]);
@@ -193,7 +195,9 @@ fn rule_47_a_function_gives_messages_up_to_its_own_dead_letter_queue() {
         assert_eq!(variables["DEAD_LETTER_QUEUE_URL"]["Ref"], dead);
         assert_eq!(who(&template, &["sqs:SendMessage"], dead), [role]);
         let queue = dead.replace("DeadLetters", "Queue");
-        assert_eq!(who(&template, &["sqs:ChangeMessageVisibility"], &queue), [role]);
+        for action in ["sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"] {
+            assert_eq!(who(&template, &[action], &queue), [role], "{action}");
+        }
     }
 }
 

@@ -50,7 +50,7 @@ async def _post(line: tuple[asyncio.StreamReader, asyncio.StreamWriter], order: 
     body = json.dumps(order)
     writer.write(
         f"POST /orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Idempotency-Key: night-{order['Number']}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        f"Idempotency-Key: number-{order['Number']}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     )
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     length = int(head.partition("content-length:")[2].split("\r\n")[0])
