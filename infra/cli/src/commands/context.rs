@@ -181,6 +181,11 @@ pub(super) fn body(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).expect("texts and numbers make JSON")
 }
 
+/// A line of JSON for each.
+pub(super) fn json_lines(shapes: &[impl Serialize]) -> String {
+    shapes.iter().map(|shape| body(shape) + "\n").collect()
+}
+
 /// The header that binds a command to one version.
 pub(super) fn if_match(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")

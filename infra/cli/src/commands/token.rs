@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 
-use local::tokens::{Tokens, TokensError};
+use domain::time::Timestamp;
+use local::tokens::{Token, Tokens, TokensError};
 use serde::Serialize;
 
+use super::context::json_lines;
 use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{Format, TokenCommand};
@@ -22,7 +24,7 @@ struct Listed<'a> {
     roles: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channels: Option<Vec<&'a str>>,
-    created: String,
+    created: Timestamp,
 }
 
 pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Result<Exit, CommandError> {
@@ -45,25 +47,25 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
     Ok(Exit::Fine)
 }
 
-fn list(tokens: &Tokens, output: Format, paint: Paint) -> Result<(), CommandError> {
-    let mut table = Table::new(&["ID", "NAME", "ROLES", "CHANNELS", "CREATED"]);
-    let mut json = String::new();
-    for token in &tokens.all {
-        let listed = Listed {
-            id: token.id(),
-            name: &token.name,
-            roles: token.roles.iter().map(|role| role.name()).collect(),
-            channels: token.channels.as_ref().map(|channels| channels.iter().map(|name| &**name).collect()),
-            created: token.created.to_string(),
-        };
-        if output == Format::Json {
-            json.push_str(&format!("{}\n", super::context::body(&listed)));
-        }
-        let Listed { id, name, roles, channels, created } = listed;
-        let channels = channels.map_or_else(|| "all".to_owned(), |channels| channels.join(", "));
-        table.row([id.into(), name.into(), roles.join(", ").into(), channels.into(), created.into()]);
-    }
-    let text = if output == Format::Json { json } else { table.or(paint, "No token.") };
+fn list<'a>(tokens: &'a Tokens, output: Format, paint: Paint) -> Result<(), CommandError> {
+    let listed = |token: &'a Token| Listed {
+        id: token.id(),
+        name: &token.name,
+        roles: token.roles.iter().map(|role| role.name()).collect(),
+        channels: token.channels.as_ref().map(|channels| channels.iter().map(|name| &**name).collect()),
+        created: token.created,
+    };
+    let all: Vec<Listed<'_>> = tokens.all.iter().map(listed).collect();
+    let text = match output {
+        Format::Json => json_lines(&all),
+        Format::Table => Table::of(&all)
+            .column("ID", |token| &*token.id)
+            .column("NAME", |token| token.name)
+            .column("ROLES", |token| token.roles.join(", "))
+            .column("CHANNELS", |token| token.channels.as_ref().map_or("all".to_owned(), |all| all.join(", ")))
+            .column("CREATED", |token| token.created.to_string())
+            .or(paint, "No token."),
+    };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 

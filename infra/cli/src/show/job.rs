@@ -9,23 +9,17 @@ use super::time::from_now;
 use crate::paint::{Paint, Tint};
 
 /// A list of jobs.
-pub(crate) fn table(jobs: &[Job<'_>], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(&["JOB", "ACTION", "STATE", "PLANNED", "BY", "MATCHING", "RECOVERED", "FAILED AGAIN", "REASON"]);
-    for job in jobs {
-        table.row([
-            Cell::from(&*job.id),
-            Cell::from(&*job.action),
-            Cell::tinted(job.state.to_string(), tint(job)),
-            from_now(job.planned_at, now).into(),
-            Cell::from(&*job.by),
-            matching(&job.dry_run).into(),
-            job.tally.recovered.to_string().into(),
-            job.tally.failed_again.to_string().into(),
-            Cell::from(&*job.reason),
-        ]);
-    }
-    table
+pub(crate) fn table<'a>(jobs: &'a [Job<'_>], now: Timestamp) -> Table<'a, Job<'a>> {
+    Table::of(jobs)
+        .column("JOB", |job| &*job.id)
+        .column("ACTION", |job| &*job.action)
+        .column("STATE", |job| Cell::tinted(job.state.to_string(), tint(job)))
+        .column("PLANNED", |job| from_now(job.planned_at, now))
+        .column("BY", |job| &*job.by)
+        .column("MATCHING", |job| matching(&job.dry_run))
+        .column("RECOVERED", |job| job.tally.recovered)
+        .column("FAILED AGAIN", |job| job.tally.failed_again)
+        .column("REASON", |job| &*job.reason)
 }
 
 /// All there is to know of a job.
