@@ -8,6 +8,7 @@
 
 pub mod alerts;
 pub mod backup;
+mod bad_setting;
 mod channel_pause;
 pub mod client;
 pub mod demo;
@@ -37,4 +38,5 @@ pub mod tokens;
 pub mod traces;
 mod webhook;
 
+pub use bad_setting::BadSetting;
 pub use paint::Paint;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use http::HeaderName;
+use local::BadSetting;
 use local::hosts;
 use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings, RemotesError};
+use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 use super::duration;
@@ -183,8 +184,8 @@ impl ServiceArgs {
     /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
     ///
     /// # Errors
-    /// [`RemotesError`] for URLs that cannot be used.
-    pub fn settings(self, variable: fn(&str) -> Option<String>) -> Result<RemoteSettings, RemotesError> {
+    /// [`BadSetting`] for URLs that cannot be used.
+    pub fn settings(self, variable: fn(&str) -> Option<String>) -> Result<RemoteSettings, BadSetting> {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
         let settings = RemoteSettings::at([&inventory_url, &payment_url, &shipping_url].map(Option::as_deref))?;
         Ok(RemoteSettings { memo, release_max, variable: Some(variable), ..settings })

@@ -49,7 +49,7 @@ pub(super) async fn decide(context: &Context, action: Action, args: &DecideArgs)
 async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exit, CommandError> {
     let action = act.action;
     if args.ids.len() > 1 && args.if_version.is_some() {
-        return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
+        return Err(CommandError::usage("--if-version is about one order; give one ID"));
     }
     let ids = ids::whole(context, &args.ids).await?;
     match ids.as_slice() {

@@ -15,7 +15,7 @@ use crate::remote::clock;
 pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError> {
     let AuditArgs { data, since, verify, contains } = args;
     let since = since.as_ref().map(|since| since.from(clock::now()));
-    let entries = embedded::audit(data, since).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let entries = embedded::audit(data, since).map_err(CommandError::usage)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let exit = if *verify || contains.is_some() {
         let (line, exit) = verdict(entries, contains.as_ref(), output)?;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError
 }
 
 fn unread(error: impl Display) -> CommandError {
-    CommandError::Usage(format!("the audit stream cannot be read: {error}"))
+    CommandError::usage(format!("the audit stream cannot be read: {error}"))
 }
 
 /// An entry with its number and its hash, as JSON.

@@ -23,7 +23,7 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
     let (text, exit) = match checked {
         Ok(checked) => (good(&checked, folder, format, paint), Exit::Fine),
         Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error)),
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(exit)

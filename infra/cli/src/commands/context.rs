@@ -136,7 +136,7 @@ impl Context {
     /// The operator.
     pub(super) fn by(&self, command: &CommandArgs) -> Result<String, CommandError> {
         let by = command.by.as_ref().or(self.user.as_ref());
-        by.cloned().ok_or_else(|| CommandError::Usage("the login name is unknown; give --by NAME".to_owned()))
+        by.cloned().ok_or_else(|| CommandError::usage("the login name is unknown; give --by NAME"))
     }
 
     /// Asks for confirmation of a change of many orders, and says so if nothing was done. Without a terminal, `--yes` is
@@ -150,7 +150,7 @@ impl Context {
         }
         self.can_ask(question)?;
         let answer = dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr());
-        let unread = |error| CommandError::Usage(format!("the confirmation could not be read: {error}"));
+        let unread = |error| CommandError::usage(format!("the confirmation could not be read: {error}"));
         let may_go_on = answer.map_err(unread)?;
         if !may_go_on {
             self.note("nothing was done");
@@ -163,7 +163,7 @@ impl Context {
         if self.yes || (self.terminal.stdin && self.terminal.stderr) {
             return Ok(());
         }
-        Err(CommandError::Usage(format!("{what} There is no terminal for a confirmation: give --yes")))
+        Err(CommandError::usage(format!("{what} There is no terminal for a confirmation: give --yes")))
     }
 }
 
@@ -172,7 +172,7 @@ pub(super) fn random() -> Result<String, CommandError> {
     #[expect(clippy::disallowed_methods, reason = "an id, a key or a secret of this process; no part of the protocol")]
     match [getrandom::u64(), getrandom::u64()] {
         [Ok(high), Ok(low)] => Ok(format!("{high:016x}{low:016x}")),
-        _ => Err(CommandError::Usage("this machine gives no random numbers".to_owned())),
+        _ => Err(CommandError::usage("this machine gives no random numbers")),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(
     match command {
         ContextCommand::List => return list(&contexts, api, environment, paint),
         ContextCommand::Add { name } => {
-            let missing = || CommandError::Usage(format!("give its URL: stepwarden context add {name} --api URL"));
+            let missing = || CommandError::usage(format!("give its URL: stepwarden context add {name} --api URL"));
             let ApiArgs { api, auth, region, profile, ca, .. } = api.clone();
             let server = Server { api: api.ok_or_else(missing)?, auth, region, profile, ca };
             let url = server.api.url("");

@@ -52,12 +52,12 @@ pub(super) fn run(InitArgs { folder }: &InitArgs) -> Result<Exit, CommandError> 
 
 fn write(folder: &Path) -> Result<(), CommandError> {
     let failed =
-        |path: &Path, source: io::Error| CommandError::Usage(format!("{} cannot be written: {source}", path.display()));
+        |path: &Path, source: io::Error| CommandError::usage(format!("{} cannot be written: {source}", path.display()));
     match fs::read_dir(folder) {
         Ok(mut entries) => {
             if entries.next().is_some() {
                 let advice = "give an empty folder, or a name that is free";
-                return Err(CommandError::Usage(format!("{} is not empty: {advice}", folder.display())));
+                return Err(CommandError::usage(format!("{} is not empty: {advice}", folder.display())));
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -74,7 +74,7 @@ fn narrow(numbers: &mut Numbers<'_>, args: &NumbersArgs) -> Result<(), CommandEr
 
 /// Leaves those with the name that is asked for.
 fn keep<T>(
-    what: &'static str,
+    what: &str,
     asked: &Option<String>,
     span: &str,
     all: &mut Vec<T>,
@@ -82,9 +82,13 @@ fn keep<T>(
 ) -> Result<(), CommandError> {
     let Some(asked) = asked else { return Ok(()) };
     if !all.iter().any(|one| name(one) == *asked) {
-        let known: BTreeSet<_> = all.iter().map(|one| name(one).to_owned()).collect();
-        let known = known.into_iter().collect();
-        return Err(CommandError::NoNumbers { what, name: asked.clone(), span: span.to_owned(), known });
+        let known: BTreeSet<&str> = all.iter().map(name).collect();
+        let but = match known.is_empty() {
+            true => "nor of any other".to_owned(),
+            false => format!("but of {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        let what = format!("there are no numbers of the {what} {asked} in {span}, {but}");
+        return Err(CommandError::NotThere { what, advice: None });
     }
     all.retain(|one| name(one) == *asked);
     Ok(())

@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use domain::json::Json;
+use domain::json::{Json, JsonError};
 use domain::limits::{DOCUMENT_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX};
 use http::{HeaderName, HeaderValue};
 use wire::Accepted;
@@ -49,7 +49,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
 async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<(Accepted, Answer), CommandError> {
     let value = Some(key).filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()));
     let value = value.and_then(|key| HeaderValue::from_str(key).ok()).ok_or_else(|| {
-        CommandError::Usage(format!("--key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters, all of them visible ASCII"))
+        CommandError::usage(format!("--key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters, all of them visible ASCII"))
     })?;
     let mut call = Call::post("/orders", document.text().to_owned());
     call = call.with(HeaderName::from_static("idempotency-key"), value);
@@ -68,7 +68,7 @@ fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>
     let file = match file {
         Some(file) => file,
         None if stdin_is_terminal => {
-            return Err(CommandError::Usage("no document: give a FILE, or - and type one".to_owned()));
+            return Err(CommandError::usage("no document: give a FILE, or - and type one"));
         }
         None => Path::new(STDIN),
     };
@@ -80,13 +80,13 @@ fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>
     } else {
         (name, std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut text)))
     };
-    read.map_err(|source| CommandError::File { file: name.clone(), source })?;
+    read.map_err(|error| CommandError::usage(format!("{name} cannot be read: {error}")))?;
     Ok((name, text))
 }
 
 /// The document with the members that options add. What is in it stays as it is, digit for digit.
 fn document(file: &str, text: &[u8], args: &SubmitArgs) -> Result<Json, CommandError> {
-    let wrong = |source| CommandError::Document { file: file.to_owned(), source };
+    let wrong = |error: JsonError| CommandError::usage(format!("{file} is no order: {error}"));
     let document = Json::document(text).map_err(wrong)?;
     let priority = args.priority.map(|priority| match priority {
         PriorityArg::High => "high".to_owned(),
@@ -101,7 +101,7 @@ fn document(file: &str, text: &[u8], args: &SubmitArgs) -> Result<Json, CommandE
     for (option, member, value) in options {
         let Some(value) = value else { continue };
         if document.member(member).is_some() {
-            return Err(CommandError::Usage(format!("the document has a {member} already; leave out {option}")));
+            return Err(CommandError::usage(format!("the document has a {member} already; leave out {option}")));
         }
         added.push(format!("{:?}:{}", member, Json::of(&value).text()));
     }

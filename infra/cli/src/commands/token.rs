@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use domain::time::Timestamp;
-use local::tokens::{Token, Tokens, TokensError};
+use local::tokens::{Token, Tokens};
 use serde::Serialize;
 
 use super::context::json_lines;
@@ -67,10 +67,4 @@ fn list<'a>(tokens: &'a Tokens, output: Format, paint: Paint) -> Result<(), Comm
             .or(paint, "No token."),
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
-impl From<TokensError> for CommandError {
-    fn from(error: TokensError) -> Self {
-        Self::Usage(error.to_string())
-    }
 }

@@ -102,7 +102,7 @@ async fn told(context: &Context, call: Call, what: impl FnOnce() -> String) -> R
 }
 
 fn version(workflow: &WorkflowName) -> Result<u32, CommandError> {
-    let missing = || CommandError::Usage(format!("{workflow} names no version: write {workflow}/2"));
+    let missing = || CommandError::usage(format!("{workflow} names no version: write {workflow}/2"));
     workflow.version.ok_or_else(missing)
 }
 

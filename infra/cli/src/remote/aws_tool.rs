@@ -16,7 +16,7 @@ pub(crate) struct Aws {
 
 /// The tool did not answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AwsError {
+pub(crate) enum AwsError {
     /// It is not installed.
     #[error("there is no `aws` command line tool here")]
     Missing,

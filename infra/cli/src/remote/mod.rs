@@ -17,17 +17,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use local::BadSetting;
 use local::client::{Client, NoAnswer};
 use serde::de::DeserializeOwned;
 
 use auth::Auth;
 pub use auth::AuthMode;
 pub(crate) use aws_tool::{Aws, AwsError};
-pub use contexts::{ContextsError, Server};
+pub use contexts::Server;
 pub use environment::Environment;
 pub use error::RemoteError;
 pub use problem::Problem;
-pub use target::{NotATarget, Target};
+pub use target::Target;
 
 /// The most tries of a call.
 const TRIES_MAX: u32 = 4;
@@ -133,7 +134,10 @@ impl Remote {
             (None, None) => Client::tls().map_err(RemoteError::Tls)?,
             (None, Some(file)) => {
                 let client = std::fs::read(&file).and_then(|issuers| Client::trusting(&issuers));
-                client.map_err(|error| RemoteError::Ca { file, error })?
+                client.map_err(|error| {
+                    let file = file.display();
+                    BadSetting(format!("--ca {file}: {error}; give the certificates of the issuer in PEM"))
+                })?
             }
         };
         Ok(Self { target, client, auth, answer_within })
@@ -197,7 +201,7 @@ impl Remote {
     pub async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, RemoteError> {
         let url = self.target.uri(&call.path);
         let request = Request::builder().method(call.method.clone()).uri(&url).body(call.body.clone());
-        let mut request = request.map_err(|error| RemoteError::Request { url: url.clone(), why: error.to_string() })?;
+        let mut request = request.map_err(|error| BadSetting(format!("{url} cannot be called: {error}")))?;
         request.headers_mut().extend(call.headers.clone());
         let agent = concat!("stepwarden/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(http::header::USER_AGENT, HeaderValue::from_static(agent));

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wire::ServiceList;
 
-pub use plan::{Plan, TooMany};
+pub use plan::Plan;
 
 use crate::paint::Paint;
 use crate::scenario::{ORDER, Orders};

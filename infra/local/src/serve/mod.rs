@@ -25,9 +25,9 @@ use domain::redaction::{REDACTED_BY_DEFAULT, Redaction};
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
 
-pub use bind::{BindError, Listen, bind};
-pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, TrustedPeer, issuer_url};
-pub use remotes::{RemoteSettings, Remotes, RemotesError};
+pub use bind::{Listen, bind};
+pub use callers::{Callers, JwtSettings, ProxySettings, TrustedPeer, issuer_url};
+pub use remotes::{RemoteSettings, Remotes};
 
 use crate::direct::{Direct, FollowUps};
 use crate::hosts::{Hosts, PublicUrl};

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::verify::{JwtSettings, KEYS_MAX, Key, key_of, verified};
+use crate::BadSetting;
 use crate::client::Client;
 
 /// Keys that are older are fetched again before a token is judged, so that one that its issuer withdrew ends.
@@ -35,19 +36,15 @@ const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// Where an issuer says where its keys are.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// The text is not the URL of an issuer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "give the URL of the issuer as its tokens have it, such as https://login.example.com/shop: https, or http on this machine"
-)]
-pub struct NotAnIssuer;
-
 /// Parses the URL of an issuer, for `--jwt-issuer`.
 ///
 /// # Errors
-/// [`NotAnIssuer`].
-pub fn issuer_url(text: &str) -> Result<String, NotAnIssuer> {
-    if is_safe(text) && !text.contains(['?', '#']) { Ok(text.to_owned()) } else { Err(NotAnIssuer) }
+/// [`BadSetting`].
+pub fn issuer_url(text: &str) -> Result<String, BadSetting> {
+    let advice = "give the URL of the issuer as its tokens have it, such as https://login.example.com/shop: https, or http \
+                  on this machine";
+    let url = Some(text).filter(|text| is_safe(text) && !text.contains(['?', '#']));
+    url.map(str::to_owned).ok_or_else(|| BadSetting::new(advice))
 }
 
 /// Whether nobody on the way can put other keys in the place of those at this URL.
