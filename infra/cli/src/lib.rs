@@ -5,11 +5,16 @@
 
 pub mod args;
 pub mod commands;
+pub mod demo;
 mod error_line;
 pub mod exit;
+mod follow;
 pub mod logs;
+pub mod outage;
+mod paint;
 pub mod remote;
+mod scenario;
 mod show;
 
 pub use error_line::one_line;
-use local::paint;
+pub use paint::Paint;

@@ -5,17 +5,17 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use local::folder::FolderError;
-use local::outage::Plan;
 use local::run::{self, RunError, Serving};
 use local::serve::{Callers, Listen, RemoteSettings, Setup};
-use local::{Paint, demo, open_files, outage, traces};
+use local::{open_files, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
 };
 use stepwarden::commands::{self, Terminal};
 use stepwarden::exit::Exit;
+use stepwarden::outage::Plan;
 use stepwarden::remote::Environment;
-use stepwarden::{logs, one_line};
+use stepwarden::{Paint, demo, logs, one_line, outage};
 
 /// Threads that look names up. A look-up that hangs keeps its thread.
 const NAMES_AT_ONCE: usize = 512;

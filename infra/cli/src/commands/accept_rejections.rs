@@ -4,11 +4,10 @@ use wire::Service;
 
 use super::context::{Context, body};
 use super::error::CommandError;
-use super::query::encoded;
 use super::system::service_text;
 use crate::args::AcceptRejectionsArgs;
 use crate::exit::Exit;
-use crate::remote::Call;
+use crate::remote::{Call, encoded};
 
 pub(super) async fn run(context: &Context, args: &AcceptRejectionsArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;

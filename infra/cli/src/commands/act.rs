@@ -9,13 +9,13 @@ use domain::task::ProcessState;
 use http::header::IF_MATCH;
 use wire::{Command, Decision, Note, Queued, Settle, Task};
 
-use super::context::{Context, body, if_match};
+use super::context::{Context, body};
 use super::error::CommandError;
-use super::follow::{Sight, follow, look, order_path};
 use super::{get, ids};
 use crate::args::{ActArgs, DecideArgs, NoteArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call};
+use crate::follow::{PAUSE, Sight, follow, look, order_path};
+use crate::remote::{Answer, Call, etag};
 use crate::show::order;
 use crate::show::table::plain;
 use crate::show::time::clock;
@@ -89,7 +89,7 @@ pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, Com
 
 /// Says from whom the order is taken.
 async fn warn_of_who_has_it(context: &Context, id: &str, command: &Command<'_>) -> Result<(), CommandError> {
-    let Sight { task, .. } = look(context, id).await?;
+    let Sight { task, .. } = look(&context.remote, id).await?;
     if let Some(taken) = task.taken.filter(|taken| *taken.by != *command.by) {
         let (by, since) = (plain(&taken.by), clock(taken.since));
         context.note(&format!("{by} has this order since {since}, and it is taken from them"));
@@ -130,11 +130,11 @@ async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, Command
         return context.show(&answer, |_: Queued<'_>| format!("{id}  {} is on its way\n", action.name()));
     };
     // What was being undone is to be undone.
-    let Sight { task: before, .. } = look(context, id).await?;
+    let Sight { task: before, .. } = look(&context.remote, id).await?;
     post(context, id, act).await?;
     let mut progress = context.progress();
     let reached = |task: &Task<'_>| is_done(action, act.id.as_deref(), task);
-    let followed = follow(context, id, at_most, reached, |task| {
+    let followed = follow(&context.remote, id, PAUSE, at_most, reached, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
     let followed = followed.await?;
@@ -149,7 +149,7 @@ async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, Comm
     let path = format!("{}/{}", order_path(id), action.segment());
     let mut call = Call::post(path, act.body.clone());
     if let Some(version) = act.if_version {
-        call = call.with(IF_MATCH, if_match(version));
+        call = call.with(IF_MATCH, etag(version));
     }
     // A page of somebody between, with the status of a success, is none.
     let answered = context.remote.call(&call).await;

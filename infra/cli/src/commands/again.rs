@@ -5,10 +5,10 @@ use wire::{Accepted, Command};
 use super::act::several;
 use super::context::{Context, body};
 use super::error::CommandError;
-use super::follow::order_path;
 use super::{get, ids};
 use crate::args::AgainArgs;
 use crate::exit::Exit;
+use crate::follow::order_path;
 use crate::remote::Call;
 
 pub(super) async fn run(context: &Context, args: &AgainArgs) -> Result<Exit, CommandError> {

@@ -10,14 +10,13 @@ use http::header::IF_MATCH;
 use serde_json::value::RawValue;
 use wire::{Command, Job, JobList, JobState, Plan, Selector};
 
-use super::context::{Context, body, if_match};
+use super::context::{Context, body};
 use super::error::CommandError;
-use super::follow::bear;
 use super::list::item;
-use super::query::encoded;
 use crate::args::{BulkCommand, JobActArgs, PlanArgs};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call, RemoteError, clock};
+use crate::follow::bear;
+use crate::remote::{Answer, Call, RemoteError, clock, encoded, etag};
 use crate::show::job as shown;
 
 /// The pause between two looks at a job.
@@ -153,7 +152,7 @@ async fn act(
     };
     let mut call = Call::post(format!("{}/{word}", job_path(id)), body(command));
     if let Some(version) = if_version {
-        call = call.with(IF_MATCH, if_match(version));
+        call = call.with(IF_MATCH, etag(version));
     }
     let error = match context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer))) {
         Ok(done) => return Ok(done),

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use domain::time::Timestamp;
-use http::HeaderValue;
 use local::terminal::escaped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -184,11 +183,6 @@ pub(super) fn body(shape: &impl Serialize) -> String {
 /// A line of JSON for each.
 pub(super) fn json_lines(shapes: &[impl Serialize]) -> String {
     shapes.iter().map(|shape| body(shape) + "\n").collect()
-}
-
-/// The header that binds a command to one version.
-pub(super) fn if_match(version: u64) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
 }
 
 #[cfg(test)]

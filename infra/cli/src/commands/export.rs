@@ -7,11 +7,11 @@ use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::order_path;
 use super::list::{PAGE_MAX, item, page};
 use super::query;
 use crate::args::ExportArgs;
 use crate::exit::Exit;
+use crate::follow::order_path;
 use crate::remote::{Call, RemoteError};
 
 /// Orders that are asked for at the same time. An API with few readers makes some of them wait.

@@ -8,10 +8,10 @@ use wire::{ServiceList, Task};
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::{Followed, Sight, follow, look, order_path};
 use super::ids;
 use crate::args::GetArgs;
 use crate::exit::Exit;
+use crate::follow::{Followed, PAUSE, Sight, follow, look, order_path};
 use crate::remote::Call;
 use crate::show::order;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
     match args.wait.wait {
         Some(at_most) => wait(context, &id, at_most).await,
         None => {
-            let sight = look(context, &id).await?;
+            let sight = look(&context.remote, &id).await?;
             show(context, &sight).await?;
             Ok(Exit::Fine)
         }
@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
 pub(super) async fn wait(context: &Context, id: &str, at_most: Duration) -> Result<Exit, CommandError> {
     let mut progress = context.progress();
     let is_settled = |task: &Task<'_>| task.is_settled();
-    let followed = follow(context, id, at_most, is_settled, |task| {
+    let followed = follow(&context.remote, id, PAUSE, at_most, is_settled, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
     let followed = followed.await?;

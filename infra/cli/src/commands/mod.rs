@@ -20,7 +20,6 @@ mod doctor;
 mod endpoint;
 mod error;
 mod export;
-mod follow;
 mod get;
 mod ids;
 mod init;

@@ -8,10 +8,10 @@ use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::{Sight, bear, look_again};
 use super::{ids, list, query};
 use crate::args::WatchArgs;
 use crate::exit::Exit;
+use crate::follow::{Sight, bear, look_again};
 use crate::remote::clock;
 use crate::show::order;
 
@@ -104,7 +104,7 @@ impl Board<'_> {
 
     async fn look(&mut self, id: &str) -> Result<(), CommandError> {
         let seen = self.seen.get(id).map(|seen| seen.version);
-        match look_again(self.context, id, seen).await {
+        match look_again(&self.context.remote, id, seen).await {
             Ok(Some(Sight { task, answer })) => {
                 self.heard_of = clock::instant();
                 self.show(&task, || answer.line())
@@ -116,7 +116,7 @@ impl Board<'_> {
             Err(error) if error.exit() == Exit::NotFound && seen.is_none() && self.began.elapsed() < MISSING_MAX => {
                 Ok(())
             }
-            Err(error) => bear(error, self.heard_of, seen.is_some()),
+            Err(error) => Ok(bear(error, self.heard_of, seen.is_some())?),
         }
     }
 
@@ -126,8 +126,8 @@ impl Board<'_> {
         if self.context.is_json() {
             return self.context.line(&json());
         }
-        let elapsed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.context.line(&order::change(self.context.paint, elapsed_ms, task, self.context.ids()))
+        let (elapsed, id) = (self.began.elapsed(), self.context.ids().of(task.order_id));
+        self.context.line(&order::change(self.context.paint, elapsed, &id, task, |step| &step.name))
     }
 
     fn is_news(&self, task: &Task<'_>) -> bool {

@@ -5,10 +5,9 @@ use wire::{Choose, Definition, Workflow, WorkflowList, WorkflowStep};
 
 use super::context::{Context, body};
 use super::error::CommandError;
-use super::query::encoded;
 use crate::args::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call};
+use crate::remote::{Answer, Call, encoded};
 use crate::show::drawing::{picture, steps, waits};
 use crate::show::table::{Table, plain};
 use crate::show::time::span;

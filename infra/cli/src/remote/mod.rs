@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use local::BadSetting;
 use local::client::{Client, NoAnswer};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use auth::Auth;
@@ -36,6 +37,9 @@ const TRIES_MAX: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(300);
 /// The longest `Retry-After` that is followed.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// All characters except the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An API and its caller.
 #[derive(Debug)]
@@ -248,6 +252,16 @@ impl Answer {
     pub fn line(&self) -> String {
         String::from_utf8_lossy(&self.body).replace(|c: char| c.is_ascii_control(), " ")
     }
+}
+
+/// The header that binds a call to one version of an order or a job.
+pub(crate) fn etag(version: u64) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
+}
+
+/// The text with all but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Whether the server asks for a retry.

@@ -1,15 +1,16 @@
 //! Orders as people read them: a row of a list, a line for a change, or all there is to know.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
-use local::step::words;
 use wire::{Reason, Service, Step, StepError, Task, Transition};
 
 use super::alone::{last_call, only_this_order};
+use super::step::words;
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
 use crate::args::Column;
@@ -65,13 +66,17 @@ pub(crate) fn error_words(StepError { code, message, .. }: &StepError<'_>) -> St
     format!("{message} ({code})")
 }
 
-/// A line for an order as it was just seen.
-pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>, ids: Ids) -> String {
-    let elapsed = paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms)));
-    let mut line = format!("{elapsed}  {}  ", ids.of(task.order_id));
-    line.push_str(&paint.state(&task.process_state));
+/// A line for an order as it was just seen, with its steps by these names.
+pub(crate) fn change<'a>(
+    paint: Paint,
+    elapsed: Duration,
+    subject: &str,
+    task: &'a Task<'_>,
+    name: fn(&'a Step<'a>) -> &'a str,
+) -> String {
+    let mut line = format!("{}  {subject}  {}", paint.elapsed(elapsed), paint.state(&task.process_state));
     for step in &task.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.name)), words(step));
+        let _ = write!(line, "  {} {:<10}", paint.dim(plain(name(step))), words(step));
     }
     if let Some(paused) = &task.paused {
         let _ = write!(line, "  paused by {}", plain(&paused.by));
@@ -271,11 +276,6 @@ fn step_to_show<'a>(task: &'a Task<'a>) -> Option<&'a Step<'a>> {
     in_state(StepState::Error).or_else(|| in_state(StepState::Processing)).or_else(|| in_state(StepState::Pending))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a session are far below 2^52")]
-fn seconds(ms: u64) -> f64 {
-    ms as f64 / 1_000.0
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -366,6 +366,10 @@ mod tests {
         assert!(text.contains("To do      Only this order fails at payment (HTTP 404); others go through."), "{text}");
     }
 
+    fn line(task: &Task<'_>) -> String {
+        change(PLAIN, Duration::from_millis(1_250), ID, task, |step| &step.name)
+    }
+
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
 
     #[test]
@@ -383,12 +387,12 @@ mod tests {
     fn people_read_the_end_of_an_id_and_programs_the_whole() {
         let text = table(&[task("Error")], &[Column::Order, Column::Id], Ids::Ends, now()).text(PLAIN);
         assert_eq!(text, format!("ORDER     ID\n9f4be011  {ID}\n"));
-        assert!(change(PLAIN, 0, &task("Error"), Ids::Ends).contains("s  9f4be011  Error"));
+        assert_eq!(Ids::Ends.of(ID.parse().unwrap()), "9f4be011");
     }
 
     #[test]
     fn a_change_is_one_line_with_every_step() {
-        let line = change(PLAIN, 1_250, &task("Error"), Ids::Whole);
+        let line = line(&task("Error"));
         assert!(line.starts_with(&format!("   1.250s  {ID}  Error         reserve-inventory done")), "{line}");
         assert!(line.contains("ship-order -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
     }
@@ -429,14 +433,14 @@ mod tests {
         .unwrap();
         let text = whole(PLAIN, &task, &[], now());
         assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
-        assert!(change(PLAIN, 0, &task, Ids::Whole).contains("Archived"));
+        assert!(line(&task).contains("Archived"));
     }
 
     #[test]
     fn words_of_a_server_that_is_none_of_ours_do_nothing_to_the_terminal() {
         let mut task = task("Archi\u{1b}[2Jved");
         task.steps[1].process_state = serde_json::from_value(json!("Fro\u{1b}[2Jzen")).unwrap();
-        for text in [whole(PLAIN, &task, &[], now()), change(PLAIN, 0, &task, Ids::Whole), brief(&task)] {
+        for text in [whole(PLAIN, &task, &[], now()), line(&task), brief(&task)] {
             assert!(!text.contains('\u{1b}') && text.contains("Archi [2Jved") && text.contains("Fro [2Jzen"), "{text}");
         }
     }

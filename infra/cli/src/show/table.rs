@@ -34,6 +34,11 @@ impl Cell {
         Self { text: plain(text.as_ref()), tint }
     }
 
+    /// `ok`, or this word if it is not.
+    pub(crate) fn verdict(is_good: bool, bad: &str) -> Self {
+        if is_good { Self::tinted("ok", Tint::Green) } else { Self::tinted(bad, Tint::Red) }
+    }
+
     /// The state of an order.
     pub(crate) fn state(state: &OpenEnum<ProcessState>) -> Self {
         Self::tinted(state.to_string(), Tint::of(state))

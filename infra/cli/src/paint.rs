@@ -1,12 +1,13 @@
 //! Colours for a terminal.
 
 use std::fmt;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use domain::task::ProcessState;
 use wire::OpenEnum;
 
-use crate::terminal::plain;
+use local::terminal::plain;
 
 /// Colours text, or leaves it plain.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +71,12 @@ impl Paint {
     #[must_use]
     pub fn verdict(self, is_good: bool, text: &str) -> String {
         self.tint(if is_good { Tint::Green } else { Tint::Red }, text)
+    }
+
+    /// A time since the beginning, in seconds.
+    #[must_use]
+    pub fn elapsed(self, since: Duration) -> String {
+        self.dim(format_args!("{:>8.3}s", since.as_secs_f64()))
     }
 
     /// Dim.

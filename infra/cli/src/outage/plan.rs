@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::BadSetting;
+use local::BadSetting;
 
 /// Connections of the naive client at the same time. More make no more calls on a machine with few cores.
 pub(super) const NAIVE_CONNECTIONS_MAX: usize = 256;
