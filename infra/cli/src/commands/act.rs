@@ -12,7 +12,7 @@ use wire::{Command, Decision, Note, Queued, Settle, Task};
 use super::context::{Context, body};
 use super::error::CommandError;
 use super::{get, ids};
-use crate::args::{ActArgs, DecideArgs, NoteArgs, SettleArgs, WaitArgs};
+use crate::args::{ActArgs, DecideArgs, HowArgs, NoteArgs, SettleArgs};
 use crate::exit::Exit;
 use crate::follow::{PAUSE, Sight, follow, look, order_path};
 use crate::remote::{Answer, Call, etag};
@@ -26,29 +26,26 @@ struct Act<'a> {
     /// The id by which the command is found in the history.
     id: Option<Cow<'static, str>>,
     body: String,
-    if_version: Option<u64>,
-    wait: &'a WaitArgs,
+    how: &'a HowArgs,
 }
 
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
-    let command = context.command(&args.command)?;
-    let act =
-        Act { action, body: body(&command), id: command.command_id, if_version: args.if_version, wait: &args.wait };
-    on_each(context, args, &act).await
+    let command = context.command(&args.how.command)?;
+    on_each(context, args, &Act { action, body: body(&command), id: command.command_id, how: &args.how }).await
 }
 
 /// `stepwarden approve` and `reject`
 pub(super) async fn decide(context: &Context, action: Action, args: &DecideArgs) -> Result<Exit, CommandError> {
     let DecideArgs { act: args, step } = args;
-    let Command { by, reason, command_id } = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.how.command)?;
     let step = step.as_deref().map(Into::into);
     let body = body(&Decision { by, reason, step, command_id: command_id.clone() });
-    on_each(context, args, &Act { action, id: command_id, body, if_version: args.if_version, wait: &args.wait }).await
+    on_each(context, args, &Act { action, id: command_id, body, how: &args.how }).await
 }
 
 async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exit, CommandError> {
     let action = act.action;
-    if args.ids.len() > 1 && args.if_version.is_some() {
+    if args.ids.len() > 1 && args.how.if_version.is_some() {
         return Err(CommandError::usage("--if-version is about one order; give one ID"));
     }
     let ids = ids::whole(context, &args.ids).await?;
@@ -60,22 +57,22 @@ async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exi
 
 /// `stepwarden settle`
 pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit, CommandError> {
-    let Command { by, reason, command_id } = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.how.command)?;
     let body = body(&Settle {
         step: args.step.as_str().into(),
-        outcome: args.outcome.settled().into(),
+        outcome: args.outcome.into(),
         output: args.step_output.clone(),
         by,
         reason,
         command_id: command_id.clone(),
     });
-    let act = Act { action: Action::Settle, id: command_id, body, if_version: args.if_version, wait: &args.wait };
+    let act = Act { action: Action::Settle, id: command_id, body, how: &args.how };
     one(context, &ids::whole_one(context, &args.id).await?, &act).await
 }
 
 /// `stepwarden note`
 pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, CommandError> {
-    let command = context.command(&args.command)?;
+    let command = context.command(&args.how.command)?;
     let take = (args.take || args.let_go).then_some(args.take);
     let id = ids::whole_one(context, &args.id).await?;
     if args.take {
@@ -83,7 +80,7 @@ pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, Com
     }
     let Command { by, reason, command_id } = command;
     let body = body(&Note { by, reason, take, command_id: command_id.clone() });
-    let act = Act { action: Action::Note, id: command_id, body, if_version: args.if_version, wait: &args.wait };
+    let act = Act { action: Action::Note, id: command_id, body, how: &args.how };
     one(context, &id, &act).await
 }
 
@@ -125,7 +122,7 @@ pub(super) async fn several(
 
 async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, CommandError> {
     let action = act.action;
-    let Some(at_most) = act.wait.wait else {
+    let Some(at_most) = act.how.wait.wait else {
         let answer = post(context, id, act).await?;
         return context.show(&answer, |_: Queued<'_>| format!("{id}  {} is on its way\n", action.name()));
     };
@@ -148,7 +145,7 @@ async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, Comm
     let Act { action, .. } = act;
     let path = format!("{}/{}", order_path(id), action.segment());
     let mut call = Call::post(path, act.body.clone());
-    if let Some(version) = act.if_version {
+    if let Some(version) = act.how.if_version {
         call = call.with(IF_MATCH, etag(version));
     }
     // A page of somebody between, with the status of a success, is none.

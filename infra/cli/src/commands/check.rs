@@ -14,7 +14,7 @@ use super::error::CommandError;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
-use crate::show::drawing::{picture, steps_of};
+use crate::show::drawing::{picture, steps};
 use crate::show::table::{Table, plain};
 
 /// `stepwarden check DIR`.
@@ -67,7 +67,7 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         let head = format!("{}, version {}{for_orders}", workflow.name, workflow.version);
         let file = plain(&format!("({file})"));
         text.push_str(&format!("{head} {}\n\n", paint.tint(Tint::Dim, &file)));
-        text.push_str(&picture(&steps_of(workflow), paint));
+        text.push_str(&picture(&steps(&api::workflow_steps(workflow)), paint));
         text.push('\n');
     }
     let agents = agents(checked);

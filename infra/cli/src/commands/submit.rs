@@ -13,7 +13,7 @@ use wire::Accepted;
 use super::context::{Context, random};
 use super::error::CommandError;
 use super::get;
-use crate::args::{PriorityArg, SubmitArgs};
+use crate::args::SubmitArgs;
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 
@@ -88,13 +88,9 @@ fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>
 fn document(file: &str, text: &[u8], args: &SubmitArgs) -> Result<Json, CommandError> {
     let wrong = |error: JsonError| CommandError::usage(format!("{file} is no order: {error}"));
     let document = Json::document(text).map_err(wrong)?;
-    let priority = args.priority.map(|priority| match priority {
-        PriorityArg::High => "high".to_owned(),
-        PriorityArg::Normal => "normal".to_owned(),
-    });
     let options = [
         ("--correlation", "CorrelationID", args.correlation.clone()),
-        ("--priority", "Priority", priority),
+        ("--priority", "Priority", args.priority.clone()),
         ("--reply-channel", "ReplyChannel", args.reply_channel.clone()),
     ];
     let mut added = Vec::new();
@@ -132,7 +128,7 @@ mod tests {
 
     #[test]
     fn options_add_members_and_leave_the_others_digit_for_digit() {
-        let args = SubmitArgs { correlation: Some("c\"7".to_owned()), priority: Some(PriorityArg::High), ..args() };
+        let args = SubmitArgs { correlation: Some("c\"7".to_owned()), priority: Some("high".to_owned()), ..args() };
         for (text, posted) in [
             (" {\"Total\": 1.10}", r#"{"CorrelationID":"c\"7","Priority":"high","Total": 1.10}"#),
             ("{ }", r#"{"CorrelationID":"c\"7","Priority":"high" }"#),

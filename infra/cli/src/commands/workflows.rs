@@ -124,7 +124,7 @@ fn names(workflows: &[Workflow<'_>]) -> String {
 fn text(workflow: &Workflow<'_>, all: &[Workflow<'_>], context: &Context) -> String {
     let rows = rows(std::slice::from_ref(workflow), all);
     let head = format!("{}, version {} ({})", plain(&workflow.name), workflow.version, new_orders(workflow, all));
-    format!("{head}\n\n{}\n{}", picture(&steps(workflow), context.paint), table(&rows).text(context.paint))
+    format!("{head}\n\n{}\n{}", picture(&steps(&workflow.steps), context.paint), table(&rows).text(context.paint))
 }
 
 /// A step, and the name and the version of its workflow if it is the first one.
