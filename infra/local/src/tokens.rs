@@ -48,7 +48,7 @@ pub struct Token {
     #[serde(deserialize_with = "name")]
     pub name: Arc<str>,
     /// What the caller may do.
-    #[serde(with = "roles")]
+    #[serde(deserialize_with = "roles")]
     pub roles: Vec<Role>,
     /// The reply channels that its orders may name. `None`: all that are registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,25 +212,14 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_plain) && !UNAUTHENTICATED.contains(&name)
 }
 
+fn roles<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Role>, D::Error> {
+    let roles = Vec::deserialize(deserializer)?;
+    if roles.is_empty() { Err(serde::de::Error::custom("a token has no role")) } else { Ok(roles) }
+}
+
 fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     let name = String::deserialize(deserializer)?;
     if is_name(&name) { Ok(name.into()) } else { Err(serde::de::Error::custom(format!("{name:?} {BAD_NAME}"))) }
-}
-
-mod roles {
-    use api::Role;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(roles: &[Role], serializer: S) -> Result<S::Ok, S::Error> {
-        roles.iter().map(|role| role.name()).collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Role>, D::Error> {
-        let names = Vec::<String>::deserialize(deserializer)?;
-        let role = |name: &String| name.parse().map_err(|fault| de::Error::custom(format!("{name:?} {fault}")));
-        let roles = names.iter().map(role).collect::<Result<Vec<Role>, _>>()?;
-        if roles.is_empty() { Err(de::Error::custom("a token has no role")) } else { Ok(roles) }
-    }
 }
 
 mod hash {
@@ -297,7 +286,10 @@ mod tests {
         let rest = format!("sha256 = \"{hash}\"\ncreated = \"2026-11-25T12:00:00.000Z\"");
         for (text, fault) in [
             (format!("[[token]]\nname = \"local\"\nroles = [\"viewer\"]\n{rest}"), "neither local nor anonymous"),
-            (format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"), "is no role"),
+            (
+                format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"),
+                "unknown variant `root`, expected one of `application`",
+            ),
             (format!("[[token]]\nname = \"ada\"\nroles = []\n{rest}"), "has no role"),
             (
                 format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\n{}", rest.replacen("0000", "", 1)),

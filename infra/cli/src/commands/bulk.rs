@@ -186,8 +186,7 @@ async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
         return Ok(Exit::Fine);
     }
     let jobs: Vec<Job<'static>> = jobs.jobs.iter().map(|raw| item("/bulk", raw)).collect::<Result<_, _>>()?;
-    context.print(&shown::table(&jobs, context.now()).or(context.paint, "No jobs."))?;
-    Ok(Exit::Fine)
+    context.print(&shown::table(&jobs, context.now()).or(context.paint, "No jobs."))
 }
 
 fn show(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {

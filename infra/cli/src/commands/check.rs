@@ -1,7 +1,6 @@
 //! `stepwarden check`: all faults of a configuration folder, or what is in it.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::path::Path;
 
 use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
@@ -10,6 +9,7 @@ use local::folder::{self, FolderError};
 use local::run::NO_SINK;
 use serde_json::{Value, json};
 
+use super::dialogue::print;
 use super::error::CommandError;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
         Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),
         Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error)),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(exit)
 }
 

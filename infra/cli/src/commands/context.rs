@@ -1,9 +1,8 @@
 //! The context of every command: the API, stdout, stderr and the terminal.
 
-use std::io::{self, Write};
+use std::io;
 
 use domain::time::Timestamp;
-use local::terminal::escaped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -29,6 +28,13 @@ pub struct Terminal {
     pub stderr: bool,
 }
 
+impl Terminal {
+    /// Colours, if people read them.
+    pub(super) const fn paint(self, environment: &Environment) -> Paint {
+        Paint { colours: self.stdout && !environment.no_colour }
+    }
+}
+
 /// The context of one command.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -44,7 +50,7 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
-        let paint = Paint { colours: terminal.stdout && !environment.no_colour };
+        let paint = terminal.paint(&environment);
         let user = environment.user.clone();
         let (server, name) = endpoint::resolve(api, &environment)?;
         let remote = Remote::new(server, api.timeout, environment)?;
@@ -76,21 +82,18 @@ impl Context {
         matches!(self.format, Format::Json)
     }
 
-    /// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A
-    /// value of JSON stays the same.
-    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(escaped(text).as_bytes())?;
-        Ok(stdout.flush()?)
+    /// Prints a text.
+    pub(super) fn print(&self, text: &str) -> Result<Exit, CommandError> {
+        dialogue::print(text)
     }
 
     /// Prints one line.
-    pub(super) fn line(&self, text: &str) -> Result<(), CommandError> {
+    pub(super) fn line(&self, text: &str) -> Result<Exit, CommandError> {
         self.print(&format!("{text}\n"))
     }
 
     /// Prints a JSON value on its own line, unchanged.
-    pub(super) fn raw(&self, value: &RawValue) -> Result<(), CommandError> {
+    pub(super) fn raw(&self, value: &RawValue) -> Result<Exit, CommandError> {
         self.line(&value.get().replace(['\n', '\r'], " "))
     }
 
@@ -101,10 +104,9 @@ impl Context {
         words: impl FnOnce(T) -> String,
     ) -> Result<Exit, CommandError> {
         match self.is_json() {
-            true => self.line(&answer.line())?,
-            false => self.print(&words(answer.read()?))?,
+            true => self.line(&answer.line()),
+            false => self.print(&words(answer.read()?)),
         }
-        Ok(Exit::Fine)
     }
 
     /// The same of what is at a path.

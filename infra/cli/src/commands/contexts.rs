@@ -1,11 +1,9 @@
 //! `stepwarden context`: servers by name. Never here: a call of an API.
 
-use std::io::Write as _;
-
 use serde::Serialize;
 
 use super::context::json_lines;
-use super::dialogue::note;
+use super::dialogue::{note, print};
 use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
 use crate::exit::Exit;
@@ -93,7 +91,7 @@ fn list<'a>(
             .column("PROFILE", |listed| listed.profile)
             .or(paint, "No context."),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     overridden(contexts, api, environment);
     Ok(Exit::Fine)
 }

@@ -22,11 +22,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
     }
     match args.wait.wait {
         Some(at_most) => wait(context, &id, at_most).await,
-        None => {
-            let sight = look(&context.remote, &id).await?;
-            show(context, &sight).await?;
-            Ok(Exit::Fine)
-        }
+        None => show(context, &look(&context.remote, &id).await?).await,
     }
 }
 
@@ -71,7 +67,7 @@ pub(super) async fn end(
     }
 }
 
-async fn show(context: &Context, sight: &Sight) -> Result<(), CommandError> {
+async fn show(context: &Context, sight: &Sight) -> Result<Exit, CommandError> {
     if context.is_json() {
         return context.line(&sight.answer.line());
     }

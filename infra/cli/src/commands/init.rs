@@ -7,6 +7,7 @@ use std::path::Path;
 use config::keys::{self, DEPLOYMENT, commented, keys_of};
 use domain::workflow::WORKFLOW;
 
+use super::dialogue::print;
 use super::error::CommandError;
 use crate::args::InitArgs;
 use crate::exit::Exit;
@@ -47,7 +48,7 @@ pub(super) fn run(InitArgs { folder }: &InitArgs) -> Result<Exit, CommandError> 
     let mut text: String = files().iter().map(|(name, _)| format!("{}\n", folder.join(name).display())).collect();
     let folder = folder.display();
     text.push_str(&format!("\nRead them, they say how to go on. Then: stepwarden check {folder}\n"));
-    Ok(io::stdout().write_all(text.as_bytes()).map(|()| Exit::Fine)?)
+    print(&text)
 }
 
 fn write(folder: &Path) -> Result<(), CommandError> {

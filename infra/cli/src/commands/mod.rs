@@ -33,14 +33,11 @@ mod token;
 mod watch;
 mod workflows;
 
-use std::io::Write as _;
-
 use clap::CommandFactory;
 use domain::message::Action;
 
 use crate::args::{ApiArgs, BulkCommand, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
 use crate::exit::Exit;
-use crate::paint::Paint;
 use crate::remote::Environment;
 pub use check::fault_lines;
 use context::Context;
@@ -64,7 +61,7 @@ async fn carried_out(
     environment: Environment,
     terminal: Terminal,
 ) -> Result<Exit, CommandError> {
-    let paint = Paint { colours: terminal.stdout && !environment.no_colour };
+    let paint = terminal.paint(&environment);
     let context = || Context::new(api, environment.clone(), terminal);
     // Of a command that changes something there.
     let changing = || context().inspect(Context::tell_server);
@@ -118,6 +115,5 @@ async fn carried_out(
 fn completions(args: &CompletionsArgs) -> Result<Exit, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stepwarden", &mut script);
-    std::io::stdout().write_all(&script)?;
-    Ok(Exit::Fine)
+    dialogue::print(&String::from_utf8_lossy(&script))
 }

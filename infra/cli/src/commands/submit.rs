@@ -34,16 +34,14 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
         note();
         return get::wait(context, &accepted.order_id.to_string(), at_most).await;
     }
-    let said = if context.is_json() {
+    if context.is_json() {
         note();
-        context.line(&answer.line())
-    } else {
-        let state = context.paint.state(&accepted.process_state);
-        let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
-        // Who has neither order nor key could only post it a second time.
-        said.inspect_err(|_| note())
-    };
-    said.map(|()| Exit::Fine)
+        return context.line(&answer.line());
+    }
+    let state = context.paint.state(&accepted.process_state);
+    let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
+    // Who has neither order nor key could only post it a second time.
+    said.inspect_err(|_| note())
 }
 
 async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<(Accepted, Answer), CommandError> {

@@ -107,7 +107,7 @@ impl Board<'_> {
         match look_again(&self.context.remote, id, seen).await {
             Ok(Some(Sight { task, answer })) => {
                 self.heard_of = clock::instant();
-                self.show(&task, || answer.line())
+                self.show(&task, || answer.line()).map(|_| ())
             }
             Ok(None) => {
                 self.heard_of = clock::instant();
@@ -120,7 +120,7 @@ impl Board<'_> {
         }
     }
 
-    fn show(&mut self, task: &Task<'_>, json: impl FnOnce() -> String) -> Result<(), CommandError> {
+    fn show(&mut self, task: &Task<'_>, json: impl FnOnce() -> String) -> Result<Exit, CommandError> {
         let (is_settled, is_processed) = (task.is_settled(), task.process_state == ProcessState::Processed);
         self.seen.insert(task.order_id.to_string(), Seen { version: task.version, is_settled, is_processed });
         if self.context.is_json() {

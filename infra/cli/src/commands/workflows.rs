@@ -30,10 +30,9 @@ pub(super) async fn run(context: &Context, args: &WorkflowsArgs) -> Result<Exit,
         return file(context, &format!("{}/{}", encoded(&workflow.name), workflow.version)).await;
     }
     match context.is_json() {
-        true => context.line(&body(workflow))?,
-        false => context.print(&text(workflow, &workflows, context))?,
+        true => context.line(&body(workflow)),
+        false => context.print(&text(workflow, &workflows, context)),
     }
-    Ok(Exit::Fine)
 }
 
 /// Says so if it is known that there is no such workflow.
@@ -87,10 +86,10 @@ async fn retire(context: &Context, args: &RetireArgs) -> Result<Exit, CommandErr
     let path = format!("/workflows/{}/{}/retire", encoded(&workflow.name), version(workflow)?);
     let call = Call::post(path, body(&context.command(command)?));
     let answer = told(context, call, || format!("{workflow} was retired")).await?;
-    match context.is_json() {
-        true => context.line(&answer.line())?,
-        false => context.note(&format!("{workflow} is retired: no order begins with it")),
+    if context.is_json() {
+        return context.line(&answer.line());
     }
+    context.note(&format!("{workflow} is retired: no order begins with it"));
     Ok(Exit::Fine)
 }
 

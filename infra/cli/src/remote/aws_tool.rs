@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::process::Command;
 
 /// How the tool is called.
@@ -68,9 +69,19 @@ impl Aws {
         if !output.status.success() {
             return Err(refusal(&String::from_utf8_lossy(&output.stderr)));
         }
-        serde_json::from_slice(&output.stdout)
-            .map_err(|source| AwsError::Unreadable { call: words[..words.len().min(2)].join(" "), source })
+        serde_json::from_slice(&output.stdout).map_err(|source| unreadable(words, source))
     }
+
+    /// The same, of which one member is read.
+    pub(crate) async fn member<T: DeserializeOwned>(&self, name: &str, words: &[&str]) -> Result<T, AwsError> {
+        let mut answer: Value = self.call(words).await?;
+        let member = answer.get_mut(name).map(Value::take).unwrap_or_default();
+        serde_json::from_value(member).map_err(|source| unreadable(words, source))
+    }
+}
+
+fn unreadable(words: &[&str], source: serde_json::Error) -> AwsError {
+    AwsError::Unreadable { call: words[..words.len().min(2)].join(" "), source }
 }
 
 fn refusal(said: &str) -> AwsError {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use wire::{
-    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList,
-    Workflow, WorkflowList,
+    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrderList, Service, ServiceList, Workflow,
+    WorkflowList,
 };
 
 use super::clock;
@@ -91,7 +91,7 @@ pub(super) async fn look(context: &Context) -> Seen {
     findings.push(asked.told("workflows", known.map(|read| workflows(&read.workflows))));
     findings.extend(open.map(|open| asked.told(VERSIONS, open)));
     match remote.get::<ServiceList<'static>>("/services").await {
-        Ok(read) => findings.extend(services(&read.services, now)),
+        Ok(read) => findings.extend(services(&read.services)),
         Err(error) => findings.push(asked.told("services", Err(error))),
     }
     let supervisor = |read: LeaseList<'static>| match health.paused {
@@ -202,36 +202,28 @@ fn workflows(told: &[Workflow<'_>]) -> Finding {
     Finding::ok("workflows", format!("{}, {} versions in all", current.join(", "), told.len()))
 }
 
-/// One for each service that fails, with its own remedy.
-fn services(told: &[Service<'_>], now: Timestamp) -> Vec<Finding> {
+/// One for each service that fails, with its own remedy, in the words of the API.
+fn services(told: &[Service<'_>]) -> Vec<Finding> {
+    const CHECK: &str = "services";
     let failing: Vec<Finding> = told
         .iter()
         .filter(|service| service.state != Breaker::Closed)
         .map(|service| {
-            let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
-            let problem = service.problem.as_deref().map(|problem| format!(": {problem}")).unwrap_or_default();
-            let name = &service.service;
-            let found = match service.reason.as_ref().and_then(OpenEnum::known) {
-                Some(OutageReason::Misconfigured) => format!("{name} is misconfigured{problem}{next}"),
-                Some(OutageReason::Rejections) => format!("{name} rejects most steps{problem}{next}"),
-                Some(OutageReason::Failing) | None => {
-                    format!("{name} fails ({} times in a row{problem}{next})", service.failures_in_a_row.unwrap_or(0))
-                }
-            };
+            let found = service.text.as_deref().map_or_else(|| format!("{} fails", service.service), str::to_owned);
             let to_do = service.to_do.as_deref().unwrap_or("mend the service; orders wait and go on by themselves");
             // Only an operator ends some of them.
             match service.reason.as_ref().is_some_and(|reason| *reason != OutageReason::Failing) {
-                true => Finding::wrong("services", found, to_do),
-                false => Finding::warning("services", found, to_do),
+                true => Finding::wrong(CHECK, found.trim_end_matches('.'), to_do),
+                false => Finding::warning(CHECK, found.trim_end_matches('.'), to_do),
             }
         })
         .collect();
-    match (failing.len(), told.len()) {
-        (0, 0) => {
-            vec![Finding::warning("services", "it tells of none", "deploy again; agents come with their services")]
+    match (failing.is_empty(), told.len()) {
+        (true, 0) => {
+            vec![Finding::warning(CHECK, "it tells of none", "deploy again; agents come with their services")]
         }
-        (0, count) => vec![Finding::ok("services", format!("all {count} are well"))],
-        (_, _) => failing,
+        (true, count) => vec![Finding::ok(CHECK, format!("all {count} are well"))],
+        (false, _) => failing,
     }
 }
 
@@ -380,42 +372,27 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_service_is_a_warning_with_its_next_probe() {
-        let until = now().plus_ms(10_000).to_string();
-        let told = json!({"Services": [
-            {"Service": "inventory", "State": "Closed"},
-            {"Service": "payment", "State": "Open", "Until": until, "FailuresInARow": 7},
-        ]});
-        let findings = services(&read::<ServiceList<'static>>(told).services, now());
-        let [finding] = &*findings else { panic!("{findings:?}") };
-        assert_eq!(finding.state, State::Warning);
-        assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
-    }
-
-    #[test]
-    fn a_service_that_needs_an_operator_is_wrong_with_the_remedy() {
-        for (reason, found) in [
-            ("misconfigured", "payment is misconfigured: HTTP 401, tried again in 10 s"),
-            ("rejections", "payment rejects most steps: HTTP 401, tried again in 10 s"),
-        ] {
-            let until = now().plus_ms(10_000).to_string();
+    fn a_failing_service_is_a_warning_and_one_that_needs_an_operator_is_wrong() {
+        for (reason, state) in
+            [("failing", State::Warning), ("misconfigured", State::Wrong), ("rejections", State::Wrong)]
+        {
             let told = json!({"Services": [
-                {"Service": "inventory", "State": "Open", "Until": until, "FailuresInARow": 7, "Reason": "failing",
-                 "ToDo": "wait"},
-                {"Service": "payment", "State": "Open", "Until": until, "Reason": reason, "Problem": "HTTP 401",
+                {"Service": "inventory", "State": "Closed"},
+                {"Service": "payment", "State": "Open", "Reason": reason, "Text": "payment does not work.",
                  "ToDo": "mend it"},
             ]});
-            let findings = services(&read::<ServiceList<'static>>(told).services, now());
-            let [other, finding] = &*findings else { panic!("{findings:?}") };
-            assert_eq!((other.state, other.to_do.as_deref()), (State::Warning, Some("wait")));
-            assert_eq!((finding.state, finding.to_do.as_deref()), (State::Wrong, Some("mend it")));
-            assert_eq!(finding.found, found);
+            let findings = services(&read::<ServiceList<'static>>(told).services);
+            let finding = match state {
+                State::Wrong => Finding::wrong("services", "payment does not work", "mend it"),
+                _ => Finding::warning("services", "payment does not work", "mend it"),
+            };
+            assert_eq!(findings, [finding]);
         }
     }
 
     #[test]
     fn no_services_at_all_are_not_all_well() {
-        assert_eq!(services(&[], now())[0].state, State::Warning);
+        assert_eq!(services(&[])[0].state, State::Warning);
     }
 
     #[test]
