@@ -37,8 +37,8 @@ pub(crate) fn order_path(id: &str) -> String {
 
 /// The present order.
 pub(crate) async fn look(remote: &Remote, id: &str) -> Result<Sight, RemoteError> {
-    let answer = remote.call(&Call::get(order_path(id))).await?;
-    Ok(Sight { task: answer.read()?, answer })
+    let (task, answer) = remote.ask(&Call::get(order_path(id))).await?;
+    Ok(Sight { task, answer })
 }
 
 /// The same, or `None` if the version is unchanged.

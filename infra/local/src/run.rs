@@ -17,7 +17,7 @@ use crate::BadSetting;
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
 use crate::reply_channels::{self, ReplyChannel};
-use crate::serve::{self, Listen, RemoteSettings, Remotes, Running, Setup, StartError, bind};
+use crate::serve::{self, Listen, RemoteSettings, Remotes, Running, Setup, bind};
 use crate::signals::Signals;
 use crate::sinks::TOLD_MS_MAX;
 use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
@@ -70,9 +70,6 @@ pub enum RunError {
     /// The engine cannot recover, or did not close.
     #[error(transparent)]
     Engine(#[from] PortError),
-    /// Serving could not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
 }
 
 /// Said where alerts go to no sink.

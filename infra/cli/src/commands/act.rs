@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::task::ProcessState;
 use http::header::IF_MATCH;
-use wire::{Command, Decision, Note, Queued, Settle, Task};
+use wire::{Accepted, Command, Decision, Note, Queued, Settle, Task};
 
 use super::context::{Context, body};
 use super::error::CommandError;
 use super::{get, ids};
-use crate::args::{ActArgs, DecideArgs, HowArgs, NoteArgs, SettleArgs};
+use crate::args::{ActArgs, AgainArgs, DecideArgs, HowArgs, NoteArgs, SettleArgs};
 use crate::exit::Exit;
 use crate::follow::{PAUSE, Sight, follow, look, order_path};
 use crate::remote::{Answer, Call, etag};
@@ -95,7 +95,7 @@ async fn warn_of_who_has_it(context: &Context, id: &str, command: &Command<'_>) 
 }
 
 /// Acts on several orders, after a confirmation.
-pub(super) async fn several(
+async fn several(
     context: &Context,
     verb: &str,
     ids: &[String],
@@ -206,6 +206,33 @@ const fn done(action: Action) -> &'static str {
         Action::Close => "closed",
         Action::Erase => "erased",
     }
+}
+
+/// `stepwarden again`: posts compensated orders again, each as one new order.
+pub(super) async fn again(context: &Context, args: &AgainArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let ids = ids::whole(context, &args.ids).await?;
+    match ids.as_slice() {
+        [id] => post_again(context, id, &command, args).await,
+        ids => several(context, "Post again", ids, async |id| post_again(context, id, &command, args).await).await,
+    }
+}
+
+async fn post_again(
+    context: &Context,
+    id: &str,
+    command: &Command<'_>,
+    args: &AgainArgs,
+) -> Result<Exit, CommandError> {
+    let call = Call::post(format!("{}/again", order_path(id)), body(command));
+    let answer = context.remote.ask::<Accepted>(&call).await;
+    let (what, look) = (format!("{id} was posted again"), format!("stepwarden get {id} --document"));
+    let (accepted, answer) = answer.map_err(|error| CommandError::of_change(error, what, look))?;
+    if let Some(at_most) = args.wait.wait {
+        context.note(&format!("{id} was posted again as {}", accepted.order_id));
+        return get::wait(context, &accepted.order_id.to_string(), at_most).await;
+    }
+    context.show(&answer, |Accepted { order_id, .. }| format!("{order_id}  again of {id}\n"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use local::backup::{self, BackupError, Failed, Manifest, OpenError, Progress, Re
 use serde_json::json;
 use tokio::signal::unix::SignalKind;
 
-use super::context::body;
+use super::context::{body, print};
 use super::dialogue;
 use super::error::CommandError;
 use crate::args::{BackupArgs, Format, RestoreArgs};
@@ -90,7 +90,7 @@ fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
 /// Tells the result, or why there is none.
 fn told<T>(done: Result<T, Failed>, words: impl FnOnce(T) -> String) -> Result<Exit, CommandError> {
     let failed = match done {
-        Ok(done) => return dialogue::print(&words(done)),
+        Ok(done) => return print(&words(done)),
         Err(failed) => failed,
     };
     eprintln!("stepwarden: {}", plain(&one_line(&failed)));

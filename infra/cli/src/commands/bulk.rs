@@ -84,7 +84,7 @@ async fn plan(context: &Context, action: &str, args: &PlanArgs) -> Result<(Job<'
     let body = body(&asked(action, args, &by, now));
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body).unrepeated();
-    let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    let planned = context.remote.ask(&call).await;
     let what = "the job was planned (nothing of it is started)";
     planned.map_err(|error| CommandError::of_change(error, what, "stepwarden bulk list"))
 }
@@ -126,8 +126,7 @@ async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
 }
 
 async fn look(context: &Context, id: &str) -> Result<(Job<'static>, Answer), RemoteError> {
-    let answer = context.remote.call(&Call::get(job_path(id))).await?;
-    Ok((answer.read()?, answer))
+    context.remote.ask(&Call::get(job_path(id))).await
 }
 
 /// What is done to a job.
@@ -154,7 +153,7 @@ async fn act(
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, etag(version));
     }
-    let error = match context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer))) {
+    let error = match context.remote.ask(&call).await {
         Ok(done) => return Ok(done),
         Err(error) => error,
     };

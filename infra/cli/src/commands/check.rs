@@ -9,7 +9,7 @@ use local::folder::{self, FolderError};
 use local::run::NO_SINK;
 use serde_json::{Value, json};
 
-use super::dialogue::print;
+use super::context::print;
 use super::error::CommandError;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;

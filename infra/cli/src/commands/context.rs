@@ -1,8 +1,9 @@
 //! The context of every command: the API, stdout, stderr and the terminal.
 
-use std::io;
+use std::io::{self, Write};
 
 use domain::time::Timestamp;
+use local::terminal::escaped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -84,7 +85,7 @@ impl Context {
 
     /// Prints a text.
     pub(super) fn print(&self, text: &str) -> Result<Exit, CommandError> {
-        dialogue::print(text)
+        print(text)
     }
 
     /// Prints one line.
@@ -166,6 +167,15 @@ impl Context {
         }
         Err(CommandError::usage(format!("{what} There is no terminal for a confirmation: give --yes")))
     }
+}
+
+/// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A value of
+/// JSON stays the same.
+pub(super) fn print(text: &str) -> Result<Exit, CommandError> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(escaped(text).as_bytes())?;
+    stdout.flush()?;
+    Ok(Exit::Fine)
 }
 
 /// What nobody else guesses or uses: 128 random bits.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::context::json_lines;
-use super::dialogue::{note, print};
+use super::context::{json_lines, print};
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
 use crate::exit::Exit;

@@ -2,11 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
-use local::terminal::{escaped, plain};
+use local::terminal::plain;
 use rustix::termios::tcgetwinsize;
-
-use super::error::CommandError;
-use crate::exit::Exit;
 
 /// The default width of a terminal.
 const COLUMNS: usize = 80;
@@ -30,15 +27,6 @@ pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl 
             _ => writeln!(screen, "Please answer y or n.")?,
         }
     }
-}
-
-/// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A value of
-/// JSON stays the same.
-pub(super) fn print(text: &str) -> Result<Exit, CommandError> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(escaped(text).as_bytes())?;
-    stdout.flush()?;
-    Ok(Exit::Fine)
 }
 
 /// Says something on stderr, in one line: a name or a word of the server may be in it.

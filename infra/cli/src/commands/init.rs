@@ -7,7 +7,7 @@ use std::path::Path;
 use config::keys::{self, DEPLOYMENT, commented, keys_of};
 use domain::workflow::WORKFLOW;
 
-use super::dialogue::print;
+use super::context::print;
 use super::error::CommandError;
 use crate::args::InitArgs;
 use crate::exit::Exit;

@@ -3,9 +3,7 @@
 //! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
 //! decision about an order. A command asks the API, which decides.
 
-mod accept_rejections;
 mod act;
-mod again;
 mod apply;
 mod audit;
 mod backup;
@@ -81,7 +79,7 @@ async fn carried_out(
         RemoteCommand::Reject(args) => act::decide(&changing()?, Action::Reject, &args).await,
         RemoteCommand::Settle(args) => act::settle(&changing()?, &args).await,
         RemoteCommand::Note(args) => act::note(&changing()?, &args).await,
-        RemoteCommand::Again(args) => again::run(&changing()?, &args).await,
+        RemoteCommand::Again(args) => act::again(&changing()?, &args).await,
         RemoteCommand::Bulk { command: look @ (BulkCommand::Status { .. } | BulkCommand::List { .. }) } => {
             bulk::run(&context()?, &look).await
         }
@@ -90,7 +88,7 @@ async fn carried_out(
         RemoteCommand::Numbers(args) => numbers::run(&context()?, &args).await,
         RemoteCommand::Services { command: None } => system::services(&context()?).await,
         RemoteCommand::Services { command: Some(ServicesCommand::AcceptRejections(args)) } => {
-            accept_rejections::run(&changing()?, &args).await
+            system::accept_rejections(&changing()?, &args).await
         }
         RemoteCommand::Alerts => system::alerts(&context()?).await,
         RemoteCommand::Leases => system::leases(&context()?).await,
@@ -115,5 +113,5 @@ async fn carried_out(
 fn completions(args: &CompletionsArgs) -> Result<Exit, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stepwarden", &mut script);
-    dialogue::print(&String::from_utf8_lossy(&script))
+    context::print(&String::from_utf8_lossy(&script))
 }

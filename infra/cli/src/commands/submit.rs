@@ -54,7 +54,7 @@ async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Res
     if waits {
         call = call.waiting(SERVER_WAIT_S);
     }
-    let answer = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    let answer = context.remote.ask(&call).await;
     answer.map_err(|error| match error.may_be_done() {
         true => CommandError::Unknown { key: key.to_owned(), source: error },
         false => CommandError::Remote(error),

@@ -4,10 +4,12 @@ use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
 use wire::{Alert, AlertList, Lease, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
-use super::context::Context;
+use super::context::{Context, body};
 use super::error::CommandError;
+use crate::args::AcceptRejectionsArgs;
 use crate::exit::Exit;
 use crate::paint::Tint;
+use crate::remote::{Call, encoded};
 use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{clock, from_now};
 
@@ -15,6 +17,17 @@ use crate::show::time::{clock, from_now};
 pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
     let words = |ServiceList { services }: ServiceList<'static>| service_text(&services, context);
     context.show_path("/services", words).await
+}
+
+/// `stepwarden services accept-rejections`: the operator's word that the rejections of a service are right.
+pub(super) async fn accept_rejections(context: &Context, args: &AcceptRejectionsArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let path = format!("/services/{}/accept-rejections", encoded(&args.service));
+    // Twice is once, so a repeat after a lost answer is safe.
+    let answer = context.remote.call(&Call::post(path, body(&command))).await;
+    let what = || format!("the rejections of {} were accepted", args.service);
+    let answer = answer.map_err(|error| CommandError::of_change(error, what(), "stepwarden services"))?;
+    context.show(&answer, |service: Service<'static>| service_text(&[service], context))
 }
 
 /// Says so if it is known that there is no such service.
@@ -28,7 +41,7 @@ pub(super) async fn note_if_unknown(context: &Context, wanted: &str) {
 }
 
 /// The services as a table, and the operator's remedy for each that needs one.
-pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> String {
+fn service_text(services: &[Service<'_>], context: &Context) -> String {
     let mut text = service_table(services, context.now()).text(context.paint);
     for service in services {
         if let Some(problem) = &service.problem {

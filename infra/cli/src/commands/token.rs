@@ -5,8 +5,8 @@ use domain::time::Timestamp;
 use local::tokens::{Token, Tokens};
 use serde::Serialize;
 
-use super::context::json_lines;
-use super::dialogue::{note, print};
+use super::context::{json_lines, print};
+use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{Format, TokenCommand};
 use crate::exit::Exit;

@@ -190,12 +190,21 @@ impl Remote {
         }
     }
 
+    /// The same, with the answer read as `T`.
+    ///
+    /// # Errors
+    /// [`RemoteError`], also if the answer is not a `T`.
+    pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, Answer), RemoteError> {
+        let answer = self.call(call).await?;
+        Ok((answer.read()?, answer))
+    }
+
     /// `GET`, read as `T`.
     ///
     /// # Errors
     /// [`RemoteError`], also if the answer is not a `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RemoteError> {
-        self.call(&Call::get(path)).await?.read()
+        Ok(self.ask(&Call::get(path)).await?.0)
     }
 
     /// Makes a call once and returns any answer.

@@ -1,6 +1,5 @@
 //! What can be seen of a deployment through its API.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ports::{Breaker, OutageReason};
@@ -14,7 +13,7 @@ use wire::{
 };
 
 use super::clock;
-use super::finding::Finding;
+use super::finding::{Finding, State};
 use crate::commands::context::Context;
 use crate::exit::Exit;
 use crate::remote::{Call, Remote, RemoteError, clock as here};
@@ -35,8 +34,6 @@ const OPEN_MAX: usize = 10_000;
 const PAGE: usize = 100;
 /// Alerts that are named.
 const NAMED_MAX: usize = 3;
-/// Calls besides that for its health.
-const ASKED: usize = 6;
 /// The check of the workflows of open orders.
 const VERSIONS: &str = "workflow versions";
 
@@ -60,12 +57,10 @@ pub(super) struct Seen {
 pub(super) async fn look(context: &Context) -> Seen {
     let asked_at = here::system_now();
     let began = here::instant();
-    let answer = context.remote.call(&Call::get("/health")).await;
-    let answer = match answer.and_then(|answer| Ok((answer.read::<Health<'static>>()?, answer))) {
+    let (health, answer) = match context.remote.ask::<Health<'static>>(&Call::get("/health")).await {
         Ok(answer) => answer,
         Err(error) => return Seen::nothing(&error),
     };
-    let (health, answer) = answer;
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let date = answer.headers.get("date").and_then(|value| value.to_str().ok());
     let now = here::now();
@@ -79,7 +74,7 @@ pub(super) async fn look(context: &Context) -> Seen {
         findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
     }
     findings.extend(stand_ins(&health));
-    let asked = Asked { remote, denials: Cell::new(0) };
+    let of_health = findings.len();
     let known = remote.get::<WorkflowList<'static>>("/workflows").await;
     let open = match &known {
         Ok(known) => {
@@ -88,24 +83,24 @@ pub(super) async fn look(context: &Context) -> Seen {
         }
         Err(_) => None,
     };
-    findings.push(asked.told("workflows", known.map(|read| workflows(&read.workflows))));
-    findings.extend(open.map(|open| asked.told(VERSIONS, open)));
+    findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
+    findings.extend(open.map(|open| told(VERSIONS, open)));
     match remote.get::<ServiceList<'static>>("/services").await {
         Ok(read) => findings.extend(services(&read.services)),
-        Err(error) => findings.push(asked.told("services", Err(error))),
+        Err(error) => findings.push(told("services", Err(error))),
     }
     let supervisor = |read: LeaseList<'static>| match health.paused {
         true => Finding::ok("supervisor", "none runs: the server is paused".to_owned()),
         false => supervised(&read.leases, now),
     };
-    findings.push(asked.of("supervisor", "/leases", supervisor).await);
-    findings.push(asked.of("alerts", "/alerts", |read: AlertList<'static>| alerts(&read.alerts)).await);
+    findings.push(judged(remote, "supervisor", "/leases", supervisor).await);
+    findings.push(judged(remote, "alerts", "/alerts", |read: AlertList<'static>| alerts(&read.alerts)).await);
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
-    findings.push(asked.of("orders in Error", &path, |page: OrderList<Box<RawValue>>| in_error(&page)).await);
+    findings.push(judged(remote, "orders in Error", &path, |page: OrderList<Box<RawValue>>| in_error(&page)).await);
     let path = format!("/dead-letters?limit={COUNTED_MAX}");
     let judge = |page: DeadLetterList<Box<RawValue>>| dead_letters(&page, now);
-    findings.push(asked.of("dead letters", &path, judge).await);
-    let is_denied = asked.denials.get() == ASKED;
+    findings.push(judged(remote, "dead letters", &path, judge).await);
+    let is_denied = findings[of_health..].iter().all(|finding| finding.state == State::Skipped);
     if is_denied {
         let found = "its health is all that whose credentials these are may see";
         findings.push(Finding::wrong("authorisation", found, "give --auth, --profile or a token of an operator"));
@@ -125,29 +120,22 @@ fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// What the API is asked for besides its health.
-struct Asked<'a> {
-    remote: &'a Remote,
-    /// Calls that the caller may not make.
-    denials: Cell<usize>,
+/// Judges what is at a path.
+async fn judged<T: DeserializeOwned>(
+    remote: &Remote,
+    check: &str,
+    path: &str,
+    judge: impl FnOnce(T) -> Finding,
+) -> Finding {
+    told(check, remote.get(path).await.map(judge))
 }
 
-impl Asked<'_> {
-    /// Judges what is at a path.
-    async fn of<T: DeserializeOwned>(&self, check: &str, path: &str, judge: impl FnOnce(T) -> Finding) -> Finding {
-        self.told(check, self.remote.get(path).await.map(judge))
-    }
-
-    /// Turns an answer into a finding. A call that the caller may not make is skipped, and counted.
-    fn told(&self, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
-        answer.unwrap_or_else(|error| {
-            if error.exit() == Exit::NotAllowed {
-                self.denials.set(self.denials.get() + 1);
-                return Finding::skipped(check, format!("whose credentials these are may not see it: {error}"));
-            }
-            Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned()))
-        })
-    }
+/// Turns an answer into a finding. A call that the caller may not make is skipped.
+fn told(check: &str, answer: Result<Finding, RemoteError>) -> Finding {
+    answer.unwrap_or_else(|error| match error.exit() {
+        Exit::NotAllowed => Finding::skipped(check, format!("whose credentials these are may not see it: {error}")),
+        _ => Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned())),
+    })
 }
 
 fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
@@ -336,7 +324,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::commands::doctor::finding::State;
 
     const NOW_MS: i64 = 1_795_195_603_007;
 

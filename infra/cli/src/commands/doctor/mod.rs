@@ -8,8 +8,8 @@ mod data;
 mod finding;
 mod stack;
 
-use super::context::{Context, Terminal};
-use super::dialogue::{Progress, print};
+use super::context::{Context, Terminal, print};
+use super::dialogue::Progress;
 use super::endpoint;
 use super::error::CommandError;
 use crate::args::{ApiArgs, DoctorArgs, Format};
