@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use domain::task::ProcessState;
 use wire::OpenEnum;
 
@@ -16,46 +16,27 @@ pub struct Paint {
     pub colours: bool,
 }
 
-/// A colour or another style.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tint {
-    /// Plain.
-    None,
-    /// Green.
-    Green,
-    /// Yellow.
-    Yellow,
-    /// Red.
-    Red,
-    /// Cyan.
-    Cyan,
-    /// Dim.
-    Dim,
-    /// Bold.
-    Bold,
-}
+/// The styles of texts.
+pub(crate) mod tint {
+    use anstyle::{AnsiColor, Style};
+    use domain::task::ProcessState;
+    use wire::OpenEnum;
 
-impl Tint {
+    pub(crate) const PLAIN: Style = Style::new();
+    pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+    pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+    pub(crate) const RED: Style = AnsiColor::Red.on_default();
+    pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+    pub(crate) const DIM: Style = Style::new().dimmed();
+    pub(crate) const BOLD: Style = Style::new().bold();
+
     /// The colour of a state.
-    #[must_use]
-    pub const fn of(state: &OpenEnum<ProcessState>) -> Self {
+    pub(crate) const fn of(state: &OpenEnum<ProcessState>) -> Style {
         match state.known() {
-            Some(ProcessState::Processed) => Self::Green,
-            Some(ProcessState::Compensated | ProcessState::Compensating | ProcessState::Closed) => Self::Yellow,
-            Some(ProcessState::Error) => Self::Red,
-            Some(ProcessState::Pending | ProcessState::Processing) | None => Self::Cyan,
-        }
-    }
-
-    const fn style(self) -> Style {
-        match self {
-            Self::None => Style::new(),
-            Self::Green => AnsiColor::Green.on_default(),
-            Self::Yellow => AnsiColor::Yellow.on_default(),
-            Self::Red => AnsiColor::Red.on_default(),
-            Self::Cyan => AnsiColor::Cyan.on_default(),
-            Self::Dim => Style::new().dimmed(),
-            Self::Bold => Style::new().bold(),
+            Some(ProcessState::Processed) => GREEN,
+            Some(ProcessState::Compensated | ProcessState::Compensating | ProcessState::Closed) => YELLOW,
+            Some(ProcessState::Error) => RED,
+            Some(ProcessState::Pending | ProcessState::Processing) | None => CYAN,
         }
     }
 }
@@ -64,13 +45,13 @@ impl Paint {
     /// The name of a state, padded to the width of the widest.
     #[must_use]
     pub fn state(self, state: &OpenEnum<ProcessState>) -> String {
-        self.tint(Tint::of(state), format_args!("{:<12}", plain(&state.to_string())))
+        self.tint(tint::of(state), format_args!("{:<12}", plain(&state.to_string())))
     }
 
     /// Green if good, red otherwise.
     #[must_use]
     pub fn verdict(self, is_good: bool, text: &str) -> String {
-        self.tint(if is_good { Tint::Green } else { Tint::Red }, text)
+        self.tint(if is_good { tint::GREEN } else { tint::RED }, text)
     }
 
     /// A time since the beginning, in seconds.
@@ -82,19 +63,19 @@ impl Paint {
     /// Dim.
     #[must_use]
     pub fn dim(self, text: impl fmt::Display) -> String {
-        self.tint(Tint::Dim, text)
+        self.tint(tint::DIM, text)
     }
 
     /// Bold.
     #[must_use]
     pub fn bold(self, text: impl fmt::Display) -> String {
-        self.tint(Tint::Bold, text)
+        self.tint(tint::BOLD, text)
     }
 
     /// In this colour.
     #[must_use]
-    pub fn tint(self, tint: Tint, text: impl fmt::Display) -> String {
-        let style = if self.colours { tint.style() } else { Style::new() };
+    pub fn tint(self, tint: Style, text: impl fmt::Display) -> String {
+        let style = if self.colours { tint } else { tint::PLAIN };
         format!("{style}{text}{style:#}")
     }
 }

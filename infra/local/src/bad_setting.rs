@@ -7,7 +7,7 @@ pub struct BadSetting(pub String);
 
 impl BadSetting {
     /// With this message.
-    pub fn new(message: impl ToString) -> Self {
-        Self(message.to_string())
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
     }
 }

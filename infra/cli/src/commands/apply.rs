@@ -21,7 +21,7 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
             context.note("nothing was applied");
             return found;
         }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error)),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
     };
     let command = context.command(&args.command)?;
     let file =

@@ -17,7 +17,7 @@ use crate::remote::clock;
 pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError> {
     let AuditArgs { data, since, verify, contains } = args;
     let since = since.as_ref().map(|since| since.from(clock::now()));
-    let entries = embedded::audit(data, since).map_err(CommandError::usage)?;
+    let entries = embedded::audit(data, since).map_err(|error| CommandError::usage(error.to_string()))?;
     let mut out = BufWriter::new(io::stdout().lock());
     let exit = if *verify || contains.is_some() {
         let verdict = verdict(entries, contains.as_ref())?;

@@ -13,7 +13,7 @@ use super::context::print;
 use super::error::CommandError;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 use crate::show::drawing::{picture, steps};
 use crate::show::table::{Table, plain};
 
@@ -23,7 +23,7 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
     let (text, exit) = match checked {
         Ok(checked) => (good(&checked, folder, format, paint), Exit::Fine),
         Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error)),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
     };
     print(&text)?;
     Ok(exit)
@@ -66,7 +66,7 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         let for_orders = if is_current(one, checked) { ", for orders that name none" } else { "" };
         let head = format!("{}, version {}{for_orders}", workflow.name, workflow.version);
         let file = plain(&format!("({file})"));
-        text.push_str(&format!("{head} {}\n\n", paint.tint(Tint::Dim, &file)));
+        text.push_str(&format!("{head} {}\n\n", paint.tint(tint::DIM, &file)));
         text.push_str(&picture(&steps(&api::workflow_steps(workflow)), paint));
         text.push('\n');
     }

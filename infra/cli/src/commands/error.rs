@@ -49,7 +49,7 @@ pub(super) enum CommandError {
 
 impl CommandError {
     /// The command line is wrong, or a file that it names.
-    pub(super) fn usage(message: impl ToString) -> Self {
+    pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::Usage(BadSetting::new(message))
     }
 

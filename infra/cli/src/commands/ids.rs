@@ -3,8 +3,6 @@
 
 use futures_util::future::try_join;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use wire::OrderList;
 
 use domain::id::OrderId;
 
@@ -106,10 +104,8 @@ async fn looked_through(context: &Context) -> Result<Vec<Named>, CommandError> {
 async fn newest(context: &Context, filter: &[(&'static str, String)]) -> Result<Vec<Named>, RemoteError> {
     let (mut orders, mut cursor) = (Vec::new(), None);
     for _ in 0..LOOKED_THROUGH_MAX / PAGE_MAX {
-        let page: OrderList<Box<RawValue>> = list::page(context, filter, PAGE_MAX, cursor).await?;
-        for raw in page.orders {
-            orders.push(list::item::<Named>("/orders", &raw)?);
-        }
+        let page = list::page::<Named>(&context.remote, filter, PAGE_MAX, cursor).await?;
+        orders.extend(page.orders);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;

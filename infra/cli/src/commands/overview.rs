@@ -7,7 +7,7 @@ use super::context::Context;
 use super::error::CommandError;
 use super::system::service_table;
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 use crate::show::order::error_words;
 use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{from_now, percentile};
@@ -55,7 +55,7 @@ fn counts<'a>(overview: &'a Overview<'_>, now: Timestamp) -> Table<'a, Count> {
 /// Failures by cause, with what to do about each.
 fn failures<'a>(overview: &'a Overview<'_>, now: Timestamp) -> Table<'a, Failure<'a>> {
     Table::of(&overview.failures)
-        .column("IN ERROR", |failure| Cell::tinted(number(failure.count, failure.at_least), Tint::Red))
+        .column("IN ERROR", |failure| Cell::tinted(number(failure.count, failure.at_least), tint::RED))
         .column("CAUSE", |failure| &*failure.code)
         .column("STEP", |failure| failure.step.as_deref())
         .column("SINCE", |failure| failure.oldest_at.map(|at| from_now(at, now)))

@@ -8,7 +8,7 @@ use super::context::{Context, body};
 use super::error::CommandError;
 use crate::args::AcceptRejectionsArgs;
 use crate::exit::Exit;
-use crate::paint::Tint;
+use crate::paint::tint;
 use crate::remote::{Call, encoded};
 use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{clock, from_now};
@@ -69,7 +69,7 @@ fn alert_text(alerts: &[Alert<'_>], context: &Context) -> String {
     let now = context.now();
     let table = Table::of(alerts)
         .column("CAUSE", |alert| {
-            Cell::tinted(&alert.cause, if alert.ended_at.is_none() { Tint::Red } else { Tint::Dim })
+            Cell::tinted(&alert.cause, if alert.ended_at.is_none() { tint::RED } else { tint::DIM })
         })
         .column("SINCE", |alert| from_now(alert.since, now))
         .column("ENDED", |alert| alert.ended_at.map(|at| from_now(at, now)))
@@ -104,8 +104,8 @@ fn lease_text(leases: &[Lease<'_>], context: &Context) -> String {
     let table = Table::of(leases)
         .column("LEASE", |lease| &*lease.name)
         .column("HELD", |lease| match lease.held {
-            true => Cell::tinted("held", Tint::Green),
-            false => Cell::tinted("free", Tint::Dim),
+            true => Cell::tinted("held", tint::GREEN),
+            false => Cell::tinted("free", tint::DIM),
         })
         .column("OWNER", |lease| &*lease.owner)
         .column("EPOCH", |lease| lease.epoch)
@@ -139,12 +139,12 @@ fn breaker_cell(service: &Service<'_>) -> Cell {
     match &service.state {
         // It has no record before its first failure.
         OpenEnum::Known(Breaker::Closed) if service.since.is_none() => {
-            Cell::tinted("no failure yet (Closed)", Tint::Green)
+            Cell::tinted("no failure yet (Closed)", tint::GREEN)
         }
-        OpenEnum::Known(Breaker::Closed) => Cell::tinted("well (Closed)", Tint::Green),
-        OpenEnum::Known(Breaker::Open) => Cell::tinted(format!("{reason} (Open)"), Tint::Red),
-        OpenEnum::Known(Breaker::HalfOpen) => Cell::tinted("being tried (HalfOpen)", Tint::Yellow),
-        OpenEnum::Unknown(word) => Cell::tinted(word, Tint::Red),
+        OpenEnum::Known(Breaker::Closed) => Cell::tinted("well (Closed)", tint::GREEN),
+        OpenEnum::Known(Breaker::Open) => Cell::tinted(format!("{reason} (Open)"), tint::RED),
+        OpenEnum::Known(Breaker::HalfOpen) => Cell::tinted("being tried (HalfOpen)", tint::YELLOW),
+        OpenEnum::Unknown(word) => Cell::tinted(word, tint::RED),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use domain::task::ProcessState;
+use serde_json::value::RawValue;
 use wire::Task;
 
 use super::context::Context;
@@ -74,7 +75,7 @@ impl Board<'_> {
         let filter = query::of_filter(&args.filter, self.context.now());
         loop {
             let mut listed = Vec::new();
-            match list::page(self.context, &filter, LISTED_MAX, None).await {
+            match list::page::<Box<RawValue>>(&self.context.remote, &filter, LISTED_MAX, None).await {
                 Ok(page) => {
                     self.heard_of = clock::instant();
                     // Oldest first.

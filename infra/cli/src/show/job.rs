@@ -1,12 +1,13 @@
 //! Bulk jobs as people read them.
 
+use anstyle::Style;
 use domain::bulk::BulkAction;
 use domain::time::Timestamp;
 use wire::{DryRun, Job, JobState, Tally};
 
 use super::table::{Cell, Table, number, plain};
 use super::time::from_now;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// A list of jobs.
 pub(crate) fn table<'a>(jobs: &'a [Job<'_>], now: Timestamp) -> Table<'a, Job<'a>> {
@@ -113,11 +114,11 @@ pub(crate) fn went_well(job: &Job<'_>) -> bool {
     job.state == JobState::Done && job.tally.failed_again == 0
 }
 
-fn tint(job: &Job<'_>) -> Tint {
+fn tint(job: &Job<'_>) -> Style {
     match job.state.known() {
-        Some(JobState::Done) if went_well(job) => Tint::Green,
-        Some(JobState::Done | JobState::Stopped) => Tint::Red,
-        Some(JobState::Cancelled) => Tint::Yellow,
-        Some(JobState::Planned | JobState::Canary | JobState::Running) | None => Tint::Cyan,
+        Some(JobState::Done) if went_well(job) => tint::GREEN,
+        Some(JobState::Done | JobState::Stopped) => tint::RED,
+        Some(JobState::Cancelled) => tint::YELLOW,
+        Some(JobState::Planned | JobState::Canary | JobState::Running) | None => tint::CYAN,
     }
 }

@@ -1,12 +1,13 @@
 //! Columns as wide as what is in them.
 
+use anstyle::Style;
 use std::fmt::{Display, Write as _};
 
 use domain::task::ProcessState;
 pub(crate) use local::terminal::plain;
 use wire::OpenEnum;
 
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// A number, or that it may be the beginning of a larger one.
 pub(crate) fn number(count: impl Display, at_least: bool) -> String {
@@ -25,23 +26,23 @@ pub(crate) struct Table<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
-    tint: Tint,
+    tint: Style,
 }
 
 impl Cell {
     /// A cell in a colour.
-    pub(crate) fn tinted(text: impl AsRef<str>, tint: Tint) -> Self {
+    pub(crate) fn tinted(text: impl AsRef<str>, tint: Style) -> Self {
         Self { text: plain(text.as_ref()), tint }
     }
 
     /// `ok`, or this word if it is not.
     pub(crate) fn verdict(is_good: bool, bad: &str) -> Self {
-        if is_good { Self::tinted("ok", Tint::Green) } else { Self::tinted(bad, Tint::Red) }
+        if is_good { Self::tinted("ok", tint::GREEN) } else { Self::tinted(bad, tint::RED) }
     }
 
     /// The state of an order.
     pub(crate) fn state(state: &OpenEnum<ProcessState>) -> Self {
-        Self::tinted(state.to_string(), Tint::of(state))
+        Self::tinted(state.to_string(), tint::of(state))
     }
 }
 
@@ -54,7 +55,7 @@ impl Display for Cell {
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
-        Self::tinted(text, Tint::None)
+        Self::tinted(text, tint::PLAIN)
     }
 }
 
@@ -91,7 +92,7 @@ impl<'a, T> Table<'a, T> {
     /// The same with one more column.
     pub(crate) fn column<C: Into<Cell>>(mut self, title: &'static str, cell: impl Fn(&'a T) -> C) -> Self {
         let cells = self.of.iter().map(|one| cell(one).into());
-        self.columns.push([Cell::tinted(title, Tint::Bold)].into_iter().chain(cells).collect());
+        self.columns.push([Cell::tinted(title, tint::BOLD)].into_iter().chain(cells).collect());
         self
     }
 
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_colour_does_not_move_the_columns() {
-        let table = Table::of(&["x"]).column("A", |x| Cell::tinted(x, Tint::Red)).column("B", |_| "y");
+        let table = Table::of(&["x"]).column("A", |x| Cell::tinted(x, tint::RED)).column("B", |_| "y");
         let text = table.text(Paint { colours: true });
         assert!(text.contains("\x1b[31mx\x1b[0m  y"), "{text:?}");
     }

@@ -45,7 +45,7 @@ impl Listen {
     /// [`BadSetting`]; its message names the remedy.
     pub async fn open(&self) -> Result<Listening, BadSetting> {
         let tls = self.tls.as_ref().map(|(certificates, key)| Tls::read(certificates, key));
-        let tls = tls.transpose().map_err(BadSetting::new)?;
+        let tls = tls.transpose().map_err(|error| BadSetting(error.to_string()))?;
         let port = match self.port {
             Some(port) => Some(bind(self.host, port).await?),
             None => None,

@@ -74,7 +74,7 @@ impl Remotes {
         let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), system_time, &clients);
         let (source, text) = settings.file.clone().unwrap_or_default();
         let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await;
-        let parsed = parsed.map_err(BadSetting::new)?;
+        let parsed = parsed.map_err(|error| BadSetting(error.to_string()))?;
         let urls = settings.urls.clone();
         let has_url =
             |agent: &&str| parsed.of(agent).is_some_and(|own| own.url().is_some()) || urls.contains_key(*agent);

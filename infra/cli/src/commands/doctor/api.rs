@@ -15,6 +15,7 @@ use wire::{
 use super::clock;
 use super::finding::{Finding, State};
 use crate::commands::context::Context;
+use crate::commands::list::{PAGE_MAX, page};
 use crate::exit::Exit;
 use crate::remote::{Call, Remote, RemoteError, clock as here};
 use crate::show::time::{from_now, span};
@@ -29,9 +30,8 @@ const SUPERVISOR: &str = "supervisor/run";
 const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
 const COUNTED_MAX: usize = 100;
-/// Open orders of one state that are looked at, and how many a page has.
+/// Open orders of one state that are looked at.
 const OPEN_MAX: usize = 10_000;
-const PAGE: usize = 100;
 /// Alerts that are named.
 const NAMED_MAX: usize = 3;
 /// The check of the workflows of open orders.
@@ -132,9 +132,11 @@ async fn judged<T: DeserializeOwned>(
 
 /// Turns an answer into a finding. A call that the caller may not make is skipped.
 fn told(check: &str, answer: Result<Finding, RemoteError>) -> Finding {
-    answer.unwrap_or_else(|error| match error.exit() {
-        Exit::NotAllowed => Finding::skipped(check, format!("whose credentials these are may not see it: {error}")),
-        _ => Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned())),
+    answer.unwrap_or_else(|error| {
+        if error.exit() == Exit::NotAllowed {
+            return Finding::skipped(check, format!("whose credentials these are may not see it: {error}"));
+        }
+        Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned()))
     })
 }
 
@@ -238,15 +240,16 @@ fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
 async fn open_orders(remote: &Remote) -> Result<(Vec<Pinned>, bool), RemoteError> {
     let (mut open, mut is_all) = (Vec::new(), true);
     for state in ["Pending", "Processing", "Compensating", "Error"] {
-        let path = format!("/orders?state={state}&limit={PAGE}");
-        let mut next = Some(path.clone());
-        for _ in 0..OPEN_MAX / PAGE {
-            let Some(page) = next else { break };
-            let page = remote.get::<OrderList<Pinned>>(&page).await?;
+        let (filter, mut cursor) = ([("state", state.to_owned())], None);
+        for _ in 0..OPEN_MAX / PAGE_MAX {
+            let page = page::<Pinned>(remote, &filter, PAGE_MAX, cursor).await?;
             open.extend(page.orders);
-            next = page.next_cursor.map(|cursor| format!("{path}&cursor={cursor}"));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
         }
-        is_all &= next.is_none();
+        is_all &= cursor.is_none();
     }
     Ok((open, is_all))
 }
@@ -369,10 +372,7 @@ mod tests {
                  "ToDo": "mend it"},
             ]});
             let findings = services(&read::<ServiceList<'static>>(told).services);
-            let finding = match state {
-                State::Wrong => Finding::wrong("services", "payment does not work", "mend it"),
-                _ => Finding::warning("services", "payment does not work", "mend it"),
-            };
+            let finding = Finding { state, ..Finding::wrong("services", "payment does not work", "mend it") };
             assert_eq!(findings, [finding]);
         }
     }

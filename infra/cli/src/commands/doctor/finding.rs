@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::commands::context::body;
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 use crate::show::table::plain;
 
 /// How it is.
@@ -29,7 +29,7 @@ pub(super) enum State {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Finding {
     /// Where it was looked at; the report fills it in.
-    area: &'static str,
+    pub(super) area: &'static str,
     /// What was looked at.
     pub(super) check: String,
     /// How it is.
@@ -97,10 +97,10 @@ impl Report {
         let mut text = String::new();
         for Finding { area, check, state, found, to_do } in &self.findings {
             let (word, tint) = match state {
-                State::Ok => ("ok", Tint::Green),
-                State::Skipped => ("skipped", Tint::Dim),
-                State::Warning => ("warning", Tint::Yellow),
-                State::Wrong => ("wrong", Tint::Red),
+                State::Ok => ("ok", tint::GREEN),
+                State::Skipped => ("skipped", tint::DIM),
+                State::Warning => ("warning", tint::YELLOW),
+                State::Wrong => ("wrong", tint::RED),
             };
             let word = paint.tint(tint, format_args!("{word:<7}"));
             let to_do = to_do.as_ref().map(|to_do| format!(". To do: {}", plain(to_do))).unwrap_or_default();

@@ -8,11 +8,12 @@ mod rails;
 #[cfg(test)]
 mod tests;
 
+use anstyle::Style;
 use domain::keys::time_text;
 use rails::{Rails, Row};
 
 use super::table::plain;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// Characters in a line of the picture.
 const WIDTH: usize = 80;
@@ -76,14 +77,14 @@ pub(crate) fn picture(steps: &[Step], paint: Paint) -> String {
     let mut text = String::new();
     for row in &rows {
         let Some(step) = row.step.map(|index| &steps[index]) else {
-            line(&mut text, &[(&row.rails, Tint::Dim, 0)], paint);
+            line(&mut text, &[(&row.rails, tint::DIM, 0)], paint);
             continue;
         };
-        let name = (&*step.name, Tint::Bold, names + 2);
-        line(&mut text, &[(&row.rails, Tint::Dim, rails + 2), name, (&step.agent, Tint::Dim, 0)], paint);
+        let name = (&*step.name, tint::BOLD, names + 2);
+        line(&mut text, &[(&row.rails, tint::DIM, rails + 2), name, (&step.agent, tint::DIM, 0)], paint);
         let named = row.named.iter().map(|index| &*steps[*index].name).chain(step.unknown.iter().map(|name| &**name));
         for named in wrapped(named, WIDTH.saturating_sub(rails + 4)) {
-            line(&mut text, &[(&row.below, Tint::Dim, rails + 4), (&named, Tint::Dim, 0)], paint);
+            line(&mut text, &[(&row.below, tint::DIM, rails + 4), (&named, tint::DIM, 0)], paint);
         }
     }
     text
@@ -137,7 +138,7 @@ fn wrapped<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Vec<String
 }
 
 /// A line of parts, each as wide as given. No line ends with blanks.
-fn line(text: &mut String, parts: &[(&str, Tint, usize)], paint: Paint) {
+fn line(text: &mut String, parts: &[(&str, Style, usize)], paint: Paint) {
     let mut blanks = 0;
     for (part, tint, width) in parts {
         if !part.is_empty() {
