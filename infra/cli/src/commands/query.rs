@@ -57,7 +57,7 @@ mod tests {
             since: Some(When::At(now)),
             field: Some("Total".to_owned()),
             value: Some("a&b=c é+".to_owned()),
-            workflow: Some("shop@2".parse().unwrap()),
+            workflow: Some("shop/2".parse().unwrap()),
             service: Some("payment".to_owned()),
             late: true,
             ..FilterArgs::default()

@@ -1,40 +1,19 @@
 //! Authentication of calls.
 
-use std::fmt;
-
 use aws_credential_types::Credentials;
 use bytes::Bytes;
-use clap::ValueEnum;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
 use local::BadSetting;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::clock;
 use super::credentials::{end_soon, find};
 use super::environment::Environment;
 use super::error::RemoteError;
+use super::mode::AuthMode;
 use super::sign::sign;
 use super::target::Target;
-
-/// How a caller authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum AuthMode {
-    /// No authentication
-    None,
-    /// Sign with AWS credentials, from the environment or the `aws` command line tool
-    Iam,
-    /// Send the token in STEPWARDEN_TOKEN
-    Bearer,
-}
-
-impl fmt::Display for AuthMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
-    }
-}
 
 /// The authentication of a caller.
 #[derive(Debug)]

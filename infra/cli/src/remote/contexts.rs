@@ -12,7 +12,7 @@ use local::BadSetting;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
-use super::auth::AuthMode;
+use super::mode::AuthMode;
 use super::target::Target;
 
 /// The file, under the user's folder of settings.

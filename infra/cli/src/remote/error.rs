@@ -4,7 +4,7 @@ use local::BadSetting;
 
 use crate::exit::Exit;
 
-use super::auth::AuthMode;
+use super::mode::AuthMode;
 use super::problem::Problem;
 
 /// How rustls begins what it says of a certificate.

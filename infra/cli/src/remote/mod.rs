@@ -9,6 +9,7 @@ pub(crate) mod contexts;
 mod credentials;
 mod environment;
 mod error;
+mod mode;
 mod problem;
 mod sign;
 mod target;
@@ -23,11 +24,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use auth::Auth;
-pub use auth::AuthMode;
 pub(crate) use aws_tool::{Aws, AwsError};
 pub use contexts::Server;
 pub use environment::Environment;
 pub use error::RemoteError;
+pub use mode::AuthMode;
 pub use problem::Problem;
 pub use target::Target;
 

@@ -239,11 +239,9 @@ fn judge_alarms(alarms: &[Alarm]) -> Vec<Finding> {
 
 fn to_do(error: &AwsError, stack: &str) -> String {
     match error {
-        AwsError::Missing | AwsError::Run(_) => {
-            "install it (https://docs.aws.amazon.com/cli/), or leave out --stack".to_owned()
-        }
+        AwsError::NotRun(_) => "install it (https://docs.aws.amazon.com/cli/), or leave out --stack".to_owned(),
         AwsError::Denied(_) => "give --profile with the right to read the stack".to_owned(),
-        AwsError::Failed(_) | AwsError::Unreadable { .. } => {
+        AwsError::Failed(_) => {
             format!("is {stack} the stack's name, in this region and account? Give --region or --profile")
         }
     }
