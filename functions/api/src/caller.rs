@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::message::Action;
 use domain::order::Order;
 use domain::task::Task;
+use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
@@ -15,7 +16,8 @@ use crate::route::{Route, Verb};
 const ANONYMOUS: &str = "anonymous";
 
 /// What a caller may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Posts orders, and reads its own.
     Application,

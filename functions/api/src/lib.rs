@@ -65,6 +65,7 @@ pub use crate::gateway::{Gateway, IamRolesError};
 pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
+pub use crate::workflows::workflow_steps;
 
 /// Answers one request of `caller`, as the host authenticated it. Idempotency keys are per caller. The host has read the
 /// body, up to one byte more than [`BODY_BYTES_MAX`].

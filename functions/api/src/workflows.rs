@@ -114,7 +114,7 @@ fn shown<'a>(
     catalogue: &Catalogue,
     deployment: Option<&Deployment>,
 ) -> wire::Workflow<'a> {
-    let Workflow { name, version, priority, steps, deadline, supervision: _, refuse: _, index: _, retain: _ } =
+    let Workflow { name, version, priority, steps: _, deadline, supervision: _, refuse: _, index: _, retain: _ } =
         &**workflow;
     let Choice { version: current, share } = catalogue.taken(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
@@ -128,8 +128,14 @@ fn shown<'a>(
         priority: (*priority).into(),
         complete_within_ms: deadline.within_ms,
         on_late: (*deadline != Deadline::default()).then(|| text(deadline.on_late.name())),
-        steps: steps.iter().map(|rule| shown_step(rule, workflow)).collect(),
+        steps: workflow_steps(workflow),
     }
+}
+
+/// The steps of a workflow as the API shows them.
+#[must_use]
+pub fn workflow_steps(workflow: &Workflow) -> Vec<wire::WorkflowStep<'_>> {
+    workflow.steps.iter().map(|rule| shown_step(rule, workflow)).collect()
 }
 
 fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowStep<'a> {

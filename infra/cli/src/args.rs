@@ -12,7 +12,6 @@ mod workflow;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,8 +28,8 @@ pub use operate::{
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
-    ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, DecideArgs, END_CHARS_MIN, ExportArgs, FilterArgs, GetArgs, HowArgs,
+    LOOKED_THROUGH_MAX, ListArgs, NoteArgs, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use serve::{LogFormat, ServeArgs, ServiceArgs};
 pub use token::{TokenCommand, TokensFile};
@@ -273,13 +272,13 @@ pub struct OutageArgs {
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub orders: u32,
     /// Length of the outage: 1s to 10m
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = outage_time)]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = period("1s", "10m"))]
     pub down: Duration,
     /// Orders posted per second: 1 to 2000; default: --orders spread over --down
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2_000))]
     pub rate: Option<u32>,
     /// Time of normal orders before the outage: 1s to 10m
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = outage_time)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = period("1s", "10m"))]
     pub normal: Duration,
     /// Data directory, kept afterwards; default: a temporary one, removed at the end
     #[arg(long, value_name = "DIR")]
@@ -369,13 +368,20 @@ fn command_in(args: &[OsString]) -> String {
     path
 }
 
-fn outage_time(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_secs(1)..=Duration::from_secs(10 * 60), "1s to 10m")
+/// Takes a period from one to another, both in the words of the message.
+fn period(from: &'static str, to: &'static str) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let period = humantime::parse_duration(text).map_err(|_| "not a period such as 500ms, 1s or 2m".to_owned())?;
+        let [least, most] = [from, to].map(|bound| humantime::parse_duration(bound).unwrap_or_default());
+        if (least..=most).contains(&period) { Ok(period) } else { Err(format!("must be from {from} to {to}")) }
+    }
 }
 
-fn duration(text: &str, range: RangeInclusive<Duration>, words: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|_| "not a period such as 500ms, 1s or 2m".to_owned())?;
-    if range.contains(&duration) { Ok(duration) } else { Err(format!("must be from {words}")) }
+/// The one of this name, in small letters or as it is written.
+fn named<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
+    let one = all.iter().find(|one| name(**one).eq_ignore_ascii_case(text));
+    let names = || all.iter().map(|one| name(*one)).collect::<Vec<_>>().join(", ");
+    one.copied().ok_or_else(|| format!("must be one of {}", names()))
 }
 
 #[cfg(test)]

@@ -4,31 +4,32 @@ use std::process::ExitCode;
 
 /// The outcome of a command, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Exit {
     /// Done.
-    Fine,
+    Fine = 0,
     /// Done, with another outcome than requested: an order ended in another state, or a check of the doctor failed.
-    Otherwise,
+    Otherwise = 1,
     /// The command line, or a file that it names, is wrong; nothing was done.
-    Usage,
+    Usage = 2,
     /// There is no such order, job or service.
-    NotFound,
+    NotFound = 3,
     /// The API refused the command: the state, the version or the idempotency key forbids it (409, 412, 422).
-    Refused,
+    Refused = 4,
     /// The API is unreachable or fails (5xx).
-    Away,
+    Away = 5,
     /// The caller is not authorised (401, 403), or has no credentials.
-    NotAllowed,
+    NotAllowed = 6,
     /// The wait timed out.
-    TimedOut,
+    TimedOut = 7,
     /// Done, but the output could not be written: the disk is full.
-    Unwritten,
+    Unwritten = 8,
     /// The reader of the output is gone.
-    OutputGone,
+    OutputGone = 141,
     /// Ctrl-C ended the command, which left nothing behind.
-    Interrupted,
+    Interrupted = 130,
     /// The same by SIGTERM.
-    Terminated,
+    Terminated = 143,
 }
 
 /// The part of `--help` about exit statuses.
@@ -49,20 +50,7 @@ impl Exit {
     /// The number.
     #[must_use]
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Fine => 0,
-            Self::Otherwise => 1,
-            Self::Usage => 2,
-            Self::NotFound => 3,
-            Self::Refused => 4,
-            Self::Away => 5,
-            Self::NotAllowed => 6,
-            Self::TimedOut => 7,
-            Self::Unwritten => 8,
-            Self::OutputGone => 141,
-            Self::Interrupted => 130,
-            Self::Terminated => 143,
-        }
+        self as u8
     }
 
     /// Combines two outcomes: the first failure counts.

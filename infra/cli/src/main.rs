@@ -2,20 +2,22 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 use local::folder::FolderError;
-use local::outage::Plan;
 use local::run::{self, RunError, Serving};
 use local::serve::{Callers, Listen, RemoteSettings, Setup};
-use local::{Paint, demo, open_files, outage, traces};
+use local::stand_ins::StandIns;
+use local::{open_files, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
 };
 use stepwarden::commands::{self, Terminal};
 use stepwarden::exit::Exit;
+use stepwarden::outage::Plan;
 use stepwarden::remote::Environment;
-use stepwarden::{logs, one_line};
+use stepwarden::{Paint, demo, logs, one_line, outage};
 
 /// Threads that look names up. A look-up that hangs keeps its thread.
 const NAMES_AT_ONCE: usize = 512;
@@ -95,31 +97,32 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
-    start_logs(logs::SHOW, LogFormat::Text, None);
     let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
-    let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        demo::run(running.url(), stand_ins, paint(), &mut io::stdout()).await
-    });
-    Ok(status(shown.await?.transpose()?))
+    try_out(args.data.as_deref(), &remotes, async |url, stand_ins, paint| {
+        demo::run(url, stand_ins, paint, &mut io::stdout()).await
+    })
+    .await
 }
 
 async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
-    start_logs(logs::SHOW, LogFormat::Text, None);
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
-    let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        outage::run(running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
-    });
-    Ok(status(shown.await?.transpose()?))
+    try_out(args.data.as_deref(), &remotes, async |url, stand_ins, paint| {
+        outage::run(url, stand_ins, &plan, paint, &mut io::stdout()).await
+    })
+    .await
 }
 
-/// `None`: a signal interrupted the demo or the outage.
-fn status(is_good: Option<bool>) -> ExitCode {
-    if is_good == Some(true) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn paint() -> Paint {
-    Paint { colours: io::stdout().is_terminal() && !Environment::read(variable).no_colour }
+/// Runs everything with stand-ins, until it is seen whether all is good or a signal interrupts that.
+async fn try_out(
+    data: Option<&Path>,
+    remotes: &RemoteSettings,
+    play: impl AsyncFnOnce(&str, &StandIns, Paint) -> io::Result<bool>,
+) -> Result<ExitCode, Failed> {
+    start_logs(logs::SHOW, LogFormat::Text, None);
+    let paint = Paint { colours: io::stdout().is_terminal() && !Environment::read(variable).no_colour };
+    let shown = run::show(data, remotes, async |running, stand_ins| play(running.url(), stand_ins, paint).await);
+    Ok(if shown.await?.transpose()? == Some(true) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {

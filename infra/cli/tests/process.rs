@@ -320,14 +320,15 @@ fn a_small_outage_meets_every_bar_and_says_so() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     for (what, value) in [
-        ("failure counts spent", "0   ok"),
-        ("orders lost", "0 of 90   ok"),
-        ("effects not exactly once", "0   ok"),
-        ("busiest second after recovery", "to 1   ok"),
+        ("failure counts spent", "0 ok"),
+        ("orders lost", "0 of 90 ok"),
+        ("effects not exactly once", "0 ok"),
+        ("busiest second after recovery", "to 1 ok"),
         ("every limit was met", ""),
     ] {
-        let row = said.lines().find(|line| line.starts_with(what));
-        assert!(row.is_some_and(|row| row.contains(value)), "{what}: {said}");
+        let row = said.lines().find(|line| line.starts_with(what)).unwrap_or_default();
+        let row = row.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(row.starts_with(what) && row.contains(value), "{what}: {said}");
     }
     for phase in ["outage", "recovery", "naive"] {
         assert!(said.contains(&format!(" s  {phase}")), "{phase} is shown live: {said}");

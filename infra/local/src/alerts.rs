@@ -9,7 +9,7 @@ use domain::message::{Action, CloudEvent};
 use domain::ports::OutageReason;
 use domain::task::NoticeKind;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::{Reason, Situation, StepError};
 
 use crate::terminal::plain;
@@ -34,23 +34,6 @@ struct Alert {
     failed_steps: Vec<FailedStep>,
     actions: Vec<String>,
     situation: Option<Situation<'static>>,
-}
-
-/// The parts of the data of an event about a late order.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct LateOrder {
-    complete_by: String,
-    process_state: String,
-}
-
-/// The parts of the data of an alert about a service or another cause.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct OfCause {
-    text: String,
-    to_do: String,
-    since: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -103,42 +86,38 @@ fn log_line(line: &str, event: &CloudEvent) -> String {
 /// The line for an alert: its subject and the remedy. For an order also the step, the reason and the attempts.
 #[must_use]
 pub fn line(event: &CloudEvent) -> Option<String> {
-    if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
-        return Some(format!("ALERT the reply channel of order {} does not take its messages", event.subject));
-    }
-    if *event.kind == *NoticeKind::OrderLate.name() {
-        let LateOrder { complete_by, process_state } = serde_json::from_str(event.data.text()).unwrap_or_default();
-        let order_id = &event.subject;
-        return Some(plain(&format!(
-            "ALERT order {order_id} is late: {process_state}, its deadline was {complete_by}"
-        )));
-    }
-    if *event.kind == *DEAD_LETTER_UNREADABLE {
-        let dead_letter = &event.subject;
-        return Some(plain(&format!(
-            "ALERT dead letter {dead_letter} cannot be read; to do: look at GET /dead-letters"
-        )));
-    }
-    let of_cause = || serde_json::from_str::<OfCause>(event.data.text()).unwrap_or_default();
-    let has_began = *event.kind == *Turn::Began.kind() && !has_own_event(&event.subject);
-    let of_service = [OutageReason::Misconfigured, OutageReason::Rejections].map(OutageReason::alert);
-    if has_began || of_service.contains(&Some(&*event.kind)) {
-        let OfCause { text, to_do, .. } = of_cause();
-        return Some(plain(&format!("ALERT {text} To do: {to_do}")));
-    }
-    if *event.kind == *Turn::Ended.kind() {
-        return Some(plain(&format!("an alert is over: {}, since {}", event.subject, of_cause().since)));
-    }
-    if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
+    let (subject, data) = (&event.subject, event.data.text());
+    let members: Value = serde_json::from_str(data).unwrap_or_default();
+    let of = |name: &str| members[name].as_str().unwrap_or_default();
+    let is = |kind: &str| *event.kind == *kind;
+    let has_began = is(Turn::Began.kind()) && !has_own_event(subject);
+    let is_of_service =
+        [OutageReason::Misconfigured, OutageReason::Rejections].into_iter().filter_map(OutageReason::alert).any(is);
+    let line = if is(NoticeKind::ReplyChannelFailing.name()) {
+        format!("ALERT the reply channel of order {subject} does not take its messages")
+    } else if is(NoticeKind::OrderLate.name()) {
+        format!("ALERT order {subject} is late: {}, its deadline was {}", of("ProcessState"), of("CompleteBy"))
+    } else if is(DEAD_LETTER_UNREADABLE) {
+        format!("ALERT dead letter {subject} cannot be read; to do: look at GET /dead-letters")
+    } else if has_began || is_of_service {
+        format!("ALERT {} To do: {}", of("Text"), of("ToDo"))
+    } else if is(Turn::Ended.kind()) {
+        format!("an alert is over: {subject}, since {}", of("Since"))
+    } else if is(NoticeKind::OrderNeedsOperator.name()) {
+        needs_operator(subject, serde_json::from_str(data).unwrap_or_default())
+    } else {
         return None;
-    }
-    let alert: Alert = serde_json::from_str(event.data.text()).unwrap_or_default();
-    let order_id = &event.subject;
+    };
+    Some(plain(&line))
+}
+
+/// The line for an order that needs an operator.
+fn needs_operator(order_id: &str, alert: Alert) -> String {
     // A result contradicts the end of an order, which allows no action.
     if let Some(Situation { head, text: Some(text), to_do: Some(to_do), .. }) =
         alert.situation.as_ref().filter(|_| alert.actions.is_empty())
     {
-        return Some(plain(&format!("ALERT order {order_id}: {head} {text} To do: {to_do}")));
+        return format!("ALERT order {order_id}: {head} {text} To do: {to_do}");
     }
     let mut line = format!("ALERT order {order_id} needs an operator");
     if let Some(step) = alert.reason.step.as_deref().or(alert.failed_steps.first().map(|step| &*step.name)) {
@@ -159,7 +138,7 @@ pub fn line(event: &CloudEvent) -> Option<String> {
         let ways: Vec<String> = alert.actions.iter().map(way).collect();
         line.push_str(&format!("; to do: {to_do}{}", ways.join(" or ")));
     }
-    Some(plain(&line))
+    line
 }
 
 fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -> String {

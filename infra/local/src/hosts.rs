@@ -11,6 +11,7 @@ use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
+use crate::BadSetting;
 use crate::problem::typed;
 
 /// The names of this machine.
@@ -25,18 +26,14 @@ pub(crate) enum Hosts {
     Only(Vec<String>),
 }
 
-/// The text is not a valid name in `Host`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("give a host's name alone, such as orders.internal, without http:// and without a port")]
-pub struct NotAHost;
-
 /// Parses the name of a host, for `--allow-host`.
 ///
 /// # Errors
-/// [`NotAHost`] for anything else.
-pub fn host_name(text: &str) -> Result<String, NotAHost> {
-    let authority: Authority = text.parse().map_err(|_| NotAHost)?;
-    if authority.host() == text && !text.is_empty() { Ok(text.to_ascii_lowercase()) } else { Err(NotAHost) }
+/// [`BadSetting`] for anything else.
+pub fn host_name(text: &str) -> Result<String, BadSetting> {
+    let authority = text.parse::<Authority>().ok().filter(|authority| authority.host() == text && !text.is_empty());
+    let advice = "give a host's name alone, such as orders.internal, without http:// and without a port";
+    authority.map(|_| text.to_ascii_lowercase()).ok_or_else(|| BadSetting::new(advice))
 }
 
 /// The base URL of this API as services reach it.
@@ -46,25 +43,19 @@ pub struct PublicUrl {
     host: String,
 }
 
-/// The text is no base URL of an API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("give the URL of this API, such as https://orders.example.com, without a query")]
-pub struct NotAUrl;
-
 impl PublicUrl {
     /// Parses it, for `--public-url`.
     ///
     /// # Errors
-    /// [`NotAUrl`].
-    pub fn parse(text: &str) -> Result<Self, NotAUrl> {
-        let uri: Uri = text.parse().map_err(|_| NotAUrl)?;
+    /// [`BadSetting`].
+    pub fn parse(text: &str) -> Result<Self, BadSetting> {
+        let uri = text.parse::<Uri>().unwrap_or_default();
         let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
-        match uri.authority() {
-            Some(authority) if is_web && uri.query().is_none() && !authority.as_str().contains('@') => {
-                Ok(Self { text: text.to_owned(), host: authority.host().to_ascii_lowercase() })
-            }
-            Some(_) | None => Err(NotAUrl),
-        }
+        let authority =
+            uri.authority().filter(|authority| is_web && uri.query().is_none() && !authority.as_str().contains('@'));
+        let advice = "give the URL of this API, such as https://orders.example.com, without a query";
+        let host = authority.ok_or_else(|| BadSetting::new(advice))?.host().to_ascii_lowercase();
+        Ok(Self { text: text.to_owned(), host })
     }
 
     /// The URL of an API at this address.
@@ -207,7 +198,7 @@ mod tests {
     #[test]
     fn a_name_is_a_name_alone() {
         for text in ["http://a.example", "a.example:80", "u@a.example", "", "a b", "a/b"] {
-            assert_eq!(host_name(text), Err(NotAHost), "{text}");
+            assert!(host_name(text).is_err(), "{text}");
         }
     }
 }

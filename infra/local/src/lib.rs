@@ -8,9 +8,9 @@
 
 pub mod alerts;
 pub mod backup;
+mod bad_setting;
 mod channel_pause;
 pub mod client;
-pub mod demo;
 pub mod direct;
 pub mod event_source;
 pub mod folder;
@@ -18,18 +18,14 @@ mod host_time;
 pub mod hosts;
 pub mod http_server;
 pub mod open_files;
-pub mod outage;
-pub mod paint;
 pub mod problem;
 pub mod reply_channels;
 mod reread;
 pub mod run;
-mod scenario;
 pub mod serve;
 pub mod signals;
 pub mod sinks;
 pub mod stand_ins;
-pub mod step;
 pub mod stop;
 pub mod terminal;
 pub mod ticker;
@@ -37,4 +33,4 @@ pub mod tokens;
 pub mod traces;
 mod webhook;
 
-pub use paint::Paint;
+pub use bad_setting::BadSetting;

@@ -16,6 +16,7 @@ use embedded::Channel;
 use http::StatusCode;
 use tokio::time::Instant;
 
+use crate::BadSetting;
 use crate::channel_pause::ChannelPause;
 use crate::host_time::within;
 use crate::webhook::{Channels, NotTaken, Webhook, secrets_of};
@@ -35,17 +36,6 @@ pub struct ReplyChannel {
 struct Receiver {
     webhook: Webhook,
     pause: ChannelPause,
-}
-
-/// A channel that cannot be used. No text has a secret.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadChannel {
-    /// Two channels have the same name.
-    #[error("--reply-channel {0} is given twice")]
-    Twice(Arc<str>),
-    /// Its secret cannot be read, or the system has no root certificates for its URL.
-    #[error("reply_channels.{0}: {1}")]
-    Unusable(Arc<str>, String),
 }
 
 impl ReplyChannel {
@@ -81,23 +71,23 @@ impl ReplyChannel {
 /// Registers channels among those that are `started`, and reads their secrets. Warns of those that others may read.
 ///
 /// # Errors
-/// [`BadChannel`] for the first one that cannot be used.
+/// [`BadSetting`] for the first one that cannot be used.
 pub(crate) async fn start(
     started: &mut Channels,
     channels: &[ReplyChannel],
     variable: Option<Variable>,
-) -> Result<(), BadChannel> {
+) -> Result<(), BadSetting> {
     let secrets = secrets_of(variable);
     for ReplyChannel { name, url, signature } in channels {
         let webhook = Webhook::of(url.to_string(), signature.as_ref(), &secrets).await;
-        let webhook = webhook.map_err(|fault| BadChannel::Unusable(name.clone(), fault))?;
+        let webhook = webhook.map_err(|fault| BadSetting(format!("reply_channels.{name}: {fault}")))?;
         let receiver = Arc::new(Receiver { webhook, pause: ChannelPause::default() });
         let send: Channel = Arc::new(move |event| {
             let receiver = receiver.clone();
             Box::pin(async move { Ok(receiver.send(&event).await?) })
         });
         if started.insert(name.clone(), send).is_some() {
-            return Err(BadChannel::Twice(name.clone()));
+            return Err(BadSetting(format!("--reply-channel {name} is given twice")));
         }
     }
     for ReplyChannel { name, .. } in channels.iter().filter(|channel| web_address(&channel.url).is_err()) {
@@ -161,7 +151,7 @@ mod tests {
         }
     }
 
-    async fn try_start(channels: &[ReplyChannel], variable: Option<Variable>) -> Result<Channels, BadChannel> {
+    async fn try_start(channels: &[ReplyChannel], variable: Option<Variable>) -> Result<Channels, BadSetting> {
         let mut started = Channels::new();
         start(&mut started, channels, variable).await.map(|()| started)
     }
@@ -273,7 +263,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_stands_for_one_url() {
         let channels = ["a=http://x/1", "b=https://x/2", "a=http://x/3"].map(|text| ReplyChannel::parse(text).unwrap());
-        assert_eq!(try_start(&channels, None).await.err(), Some(BadChannel::Twice("a".into())));
+        assert_eq!(try_start(&channels, None).await.err(), Some(BadSetting::new("--reply-channel a is given twice")));
         assert_eq!(started(&channels[..2]).await.into_keys().collect::<Vec<_>>(), ["a".into(), "b".into()]);
     }
 
@@ -293,6 +283,6 @@ mod tests {
         assert_eq!(got.headers()["webhook-id"], &*event().id);
         assert!(got.headers()["webhook-signature"].to_str().unwrap().starts_with("v1,"));
         let bad = try_start(&file("env:GONE"), Some(secret)).await.err().unwrap();
-        assert!(matches!(&bad, BadChannel::Unusable(name, _) if &**name == "shop"), "{bad}");
+        assert!(bad.to_string().starts_with("reply_channels.shop: "), "{bad}");
     }
 }

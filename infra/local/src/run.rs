@@ -7,19 +7,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::apply::ApplyError;
 use domain::definition::{Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
 use embedded::{Engine, OpenError, Options, Recovered};
 use standins::Service;
 use tokio::select;
 
+use crate::BadSetting;
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
-use crate::reply_channels::{self, BadChannel, ReplyChannel};
-use crate::serve::{self, BindError, Listen, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
+use crate::reply_channels::{self, ReplyChannel};
+use crate::serve::{self, Listen, RemoteSettings, Remotes, Running, Setup, bind};
 use crate::signals::Signals;
-use crate::sinks::{BadSinks, TOLD_MS_MAX};
+use crate::sinks::TOLD_MS_MAX;
 use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
 use crate::webhook::Channels;
 use configured::{Parts, parts, still_applies};
@@ -58,44 +58,18 @@ pub enum RunError {
     /// A signal handler, a thread, a temporary directory or a socket failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// Two reply channels have the same name.
+    /// A setting cannot be used.
     #[error(transparent)]
-    Channel(#[from] BadChannel),
-    /// Other machines could do everything.
-    #[error(
-        "--host {0} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token add \
-         --help`), --jwt-issuer or --trusted-proxy; or --no-auth if something else keeps strangers out"
-    )]
-    OpenToAll(IpAddr),
-    /// The agents cannot be built.
-    #[error(transparent)]
-    Remotes(#[from] RemotesError),
+    Setting(#[from] BadSetting),
     /// The configuration folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The configuration folder contradicts what was applied before.
-    #[error("{}: {source}", .folder.display())]
-    Apply {
-        /// The folder.
-        folder: PathBuf,
-        /// Why it is refused.
-        source: ApplyError,
-    },
-    /// The sinks of alerts cannot be used.
-    #[error(transparent)]
-    Sinks(#[from] BadSinks),
-    /// The API cannot listen.
-    #[error(transparent)]
-    Bind(#[from] BindError),
     /// The data directory cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The engine cannot recover, or did not close.
     #[error(transparent)]
     Engine(#[from] PortError),
-    /// Serving could not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
 }
 
 /// Said where alerts go to no sink.
@@ -111,7 +85,12 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { listen, data, accept_loss, audit_days, json_logs, no_auth, config, setup, .. } = serving;
     let mut signals = Signals::catch()?;
     if setup.callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
-        return Err(RunError::OpenToAll(listen.host));
+        let host = listen.host;
+        return Err(BadSetting(format!(
+            "--host {host} lets other machines in, and they could do everything: give --tokens FILE (see `stepwarden token \
+             add --help`), --jwt-issuer or --trusted-proxy; or --no-auth if something else keeps strangers out"
+        ))
+        .into());
     }
     let config = match config {
         Some(folder) => Some((folder::check(&folder)?, folder)),

@@ -6,7 +6,7 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use api::Role;
@@ -17,6 +17,8 @@ use domain::time::Timestamp;
 use embedded::system_time;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::BadSetting;
 
 /// What every token begins with, so that people and scanners know one when they see it.
 pub const PREFIX: &str = "sw_";
@@ -46,7 +48,7 @@ pub struct Token {
     #[serde(deserialize_with = "name")]
     pub name: Arc<str>,
     /// What the caller may do.
-    #[serde(with = "roles")]
+    #[serde(deserialize_with = "roles")]
     pub roles: Vec<Role>,
     /// The reply channels that its orders may name. `None`: all that are registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,50 +60,25 @@ pub struct Token {
     pub created: Timestamp,
 }
 
-/// The file of tokens cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TokensError {
-    /// It cannot be read or written.
-    #[error("{}: {error}", .file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// Its content is not that of such a file.
-    #[error("{} is not a file of `stepwarden token`: {fault}", .file.display())]
-    Malformed {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        fault: String,
-    },
-    /// The name of a caller is not allowed.
-    #[error("{0:?} {BAD_NAME}")]
-    BadName(String),
-    /// A token without a role could do nothing.
-    #[error("give the token a role: --role application, viewer, operator, approver or administrator")]
-    NoRole,
-    /// There are as many as there may be.
-    #[error("the file has {TOKENS_MAX} tokens already: remove some first")]
-    TooMany,
-    /// There is no such token.
-    #[error("there is no token of the name or ID {0:?}; `stepwarden token list` shows them")]
-    Unknown(String),
-}
-
 const BAD_NAME: &str =
     "is not the name of a caller: 1 to 64 letters, digits and . _ - @, and neither local nor anonymous";
+
+const NO_ROLE: &str = "give the token a role: --role application, viewer, operator, approver or administrator";
+
+/// The file of tokens cannot be read or written.
+fn unusable(file: &Path, error: &io::Error) -> BadSetting {
+    BadSetting(format!("{}: {error}", file.display()))
+}
 
 impl Tokens {
     /// Reads the file. A missing one has no tokens if it `may_be_missing`.
     ///
     /// # Errors
-    /// [`TokensError`].
-    pub fn read(file: &Path, may_be_missing: bool) -> Result<Self, TokensError> {
-        let failed = |error| TokensError::Io { file: file.to_owned(), error };
-        let malformed = |fault: String| TokensError::Malformed { file: file.to_owned(), fault };
+    /// [`BadSetting`].
+    pub fn read(file: &Path, may_be_missing: bool) -> Result<Self, BadSetting> {
+        let failed = |error| unusable(file, &error);
+        let malformed =
+            |fault: String| BadSetting(format!("{} is not a file of `stepwarden token`: {fault}", file.display()));
         let bytes = match fs::metadata(file).map(|about| about.len()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_missing => return Ok(Self::default()),
             read => read.map_err(failed)?,
@@ -120,15 +97,15 @@ impl Tokens {
     /// Reads the file, changes its tokens, and writes it. Two changes at once happen one after the other.
     ///
     /// # Errors
-    /// [`TokensError`].
+    /// [`BadSetting`].
     pub fn change<R>(
         file: &Path,
         may_be_missing: bool,
-        change: impl FnOnce(&mut Self) -> Result<R, TokensError>,
-    ) -> Result<R, TokensError> {
+        change: impl FnOnce(&mut Self) -> Result<R, BadSetting>,
+    ) -> Result<R, BadSetting> {
         // The file itself is replaced, so the lock is on its folder. It ends with the handle.
         let folder = File::open(folder_of(file)).and_then(|folder| folder.lock().map(|()| folder));
-        let _folder = folder.map_err(|error| TokensError::Io { file: file.to_owned(), error })?;
+        let _folder = folder.map_err(|error| unusable(file, &error))?;
         let mut tokens = Self::read(file, may_be_missing)?;
         let result = change(&mut tokens)?;
         tokens.write(file)?;
@@ -138,9 +115,9 @@ impl Tokens {
     /// Replaces the file as a whole. Only its owner may read it, who stays the same.
     ///
     /// # Errors
-    /// [`TokensError`].
-    pub fn write(&self, file: &Path) -> Result<(), TokensError> {
-        let failed = |error| TokensError::Io { file: file.to_owned(), error };
+    /// [`BadSetting`].
+    pub fn write(&self, file: &Path) -> Result<(), BadSetting> {
+        let failed = |error| unusable(file, &error);
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
         let mut fresh = tempfile::NamedTempFile::new_in(folder_of(file)).map_err(failed)?;
         let written = fresh.as_file().set_permissions(Permissions::from_mode(0o600));
@@ -154,21 +131,20 @@ impl Tokens {
     /// Adds a token, and returns it: it is shown once.
     ///
     /// # Errors
-    /// [`TokensError`].
-    pub fn add(&mut self, name: &str, roles: &[Role], channels: &[String]) -> Result<String, TokensError> {
+    /// [`BadSetting`].
+    pub fn add(&mut self, name: &str, roles: &[Role], channels: &[String]) -> Result<String, BadSetting> {
         if !is_name(name) {
-            return Err(TokensError::BadName(name.to_owned()));
+            return Err(BadSetting(format!("{name:?} {BAD_NAME}")));
         }
         if roles.is_empty() {
-            return Err(TokensError::NoRole);
+            return Err(BadSetting::new(NO_ROLE));
         }
         if self.all.len() >= TOKENS_MAX {
-            return Err(TokensError::TooMany);
+            return Err(BadSetting(format!("the file has {TOKENS_MAX} tokens already: remove some first")));
         }
         let mut random = [0; RANDOM_BYTES];
         #[expect(clippy::disallowed_methods, reason = "a token must be new: no order depends on it")]
-        getrandom::fill(&mut random)
-            .map_err(|error| TokensError::Io { file: "/dev/urandom".into(), error: io::Error::other(error) })?;
+        getrandom::fill(&mut random).map_err(|error| unusable(Path::new("/dev/urandom"), &io::Error::other(error)))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
         let mut roles = roles.to_vec();
         roles.sort_unstable();
@@ -182,12 +158,17 @@ impl Tokens {
     /// Removes the token of this ID, or all of this name. Returns how many.
     ///
     /// # Errors
-    /// [`TokensError::Unknown`].
-    pub fn remove(&mut self, name_or_id: &str) -> Result<usize, TokensError> {
+    /// [`BadSetting`].
+    pub fn remove(&mut self, name_or_id: &str) -> Result<usize, BadSetting> {
         let before = self.all.len();
         self.all.retain(|token| *token.name != *name_or_id && token.id() != name_or_id);
         let removed = before - self.all.len();
-        if removed == 0 { Err(TokensError::Unknown(name_or_id.to_owned())) } else { Ok(removed) }
+        match removed {
+            0 => Err(BadSetting(format!(
+                "there is no token of the name or ID {name_or_id:?}; `stepwarden token list` shows them"
+            ))),
+            removed => Ok(removed),
+        }
     }
 }
 
@@ -231,25 +212,14 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_plain) && !UNAUTHENTICATED.contains(&name)
 }
 
+fn roles<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Role>, D::Error> {
+    let roles = Vec::deserialize(deserializer)?;
+    if roles.is_empty() { Err(serde::de::Error::custom("a token has no role")) } else { Ok(roles) }
+}
+
 fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     let name = String::deserialize(deserializer)?;
     if is_name(&name) { Ok(name.into()) } else { Err(serde::de::Error::custom(format!("{name:?} {BAD_NAME}"))) }
-}
-
-mod roles {
-    use api::Role;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(roles: &[Role], serializer: S) -> Result<S::Ok, S::Error> {
-        roles.iter().map(|role| role.name()).collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Role>, D::Error> {
-        let names = Vec::<String>::deserialize(deserializer)?;
-        let role = |name: &String| name.parse().map_err(|fault| de::Error::custom(format!("{name:?} {fault}")));
-        let roles = names.iter().map(role).collect::<Result<Vec<Role>, _>>()?;
-        if roles.is_empty() { Err(de::Error::custom("a token has no role")) } else { Ok(roles) }
-    }
 }
 
 mod hash {
@@ -297,7 +267,7 @@ mod tests {
         let id = tokens.all[0].id();
         assert_eq!(tokens.remove(&id).unwrap(), 1);
         assert_eq!(tokens.remove("shop").unwrap(), 1);
-        assert!(matches!(tokens.remove("shop"), Err(TokensError::Unknown(_))));
+        assert!(tokens.remove("shop").unwrap_err().to_string().contains("there is no token"));
         assert_eq!(tokens.all.len(), 1);
     }
 
@@ -307,15 +277,19 @@ mod tests {
         let file = folder.path().join("tokens.toml");
         let mut tokens = Tokens::default();
         for name in ["", "local", "anonymous", "a b", "ä", &"x".repeat(65)] {
-            assert!(matches!(tokens.add(name, &[Role::Viewer], &[]), Err(TokensError::BadName(_))), "{name}");
+            let error = tokens.add(name, &[Role::Viewer], &[]).unwrap_err().to_string();
+            assert!(error.contains(BAD_NAME), "{error}");
         }
-        assert!(matches!(tokens.add("ada", &[], &[]), Err(TokensError::NoRole)));
-        assert!(matches!(Tokens::read(&file, false), Err(TokensError::Io { .. })));
+        assert_eq!(tokens.add("ada", &[], &[]).unwrap_err().to_string(), NO_ROLE);
+        assert!(Tokens::read(&file, false).unwrap_err().to_string().contains("No such file"));
         let hash = "0".repeat(64);
         let rest = format!("sha256 = \"{hash}\"\ncreated = \"2026-11-25T12:00:00.000Z\"");
         for (text, fault) in [
             (format!("[[token]]\nname = \"local\"\nroles = [\"viewer\"]\n{rest}"), "neither local nor anonymous"),
-            (format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"), "is no role"),
+            (
+                format!("[[token]]\nname = \"ada\"\nroles = [\"root\"]\n{rest}"),
+                "unknown variant `root`, expected one of `application`",
+            ),
             (format!("[[token]]\nname = \"ada\"\nroles = []\n{rest}"), "has no role"),
             (
                 format!("[[token]]\nname = \"ada\"\nroles = [\"viewer\"]\n{}", rest.replacen("0000", "", 1)),
@@ -338,6 +312,6 @@ mod tests {
             created: Timestamp::default(),
         };
         full.all = vec![one; TOKENS_MAX];
-        assert!(matches!(full.add("ada", &[Role::Viewer], &[]), Err(TokensError::TooMany)));
+        assert!(full.add("ada", &[Role::Viewer], &[]).unwrap_err().to_string().contains("1000 tokens already"));
     }
 }

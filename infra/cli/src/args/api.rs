@@ -1,13 +1,12 @@
 //! The options of all commands that call an API.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::time::Timestamp;
 
-use super::duration;
+use super::period;
 use crate::remote::{AuthMode, Target};
 
 const HEADING: &str = "API options";
@@ -41,7 +40,7 @@ pub struct ApiArgs {
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
     /// Time-out of one request: 1s to 10m
-    #[arg(long, global = true, value_name = "TIME", default_value = "30s", value_parser = answer_time)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "30s", value_parser = period("1s", "10m"))]
     pub timeout: Duration,
     /// Do not ask for confirmation
     #[arg(long, global = true)]
@@ -62,7 +61,7 @@ pub enum Format {
 pub struct WaitArgs {
     /// Wait until the order is settled and show its progress; --wait waits at most 20s, --wait=5m at most 5 minutes
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s",
-          value_parser = wait_time)]
+          value_parser = period("1s", "24h"))]
     pub wait: Option<Duration>,
 }
 
@@ -110,20 +109,9 @@ impl When {
     }
 }
 
-const ANSWER_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 60);
-const WAIT_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
-
 /// A context is used from any directory.
 fn absolute(path: &str) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| error.to_string())
-}
-
-fn answer_time(text: &str) -> Result<Duration, String> {
-    duration(text, ANSWER_TIME, "1s to 10m")
-}
-
-fn wait_time(text: &str) -> Result<Duration, String> {
-    duration(text, WAIT_TIME, "1s to 24h")
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use domain::limits::WAIT_MS_MAX;
 
 use super::api::CommandArgs;
-use super::duration;
+use super::period;
 use super::workflow::share;
 
 /// `stepwarden init`
@@ -40,10 +39,6 @@ pub struct ApplyArgs {
     pub share: Option<u8>,
     /// Also make a new key of callback addresses (wait_within, webhooks), which signs after a minute. The addresses that
     /// the earlier keys signed count for this long: 7d, say, or 0s after a leak
-    #[arg(long, value_name = "TIME", value_parser = key_time)]
+    #[arg(long, value_name = "TIME", value_parser = period("0s", "90d"))]
     pub new_callback_key: Option<Duration>,
-}
-
-fn key_time(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::ZERO..=Duration::from_millis(WAIT_MS_MAX), "0s to 90d")
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
 use super::api::{CommandArgs, When};
-use super::duration;
+use super::period;
 
 /// The actions of a bulk job.
 const BULK_ACTIONS: [&str; 5] = ["resubmit", "cancel", "settle", "close", "again"];
@@ -132,7 +132,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub canary: Option<u32>,
     /// Time-out of a canary: 1s to 24h
-    #[arg(long, value_name = "TIME", value_parser = canary_time)]
+    #[arg(long, value_name = "TIME", value_parser = period("1s", "24h"))]
     pub canary_timeout: Option<Duration>,
     /// Orders handled per second: 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -193,10 +193,6 @@ pub struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
-}
-
-fn canary_time(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60), "1s to 24h")
 }
 
 /// `stepwarden numbers`

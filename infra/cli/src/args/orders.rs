@@ -9,6 +9,7 @@ use domain::message::Settled;
 use domain::task::ProcessState;
 
 use super::api::{CommandArgs, WaitArgs, When};
+use super::named;
 use super::workflow::WorkflowName;
 
 /// The shortest end of an order's ID that a command takes, in characters.
@@ -30,24 +31,15 @@ pub struct SubmitArgs {
     /// Add the member CorrelationID to the document
     #[arg(long, value_name = "ID")]
     pub correlation: Option<String>,
-    /// Add the member Priority to the document
-    #[arg(long, value_name = "PRIORITY")]
-    pub priority: Option<PriorityArg>,
+    /// Add the member Priority to the document; high goes through the high-priority queue
+    #[arg(long, value_name = "PRIORITY", value_parser = ["high", "normal"])]
+    pub priority: Option<String>,
     /// Add the member ReplyChannel to the document
     #[arg(long, value_name = "NAME")]
     pub reply_channel: Option<String>,
     /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
-}
-
-/// The priorities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PriorityArg {
-    /// Through the high-priority queue
-    High,
-    /// Through the normal queue
-    Normal,
 }
 
 /// `stepwarden get`
@@ -194,6 +186,14 @@ pub struct ActArgs {
     /// The orders
     #[arg(value_name = "ID", required = true, long_help = ID)]
     pub ids: Vec<String>,
+    /// By whom and why, and whether to wait.
+    #[command(flatten)]
+    pub how: HowArgs,
+}
+
+/// What every command on an order has.
+#[derive(Debug, Clone, Args)]
+pub struct HowArgs {
     /// The operator and the reason.
     #[command(flatten)]
     pub command: CommandArgs,
@@ -242,20 +242,14 @@ pub struct SettleArgs {
     #[arg(value_name = "STEP")]
     pub step: String,
     /// The effect: done if the step ran forward, undone if it was being undone; or skipped, of an optional step
-    #[arg(long, value_name = "OUTCOME")]
-    pub outcome: SettledArg,
+    #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
+    pub outcome: Settled,
     /// The step's output if it is done, for the steps after it: JSON, or @FILE; default: {}
     #[arg(long, value_name = "JSON", value_parser = output)]
     pub step_output: Option<Json>,
-    /// The operator and the reason.
+    /// By whom and why, and whether to wait.
     #[command(flatten)]
-    pub command: CommandArgs,
-    /// Act only if the order still has this version, as `get` shows it
-    #[arg(long, value_name = "N")]
-    pub if_version: Option<u64>,
-    /// The time to wait.
-    #[command(flatten)]
-    pub wait: WaitArgs,
+    pub how: HowArgs,
 }
 
 /// `stepwarden note`
@@ -264,42 +258,15 @@ pub struct NoteArgs {
     /// The order
     #[arg(value_name = "ID", long_help = ID)]
     pub id: String,
-    /// The operator and the note.
-    #[command(flatten)]
-    pub command: CommandArgs,
     /// Take the order on: everybody sees that you work on it
     #[arg(long, conflicts_with = "let_go")]
     pub take: bool,
     /// Let the order go, for somebody else to take it on
     #[arg(long)]
     pub let_go: bool,
-    /// Write only if the order still has this version, as `get` shows it
-    #[arg(long, value_name = "N")]
-    pub if_version: Option<u64>,
-    /// The time to wait.
+    /// By whom and what, and whether to wait.
     #[command(flatten)]
-    pub wait: WaitArgs,
-}
-
-/// The effects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SettledArg {
-    /// The step is carried out
-    Done,
-    /// The step is undone
-    Undone,
-    /// The order goes on without the step, which is optional
-    Skipped,
-}
-
-impl SettledArg {
-    pub(crate) const fn settled(self) -> Settled {
-        match self {
-            Self::Done => Settled::Done,
-            Self::Undone => Settled::Undone,
-            Self::Skipped => Settled::Skipped,
-        }
-    }
+    pub how: HowArgs,
 }
 
 /// `stepwarden again`
@@ -323,6 +290,9 @@ fn output(text: &str) -> Result<Json, String> {
 }
 
 fn state(text: &str) -> Result<ProcessState, String> {
-    let named = ProcessState::ALL.into_iter().find(|state| state.name().eq_ignore_ascii_case(text));
-    named.ok_or_else(|| format!("must be one of {}", ProcessState::ALL.map(ProcessState::name).join(", ")))
+    named(&ProcessState::ALL, ProcessState::name, text)
+}
+
+fn outcome(text: &str) -> Result<Settled, String> {
+    named(&Settled::ALL, Settled::name, text)
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use http::HeaderName;
+use local::BadSetting;
 use local::hosts;
 use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings, RemotesError};
+use local::serve::{self, RemoteSettings};
 use standins::Service;
 
-use super::duration;
+use super::{named, period};
 
 pub(super) const SERVE_HELP: &str = "\
 Alerts:
@@ -111,7 +112,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
     /// Period of the supervisors' sweep for overdue orders: 10ms to 1h
-    #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period)]
+    #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period("10ms", "1h"))]
     pub supervise_every: Duration,
     /// Supervisors that share the sweep by leases: 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -183,21 +184,18 @@ impl ServiceArgs {
     /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
     ///
     /// # Errors
-    /// [`RemotesError`] for URLs that cannot be used.
-    pub fn settings(self, variable: fn(&str) -> Option<String>) -> Result<RemoteSettings, RemotesError> {
+    /// [`BadSetting`] for URLs that cannot be used.
+    pub fn settings(self, variable: fn(&str) -> Option<String>) -> Result<RemoteSettings, BadSetting> {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
         let settings = RemoteSettings::at([&inventory_url, &payment_url, &shipping_url].map(Option::as_deref))?;
         Ok(RemoteSettings { memo, release_max, variable: Some(variable), ..settings })
     }
 }
 
-fn period(text: &str) -> Result<Duration, String> {
-    duration(text, Duration::from_millis(10)..=Duration::from_secs(60 * 60), "10ms to 1h")
+fn service(text: &str) -> Result<Service, String> {
+    named(&Service::ALL, Service::name, text)
 }
 
-fn service(text: &str) -> Result<Service, String> {
-    Service::named(text).ok_or_else(|| format!("must be one of {}", Service::ALL.map(Service::name).join(", ")))
-}
 /// A header that a proxy sets. One that clients send themselves, with whatever value, names no caller.
 fn of_a_proxy(text: &str) -> Result<HeaderName, String> {
     let name: HeaderName = text.parse().map_err(|_| "is not the name of a header".to_owned())?;

@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::task::ProcessState;
 use http::header::IF_MATCH;
-use wire::{Command, Decision, Note, Queued, Settle, Task};
+use wire::{Accepted, Command, Decision, Note, Queued, Settle, Task};
 
-use super::context::{Context, body, if_match};
+use super::context::{Context, body};
 use super::error::CommandError;
-use super::follow::{Sight, follow, look, order_path};
 use super::{get, ids};
-use crate::args::{ActArgs, DecideArgs, NoteArgs, SettleArgs, WaitArgs};
+use crate::args::{ActArgs, AgainArgs, DecideArgs, HowArgs, NoteArgs, SettleArgs};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call};
+use crate::follow::{PAUSE, Sight, follow, look, order_path};
+use crate::remote::{Answer, Call, etag};
 use crate::show::order;
 use crate::show::table::plain;
 use crate::show::time::clock;
@@ -26,30 +26,27 @@ struct Act<'a> {
     /// The id by which the command is found in the history.
     id: Option<Cow<'static, str>>,
     body: String,
-    if_version: Option<u64>,
-    wait: &'a WaitArgs,
+    how: &'a HowArgs,
 }
 
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
-    let command = context.command(&args.command)?;
-    let act =
-        Act { action, body: body(&command), id: command.command_id, if_version: args.if_version, wait: &args.wait };
-    on_each(context, args, &act).await
+    let command = context.command(&args.how.command)?;
+    on_each(context, args, &Act { action, body: body(&command), id: command.command_id, how: &args.how }).await
 }
 
 /// `stepwarden approve` and `reject`
 pub(super) async fn decide(context: &Context, action: Action, args: &DecideArgs) -> Result<Exit, CommandError> {
     let DecideArgs { act: args, step } = args;
-    let Command { by, reason, command_id } = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.how.command)?;
     let step = step.as_deref().map(Into::into);
     let body = body(&Decision { by, reason, step, command_id: command_id.clone() });
-    on_each(context, args, &Act { action, id: command_id, body, if_version: args.if_version, wait: &args.wait }).await
+    on_each(context, args, &Act { action, id: command_id, body, how: &args.how }).await
 }
 
 async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exit, CommandError> {
     let action = act.action;
-    if args.ids.len() > 1 && args.if_version.is_some() {
-        return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
+    if args.ids.len() > 1 && args.how.if_version.is_some() {
+        return Err(CommandError::usage("--if-version is about one order; give one ID"));
     }
     let ids = ids::whole(context, &args.ids).await?;
     match ids.as_slice() {
@@ -60,22 +57,22 @@ async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exi
 
 /// `stepwarden settle`
 pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit, CommandError> {
-    let Command { by, reason, command_id } = context.command(&args.command)?;
+    let Command { by, reason, command_id } = context.command(&args.how.command)?;
     let body = body(&Settle {
         step: args.step.as_str().into(),
-        outcome: args.outcome.settled().into(),
+        outcome: args.outcome.into(),
         output: args.step_output.clone(),
         by,
         reason,
         command_id: command_id.clone(),
     });
-    let act = Act { action: Action::Settle, id: command_id, body, if_version: args.if_version, wait: &args.wait };
+    let act = Act { action: Action::Settle, id: command_id, body, how: &args.how };
     one(context, &ids::whole_one(context, &args.id).await?, &act).await
 }
 
 /// `stepwarden note`
 pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, CommandError> {
-    let command = context.command(&args.command)?;
+    let command = context.command(&args.how.command)?;
     let take = (args.take || args.let_go).then_some(args.take);
     let id = ids::whole_one(context, &args.id).await?;
     if args.take {
@@ -83,13 +80,13 @@ pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, Com
     }
     let Command { by, reason, command_id } = command;
     let body = body(&Note { by, reason, take, command_id: command_id.clone() });
-    let act = Act { action: Action::Note, id: command_id, body, if_version: args.if_version, wait: &args.wait };
+    let act = Act { action: Action::Note, id: command_id, body, how: &args.how };
     one(context, &id, &act).await
 }
 
 /// Says from whom the order is taken.
 async fn warn_of_who_has_it(context: &Context, id: &str, command: &Command<'_>) -> Result<(), CommandError> {
-    let Sight { task, .. } = look(context, id).await?;
+    let Sight { task, .. } = look(&context.remote, id).await?;
     if let Some(taken) = task.taken.filter(|taken| *taken.by != *command.by) {
         let (by, since) = (plain(&taken.by), clock(taken.since));
         context.note(&format!("{by} has this order since {since}, and it is taken from them"));
@@ -98,7 +95,7 @@ async fn warn_of_who_has_it(context: &Context, id: &str, command: &Command<'_>) 
 }
 
 /// Acts on several orders, after a confirmation.
-pub(super) async fn several(
+async fn several(
     context: &Context,
     verb: &str,
     ids: &[String],
@@ -125,16 +122,16 @@ pub(super) async fn several(
 
 async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, CommandError> {
     let action = act.action;
-    let Some(at_most) = act.wait.wait else {
+    let Some(at_most) = act.how.wait.wait else {
         let answer = post(context, id, act).await?;
         return context.show(&answer, |_: Queued<'_>| format!("{id}  {} is on its way\n", action.name()));
     };
     // What was being undone is to be undone.
-    let Sight { task: before, .. } = look(context, id).await?;
+    let Sight { task: before, .. } = look(&context.remote, id).await?;
     post(context, id, act).await?;
     let mut progress = context.progress();
     let reached = |task: &Task<'_>| is_done(action, act.id.as_deref(), task);
-    let followed = follow(context, id, at_most, reached, |task| {
+    let followed = follow(&context.remote, id, PAUSE, at_most, reached, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
     let followed = followed.await?;
@@ -148,8 +145,8 @@ async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, Comm
     let Act { action, .. } = act;
     let path = format!("{}/{}", order_path(id), action.segment());
     let mut call = Call::post(path, act.body.clone());
-    if let Some(version) = act.if_version {
-        call = call.with(IF_MATCH, if_match(version));
+    if let Some(version) = act.how.if_version {
+        call = call.with(IF_MATCH, etag(version));
     }
     // A page of somebody between, with the status of a success, is none.
     let answered = context.remote.call(&call).await;
@@ -209,6 +206,33 @@ const fn done(action: Action) -> &'static str {
         Action::Close => "closed",
         Action::Erase => "erased",
     }
+}
+
+/// `stepwarden again`: posts compensated orders again, each as one new order.
+pub(super) async fn again(context: &Context, args: &AgainArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let ids = ids::whole(context, &args.ids).await?;
+    match ids.as_slice() {
+        [id] => post_again(context, id, &command, args).await,
+        ids => several(context, "Post again", ids, async |id| post_again(context, id, &command, args).await).await,
+    }
+}
+
+async fn post_again(
+    context: &Context,
+    id: &str,
+    command: &Command<'_>,
+    args: &AgainArgs,
+) -> Result<Exit, CommandError> {
+    let call = Call::post(format!("{}/again", order_path(id)), body(command));
+    let answer = context.remote.ask::<Accepted>(&call).await;
+    let (what, look) = (format!("{id} was posted again"), format!("stepwarden get {id} --document"));
+    let (accepted, answer) = answer.map_err(|error| CommandError::of_change(error, what, look))?;
+    if let Some(at_most) = args.wait.wait {
+        context.note(&format!("{id} was posted again as {}", accepted.order_id));
+        return get::wait(context, &accepted.order_id.to_string(), at_most).await;
+    }
+    context.show(&answer, |Accepted { order_id, .. }| format!("{order_id}  again of {id}\n"))
 }
 
 #[cfg(test)]

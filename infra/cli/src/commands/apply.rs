@@ -21,7 +21,7 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
             context.note("nothing was applied");
             return found;
         }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
     };
     let command = context.command(&args.command)?;
     let file =
@@ -53,9 +53,9 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await;
     let answer =
         answer.map_err(|error| CommandError::of_change(error, "the folder was applied", "stepwarden workflows"))?;
-    match context.is_json() {
-        true => context.line(&answer.line())?,
-        false => context.note("applied"),
+    if context.is_json() {
+        return context.line(&answer.line());
     }
+    context.note("applied");
     Ok(Exit::Fine)
 }

@@ -3,10 +3,12 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 
-use domain::audit::Verifier;
+use domain::audit::{Hash, Verifier};
 use embedded::{Entries, Recorded};
+use serde::Serialize;
 use serde_json::json;
 
+use super::context::body;
 use super::error::CommandError;
 use crate::args::{AuditArgs, Format, Noted};
 use crate::exit::Exit;
@@ -15,10 +17,20 @@ use crate::remote::clock;
 pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError> {
     let AuditArgs { data, since, verify, contains } = args;
     let since = since.as_ref().map(|since| since.from(clock::now()));
-    let entries = embedded::audit(data, since).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let entries = embedded::audit(data, since).map_err(|error| CommandError::usage(error.to_string()))?;
     let mut out = BufWriter::new(io::stdout().lock());
     let exit = if *verify || contains.is_some() {
-        let (line, exit) = verdict(entries, contains.as_ref(), output)?;
+        let verdict = verdict(entries, contains.as_ref())?;
+        let exit = if verdict.is_ok() { Exit::Fine } else { Exit::Otherwise };
+        let line = match (output, verdict) {
+            (Format::Json, Ok(intact)) => body(&intact),
+            (Format::Json, Err(problem)) => json!({"Problem": problem}).to_string(),
+            (Format::Table, Ok(Intact { first, last, hash, erased, .. })) => format!(
+                "entries {first} to {last} are as they were written; the texts of {erased} of them were erased\n\
+                 Keep this in another place, and give it with --contains later: {last}:{hash}"
+            ),
+            (Format::Table, Err(problem)) => problem,
+        };
         writeln!(out, "{line}")?;
         exit
     } else {
@@ -32,7 +44,7 @@ pub(super) fn run(args: &AuditArgs, output: Format) -> Result<Exit, CommandError
 }
 
 fn unread(error: impl Display) -> CommandError {
-    CommandError::Usage(format!("the audit stream cannot be read: {error}"))
+    CommandError::usage(format!("the audit stream cannot be read: {error}"))
 }
 
 /// An entry with its number and its hash, as JSON.
@@ -44,15 +56,27 @@ fn line(Recorded { seq, at, hash, body }: &Recorded) -> String {
     }
 }
 
-/// Whether the stream is as it was written, and has the entry that was noted.
-fn verdict(entries: Entries, noted: Option<&Noted>, output: Format) -> Result<(String, Exit), CommandError> {
+/// A stream that is as it was written.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Intact {
+    first: i64,
+    last: i64,
+    hash: Hash,
+    entries: u64,
+    erased: u64,
+}
+
+/// The stream, if it is as it was written and has the entry that was noted. Otherwise what is wrong with it.
+fn verdict(entries: Entries, noted: Option<&Noted>) -> Result<Result<Intact, String>, CommandError> {
     let mut verifier = Verifier::default();
-    let (mut first, mut count) = (None, 0_u64);
+    let (mut first, mut count) = (None, 0);
     let mut of_noted = None;
+    let altered = |altered| format!("the stream was altered: {altered}");
     for entry in entries {
         let entry = entry.map_err(unread)?;
-        if let Err(altered) = verifier.next(entry.seq, entry.hash, entry.text()) {
-            return Ok((told(&format!("the stream was altered: {altered}"), output), Exit::Otherwise));
+        if let Err(fault) = verifier.next(entry.seq, entry.hash, entry.text()) {
+            return Ok(Err(altered(fault)));
         }
         first.get_or_insert(entry.seq);
         count += 1;
@@ -60,47 +84,18 @@ fn verdict(entries: Entries, noted: Option<&Noted>, output: Format) -> Result<(S
             of_noted = Some(entry.hash);
         }
     }
-    match (noted, of_noted) {
-        (Some(noted), Some(hash)) if noted.hash != hash => {
-            let words = format!(
-                "entry {} has another hash than the one that was noted: all from some entry before it on was written anew",
-                noted.seq
-            );
-            return Ok((told(&words, output), Exit::Otherwise));
-        }
-        (Some(noted), None) => {
-            let words =
-                format!("entry {} is not there: the stream was cut off, or no longer goes back so far", noted.seq);
-            return Ok((told(&words, output), Exit::Otherwise));
-        }
-        _ => {}
+    if let Some(Noted { seq, .. }) = noted.filter(|noted| of_noted != Some(noted.hash)) {
+        return Ok(Err(match of_noted.is_some() {
+            true => format!(
+                "entry {seq} has another hash than the one that was noted: all from some entry before it on was written anew"
+            ),
+            false => format!("entry {seq} is not there: the stream was cut off, or no longer goes back so far"),
+        }));
     }
-    let end = match verifier.end() {
-        Ok(end) => end,
-        Err(altered) => return Ok((told(&format!("the stream was altered: {altered}"), output), Exit::Otherwise)),
-    };
-    let (Some(first), Some((last, hash))) = (first, end) else {
-        return Ok((
-            told("there is no entry: no order was submitted yet, or the stream was emptied", output),
-            Exit::Otherwise,
-        ));
-    };
     let erased = verifier.erased();
-    let text = match output {
-        Format::Json => {
-            json!({"First": first, "Last": last, "Hash": hash, "Entries": count, "Erased": erased}).to_string()
-        }
-        Format::Table => format!(
-            "entries {first} to {last} are as they were written; the texts of {erased} of them were erased\n\
-             Keep this in another place, and give it with --contains later: {last}:{hash}"
-        ),
-    };
-    Ok((text, Exit::Fine))
-}
-
-fn told(words: &str, output: Format) -> String {
-    match output {
-        Format::Json => json!({"Problem": words}).to_string(),
-        Format::Table => words.to_owned(),
-    }
+    Ok(verifier.end().map_err(altered).and_then(|end| {
+        let nothing = || "there is no entry: no order was submitted yet, or the stream was emptied".to_owned();
+        let (first, (last, hash)) = first.zip(end).ok_or_else(nothing)?;
+        Ok(Intact { first, last, hash, entries: count, erased })
+    }))
 }

@@ -1,13 +1,12 @@
 //! `stepwarden backup` and `stepwarden restore`. Never here: a call of an API.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use local::backup::{self, BackupError, Failed, Manifest, OpenError, Progress, Restored, Stage};
 use serde_json::json;
 use tokio::signal::unix::SignalKind;
 
-use super::context::body;
+use super::context::{body, print};
 use super::dialogue;
 use super::error::CommandError;
 use crate::args::{BackupArgs, Format, RestoreArgs};
@@ -91,10 +90,7 @@ fn show(shown: &mut dialogue::Progress, is_terminal: bool, progress: Progress) {
 /// Tells the result, or why there is none.
 fn told<T>(done: Result<T, Failed>, words: impl FnOnce(T) -> String) -> Result<Exit, CommandError> {
     let failed = match done {
-        Ok(done) => {
-            io::stdout().write_all(words(done).as_bytes())?;
-            return Ok(Exit::Fine);
-        }
+        Ok(done) => return print(&words(done)),
         Err(failed) => failed,
     };
     eprintln!("stepwarden: {}", plain(&one_line(&failed)));

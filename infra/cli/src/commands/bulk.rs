@@ -10,14 +10,13 @@ use http::header::IF_MATCH;
 use serde_json::value::RawValue;
 use wire::{Command, Job, JobList, JobState, Plan, Selector};
 
-use super::context::{Context, body, if_match};
+use super::context::{Context, body};
 use super::error::CommandError;
-use super::follow::bear;
 use super::list::item;
-use super::query::encoded;
 use crate::args::{BulkCommand, JobActArgs, PlanArgs};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call, RemoteError, clock};
+use crate::follow::bear;
+use crate::remote::{Answer, Call, RemoteError, clock, encoded, etag};
 use crate::show::job as shown;
 
 /// The pause between two looks at a job.
@@ -85,7 +84,7 @@ async fn plan(context: &Context, action: &str, args: &PlanArgs) -> Result<(Job<'
     let body = body(&asked(action, args, &by, now));
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body).unrepeated();
-    let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    let planned = context.remote.ask(&call).await;
     let what = "the job was planned (nothing of it is started)";
     planned.map_err(|error| CommandError::of_change(error, what, "stepwarden bulk list"))
 }
@@ -127,8 +126,7 @@ async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
 }
 
 async fn look(context: &Context, id: &str) -> Result<(Job<'static>, Answer), RemoteError> {
-    let answer = context.remote.call(&Call::get(job_path(id))).await?;
-    Ok((answer.read()?, answer))
+    context.remote.ask(&Call::get(job_path(id))).await
 }
 
 /// What is done to a job.
@@ -153,9 +151,9 @@ async fn act(
     };
     let mut call = Call::post(format!("{}/{word}", job_path(id)), body(command));
     if let Some(version) = if_version {
-        call = call.with(IF_MATCH, if_match(version));
+        call = call.with(IF_MATCH, etag(version));
     }
-    let error = match context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer))) {
+    let error = match context.remote.ask(&call).await {
         Ok(done) => return Ok(done),
         Err(error) => error,
     };
@@ -187,8 +185,7 @@ async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
         return Ok(Exit::Fine);
     }
     let jobs: Vec<Job<'static>> = jobs.jobs.iter().map(|raw| item("/bulk", raw)).collect::<Result<_, _>>()?;
-    context.print(&shown::table(&jobs, context.now()).or(context.paint, "No jobs."))?;
-    Ok(Exit::Fine)
+    context.print(&shown::table(&jobs, context.now()).or(context.paint, "No jobs."))
 }
 
 fn show(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {

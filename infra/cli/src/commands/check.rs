@@ -1,7 +1,6 @@
 //! `stepwarden check`: all faults of a configuration folder, or what is in it.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::path::Path;
 
 use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
@@ -10,12 +9,13 @@ use local::folder::{self, FolderError};
 use local::run::NO_SINK;
 use serde_json::{Value, json};
 
+use super::context::print;
 use super::error::CommandError;
 use crate::args::{CheckArgs, Format};
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
-use crate::show::drawing::{picture, steps_of};
-use crate::show::table::{Cell, Table, plain};
+use crate::paint::{Paint, tint};
+use crate::show::drawing::{picture, steps};
+use crate::show::table::{Table, plain};
 
 /// `stepwarden check DIR`.
 pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint) -> Result<Exit, CommandError> {
@@ -23,9 +23,9 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
     let (text, exit) = match checked {
         Ok(checked) => (good(&checked, folder, format, paint), Exit::Fine),
         Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(exit)
 }
 
@@ -66,38 +66,21 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         let for_orders = if is_current(one, checked) { ", for orders that name none" } else { "" };
         let head = format!("{}, version {}{for_orders}", workflow.name, workflow.version);
         let file = plain(&format!("({file})"));
-        text.push_str(&format!("{head} {}\n\n", paint.tint(Tint::Dim, &file)));
-        text.push_str(&picture(&steps_of(workflow), paint));
+        text.push_str(&format!("{head} {}\n\n", paint.tint(tint::DIM, &file)));
+        text.push_str(&picture(&steps(&api::workflow_steps(workflow)), paint));
         text.push('\n');
     }
-    let mut table = Table::new(&["AGENT", "SERVICE"]);
     let agents = agents(checked);
-    // Without any table, nothing is known of a service that a stand-in could hide.
-    let has_tables = checked.settings.names().next().is_some();
-    for name in &agents {
-        let settings = checked.settings.of(name);
-        let is_built_in = Workflows::SHIPPED_AGENTS.contains(name);
-        let service = match settings.and_then(AgentSettings::url) {
-            _ if settings.is_some_and(|agent| agent.has_own_queue) => "a program on its own queue".to_owned(),
-            Some(url) => plain(url),
-            None if is_built_in && settings.is_none() && has_tables => {
-                format!("{}_URL, or a table [agents.{name}] with a url", name.to_uppercase())
-            }
-            None if is_built_in => format!("{}_URL, or else a stand-in", name.to_uppercase()),
-            None => "none: give it a url; without stand-ins its orders wait".to_owned(),
-        };
-        let mark = if is_built_in { " (built in)" } else { "" };
-        table.row([Cell::from(format!("{name}{mark}")), service.into()]);
+    let named: Vec<&str> = agents.iter().copied().collect();
+    if !named.is_empty() {
+        let table = Table::of(&named)
+            .column("AGENT", |name| format!("{name}{}", if is_built_in(name) { " (built in)" } else { "" }))
+            .column("SERVICE", |name| service_of(name, checked));
+        text.push_str(&(table.text(paint) + "\n"));
     }
-    if !table.is_empty() {
-        text.push_str(&table.text(paint));
-        text.push('\n');
-    }
-    let mut table = Table::new(&["ALERTS", "TO"]);
-    for (name, sink) in &checked.sinks {
-        table.row([Cell::from(name), plain(&sink.shown()).into()]);
-    }
-    match table.is_empty() {
+    let sinks: Vec<_> = checked.sinks.iter().collect();
+    let table = Table::of(&sinks).column("ALERTS", |(name, _)| &***name).column("TO", |(_, sink)| sink.shown());
+    match sinks.is_empty() {
         true => text.push_str(&format!("Note: {NO_SINK}\n\n")),
         false => text.push_str(&(table.text(paint) + "\n")),
     }
@@ -111,6 +94,27 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     let folder = plain(&folder.display().to_string());
     text.push_str(&format!("No fault: {workflows}, {agents}. To run it here: stepwarden serve --config {folder}\n"));
     text
+}
+
+fn is_built_in(agent: &str) -> bool {
+    Workflows::SHIPPED_AGENTS.contains(&agent)
+}
+
+/// Where the service of an agent is.
+fn service_of(agent: &str, checked: &Checked) -> String {
+    let settings = checked.settings.of(agent);
+    // Without any table, nothing is known of a service that a stand-in could hide.
+    let has_tables = checked.settings.names().next().is_some();
+    let variable = || format!("{}_URL", agent.to_uppercase());
+    match settings.and_then(AgentSettings::url) {
+        _ if settings.is_some_and(|settings| settings.has_own_queue) => "a program on its own queue".to_owned(),
+        Some(url) => url.to_owned(),
+        None if is_built_in(agent) && settings.is_none() && has_tables => {
+            format!("{}, or a table [agents.{agent}] with a url", variable())
+        }
+        None if is_built_in(agent) => format!("{}, or else a stand-in", variable()),
+        None => "none: give it a url; without stand-ins its orders wait".to_owned(),
+    }
 }
 
 /// The agents with settings, and those that a step names. The shipped ones need no settings.

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use domain::time::Timestamp;
-use http::HeaderValue;
 use local::terminal::escaped;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,6 +29,13 @@ pub struct Terminal {
     pub stderr: bool,
 }
 
+impl Terminal {
+    /// Colours, if people read them.
+    pub(super) const fn paint(self, environment: &Environment) -> Paint {
+        Paint { colours: self.stdout && !environment.no_colour }
+    }
+}
+
 /// The context of one command.
 #[derive(Debug)]
 pub(super) struct Context {
@@ -45,7 +51,7 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
-        let paint = Paint { colours: terminal.stdout && !environment.no_colour };
+        let paint = terminal.paint(&environment);
         let user = environment.user.clone();
         let (server, name) = endpoint::resolve(api, &environment)?;
         let remote = Remote::new(server, api.timeout, environment)?;
@@ -77,21 +83,18 @@ impl Context {
         matches!(self.format, Format::Json)
     }
 
-    /// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A
-    /// value of JSON stays the same.
-    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(escaped(text).as_bytes())?;
-        Ok(stdout.flush()?)
+    /// Prints a text.
+    pub(super) fn print(&self, text: &str) -> Result<Exit, CommandError> {
+        print(text)
     }
 
     /// Prints one line.
-    pub(super) fn line(&self, text: &str) -> Result<(), CommandError> {
+    pub(super) fn line(&self, text: &str) -> Result<Exit, CommandError> {
         self.print(&format!("{text}\n"))
     }
 
     /// Prints a JSON value on its own line, unchanged.
-    pub(super) fn raw(&self, value: &RawValue) -> Result<(), CommandError> {
+    pub(super) fn raw(&self, value: &RawValue) -> Result<Exit, CommandError> {
         self.line(&value.get().replace(['\n', '\r'], " "))
     }
 
@@ -102,10 +105,9 @@ impl Context {
         words: impl FnOnce(T) -> String,
     ) -> Result<Exit, CommandError> {
         match self.is_json() {
-            true => self.line(&answer.line())?,
-            false => self.print(&words(answer.read()?))?,
+            true => self.line(&answer.line()),
+            false => self.print(&words(answer.read()?)),
         }
-        Ok(Exit::Fine)
     }
 
     /// The same of what is at a path.
@@ -136,7 +138,7 @@ impl Context {
     /// The operator.
     pub(super) fn by(&self, command: &CommandArgs) -> Result<String, CommandError> {
         let by = command.by.as_ref().or(self.user.as_ref());
-        by.cloned().ok_or_else(|| CommandError::Usage("the login name is unknown; give --by NAME".to_owned()))
+        by.cloned().ok_or_else(|| CommandError::usage("the login name is unknown; give --by NAME"))
     }
 
     /// Asks for confirmation of a change of many orders, and says so if nothing was done. Without a terminal, `--yes` is
@@ -150,7 +152,7 @@ impl Context {
         }
         self.can_ask(question)?;
         let answer = dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr());
-        let unread = |error| CommandError::Usage(format!("the confirmation could not be read: {error}"));
+        let unread = |error| CommandError::usage(format!("the confirmation could not be read: {error}"));
         let may_go_on = answer.map_err(unread)?;
         if !may_go_on {
             self.note("nothing was done");
@@ -163,8 +165,17 @@ impl Context {
         if self.yes || (self.terminal.stdin && self.terminal.stderr) {
             return Ok(());
         }
-        Err(CommandError::Usage(format!("{what} There is no terminal for a confirmation: give --yes")))
+        Err(CommandError::usage(format!("{what} There is no terminal for a confirmation: give --yes")))
     }
+}
+
+/// Prints a text that includes its line breaks, with escapes for what a text of others could do to the terminal. A value of
+/// JSON stays the same.
+pub(super) fn print(text: &str) -> Result<Exit, CommandError> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(escaped(text).as_bytes())?;
+    stdout.flush()?;
+    Ok(Exit::Fine)
 }
 
 /// What nobody else guesses or uses: 128 random bits.
@@ -172,7 +183,7 @@ pub(super) fn random() -> Result<String, CommandError> {
     #[expect(clippy::disallowed_methods, reason = "an id, a key or a secret of this process; no part of the protocol")]
     match [getrandom::u64(), getrandom::u64()] {
         [Ok(high), Ok(low)] => Ok(format!("{high:016x}{low:016x}")),
-        _ => Err(CommandError::Usage("this machine gives no random numbers".to_owned())),
+        _ => Err(CommandError::usage("this machine gives no random numbers")),
     }
 }
 
@@ -181,9 +192,9 @@ pub(super) fn body(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).expect("texts and numbers make JSON")
 }
 
-/// The header that binds a command to one version.
-pub(super) fn if_match(version: u64) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
+/// A line of JSON for each.
+pub(super) fn json_lines(shapes: &[impl Serialize]) -> String {
+    shapes.iter().map(|shape| body(shape) + "\n").collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! `stepwarden context`: servers by name. Never here: a call of an API.
 
-use std::io::Write as _;
-
 use serde::Serialize;
 
+use super::context::{json_lines, print};
 use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{ApiArgs, ContextCommand, Format};
@@ -38,7 +37,7 @@ pub(super) fn run(
     match command {
         ContextCommand::List => return list(&contexts, api, environment, paint),
         ContextCommand::Add { name } => {
-            let missing = || CommandError::Usage(format!("give its URL: stepwarden context add {name} --api URL"));
+            let missing = || CommandError::usage(format!("give its URL: stepwarden context add {name} --api URL"));
             let ApiArgs { api, auth, region, profile, ca, .. } = api.clone();
             let server = Server { api: api.ok_or_else(missing)?, auth, region, profile, ca };
             let url = server.api.url("");
@@ -66,24 +65,33 @@ pub(super) fn run(
     Ok(Exit::Fine)
 }
 
-fn list(contexts: &Contexts, api: &ApiArgs, environment: &Environment, paint: Paint) -> Result<Exit, CommandError> {
-    let mut table = Table::new(&["", "NAME", "API", "AUTH", "REGION", "PROFILE"]);
-    let mut json = String::new();
-    for (name, server) in &contexts.contexts {
-        let current = contexts.current.as_ref() == Some(name);
-        let auth = server.auth.as_ref().map(ToString::to_string);
-        let (region, profile) = (server.region.as_deref(), server.profile.as_deref());
-        let listed = Listed { name, api: server.api.url(""), auth, region, profile, current };
-        if api.output == Format::Json {
-            json.push_str(&format!("{}\n", super::context::body(&listed)));
-        }
-        let Listed { api, auth, .. } = listed;
-        let cell = |text: Option<&str>| text.unwrap_or_default().into();
-        let mark = current.then_some("*");
-        table.row([cell(mark), name.into(), api.into(), cell(auth.as_deref()), cell(region), cell(profile)]);
-    }
-    let text = if api.output == Format::Json { json } else { table.or(paint, "No context.") };
-    std::io::stdout().write_all(text.as_bytes())?;
+fn list<'a>(
+    contexts: &'a Contexts,
+    api: &ApiArgs,
+    environment: &Environment,
+    paint: Paint,
+) -> Result<Exit, CommandError> {
+    let listed = |(name, server): (&'a String, &'a Server)| Listed {
+        name,
+        api: server.api.url(""),
+        auth: server.auth.as_ref().map(ToString::to_string),
+        region: server.region.as_deref(),
+        profile: server.profile.as_deref(),
+        current: contexts.current.as_ref() == Some(name),
+    };
+    let all: Vec<Listed<'_>> = contexts.contexts.iter().map(listed).collect();
+    let text = match api.output {
+        Format::Json => json_lines(&all),
+        Format::Table => Table::of(&all)
+            .column("", |listed| listed.current.then_some("*"))
+            .column("NAME", |listed| listed.name)
+            .column("API", |listed| &*listed.api)
+            .column("AUTH", |listed| listed.auth.as_deref())
+            .column("REGION", |listed| listed.region)
+            .column("PROFILE", |listed| listed.profile)
+            .or(paint, "No context."),
+    };
+    print(&text)?;
     overridden(contexts, api, environment);
     Ok(Exit::Fine)
 }

@@ -9,7 +9,7 @@ use super::list::{PAGE_MAX, item};
 use super::query;
 use crate::args::DeadLettersArgs;
 use crate::exit::Exit;
-use crate::show::table::{Cell, Table};
+use crate::show::table::Table;
 use crate::show::time::from_now;
 
 pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exit, CommandError> {
@@ -38,22 +38,18 @@ pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exi
 }
 
 fn shown(context: &Context, dead_letters: &[DeadLetter<'_>]) -> String {
-    let mut table = Table::new(&["SETTLED", "QUEUE", "ORDER", "DELIVERED", "BECAME", "WHY", "MESSAGE"]);
-    for dead_letter in dead_letters {
-        let queue = match (&dead_letter.queue, &dead_letter.agent) {
+    let now = context.now();
+    let table = Table::of(dead_letters)
+        .column("SETTLED", |dead_letter| from_now(dead_letter.settled_at, now))
+        .column("QUEUE", |dead_letter| match (&dead_letter.queue, &dead_letter.agent) {
             (_, Some(agent)) => agent.to_string(),
             (Some(queue), None) => queue.to_lowercase(),
             (None, None) => "unknown".to_owned(),
-        };
-        table.row([
-            Cell::from(from_now(dead_letter.settled_at, context.now())),
-            queue.into(),
-            dead_letter.order_id.map(|id| id.to_string()).unwrap_or_default().into(),
-            format!("{} times", dead_letter.receive_count).into(),
-            Cell::from(&*dead_letter.outcome),
-            Cell::from(&*dead_letter.message),
-            Cell::from(&*dead_letter.message_id),
-        ]);
-    }
+        })
+        .column("ORDER", |dead_letter| dead_letter.order_id.map(|id| id.to_string()))
+        .column("DELIVERED", |dead_letter| format!("{} times", dead_letter.receive_count))
+        .column("BECAME", |dead_letter| &*dead_letter.outcome)
+        .column("WHY", |dead_letter| &*dead_letter.message)
+        .column("MESSAGE", |dead_letter| &*dead_letter.message_id);
     table.or(context.paint, "No dead letters.")
 }

@@ -1,15 +1,17 @@
 //! Which API a command calls, and how: the one place where options, variables and contexts come together.
 
+use local::BadSetting;
+
 use crate::args::ApiArgs;
 use crate::remote::contexts::Contexts;
-use crate::remote::{ContextsError, Environment, Server};
+use crate::remote::{Environment, Server};
 
 /// The API of `--api` or `STEPWARDEN_API`, else of the context of `--context`, `STEPWARDEN_CONTEXT` or the current one,
 /// else the default; and the context that it is from. An option takes precedence over the context.
 ///
 /// # Errors
-/// [`ContextsError`] if the context is unknown or the contexts cannot be read.
-pub(super) fn resolve(args: &ApiArgs, environment: &Environment) -> Result<(Server, Option<String>), ContextsError> {
+/// [`BadSetting`] if the context is unknown or the contexts cannot be read.
+pub(super) fn resolve(args: &ApiArgs, environment: &Environment) -> Result<(Server, Option<String>), BadSetting> {
     let ApiArgs { api, context, auth, region, profile, ca, .. } = args.clone();
     let is_given = api.is_some();
     let given = Server { api: api.unwrap_or_default(), auth, region, profile, ca };
@@ -44,7 +46,7 @@ mod tests {
     }
 
     /// What is resolved from options and `STEPWARDEN_CONTEXT`, with contexts `a` (current) and `b`.
-    fn resolved(options: &str, variable: Option<&str>) -> Result<(Server, Option<String>), ContextsError> {
+    fn resolved(options: &str, variable: Option<&str>) -> Result<(Server, Option<String>), BadSetting> {
         let folder = tempfile::tempdir().unwrap();
         let environment = Environment {
             settings: Some(folder.path().to_owned()),

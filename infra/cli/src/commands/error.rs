@@ -2,12 +2,11 @@
 
 use std::io;
 
-use domain::json::JsonError;
+use local::BadSetting;
 
 use super::dialogue::note;
-use crate::args::LOOKED_THROUGH_MAX;
 use crate::exit::Exit;
-use crate::remote::{ContextsError, RemoteError};
+use crate::remote::RemoteError;
 
 /// The error: a message for people, an exit status for scripts.
 #[derive(Debug, thiserror::Error)]
@@ -15,48 +14,18 @@ pub(super) enum CommandError {
     /// The API call failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The contexts cannot be used.
-    #[error(transparent)]
-    Contexts(#[from] ContextsError),
     /// The output could not be written. The command itself is done.
     #[error("done, but the output could not be written: {0}")]
     Output(#[from] io::Error),
     /// The command line is wrong, which shows only at execution.
-    #[error("{0}")]
-    Usage(String),
-    /// A file cannot be read.
-    #[error("{file} cannot be read: {source}")]
-    File {
-        file: String,
-        #[source]
-        source: io::Error,
-    },
-    /// The file is not a valid document of an order.
-    #[error("{file} is no order: {source}")]
-    Document {
-        file: String,
-        #[source]
-        source: JsonError,
-    },
-    /// No order that was looked at has this end.
-    #[error(
-        "no order of the {LOOKED_THROUGH_MAX} newest and of the {LOOKED_THROUGH_MAX} newest in Error ends with {end}"
-    )]
-    NoSuchEnd {
-        /// The end.
-        end: String,
-    },
-    /// Nothing of this name happened in the span.
-    #[error("there are no numbers of the {what} {name} in {span}, {}", but(.known))]
-    NoNumbers {
-        /// Workflow, step or service.
-        what: &'static str,
-        /// Its name.
-        name: String,
-        /// The span.
-        span: String,
-        /// The names that have numbers.
-        known: Vec<String>,
+    #[error(transparent)]
+    Usage(#[from] BadSetting),
+    /// What is named is not there.
+    #[error("{what}")]
+    NotThere {
+        what: String,
+        /// The remedy, if any.
+        advice: Option<&'static str>,
     },
     /// The order may have been accepted.
     #[error("it is not known whether the order was accepted: {source}")]
@@ -79,6 +48,11 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
+    /// The command line is wrong, or a file that it names.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(BadSetting::new(message))
+    }
+
     /// Of a call that changes something. Where an answer was lost, `what` may be done, and `look` shows it.
     pub(super) fn of_change(source: RemoteError, what: impl Into<String>, look: impl Into<String>) -> Self {
         match source.may_be_done() || source.is_refused_repeat() {
@@ -93,10 +67,10 @@ impl CommandError {
             Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
                 error.exit()
             }
-            Self::NoSuchEnd { .. } | Self::NoNumbers { .. } => Exit::NotFound,
+            Self::NotThere { .. } => Exit::NotFound,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
             Self::Output(_) => Exit::Unwritten,
-            Self::Contexts(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
+            Self::Usage(_) => Exit::Usage,
         }
     }
 
@@ -124,20 +98,8 @@ impl CommandError {
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
-            Self::NoSuchEnd { .. } => {
-                Some("give the whole ID; `stepwarden list --all -q` prints all of them".to_owned())
-            }
-            Self::Contexts(_)
-            | Self::Output(_)
-            | Self::Usage(_)
-            | Self::File { .. }
-            | Self::Document { .. }
-            | Self::NoNumbers { .. } => None,
+            Self::NotThere { advice, .. } => advice.map(str::to_owned),
+            Self::Output(_) | Self::Usage(_) => None,
         }
     }
-}
-
-/// The end of the sentence about a name that is not known.
-fn but(known: &[String]) -> String {
-    if known.is_empty() { "nor of any other".to_owned() } else { format!("but of {}", known.join(", ")) }
 }

@@ -7,11 +7,11 @@ use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::order_path;
-use super::list::{PAGE_MAX, item, page};
+use super::list::{PAGE_MAX, page};
 use super::query;
 use crate::args::ExportArgs;
 use crate::exit::Exit;
+use crate::follow::order_path;
 use crate::remote::{Call, RemoteError};
 
 /// Orders that are asked for at the same time. An API with few readers makes some of them wait.
@@ -39,9 +39,8 @@ async fn export(context: &Context, args: &ExportArgs, count: &mut u64) -> Result
     let filter = query::of_filter(&args.filter, context.now());
     let mut cursor = None;
     loop {
-        let page = page(context, &filter, PAGE_MAX, cursor).await?;
-        let ids = page.orders.iter().map(|raw| Ok(item::<Task<'_>>("/orders", raw)?.order_id.to_string()));
-        let ids = ids.collect::<Result<Vec<_>, RemoteError>>()?;
+        let page = page::<Task<'static>>(&context.remote, &filter, PAGE_MAX, cursor).await?;
+        let ids: Vec<String> = page.orders.iter().map(|task| task.order_id.to_string()).collect();
         let orders = ids.iter().map(|id| whole(context, id, args.documents));
         let mut orders = stream::iter(orders).buffered(AT_ONCE);
         while let Some(order) = orders.try_next().await? {

@@ -8,10 +8,10 @@ use wire::{ServiceList, Task};
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::{Followed, Sight, follow, look, order_path};
 use super::ids;
 use crate::args::GetArgs;
 use crate::exit::Exit;
+use crate::follow::{Followed, PAUSE, Sight, follow, look, order_path};
 use crate::remote::Call;
 use crate::show::order;
 
@@ -22,11 +22,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
     }
     match args.wait.wait {
         Some(at_most) => wait(context, &id, at_most).await,
-        None => {
-            let sight = look(context, &id).await?;
-            show(context, &sight).await?;
-            Ok(Exit::Fine)
-        }
+        None => show(context, &look(&context.remote, &id).await?).await,
     }
 }
 
@@ -34,7 +30,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
 pub(super) async fn wait(context: &Context, id: &str, at_most: Duration) -> Result<Exit, CommandError> {
     let mut progress = context.progress();
     let is_settled = |task: &Task<'_>| task.is_settled();
-    let followed = follow(context, id, at_most, is_settled, |task| {
+    let followed = follow(&context.remote, id, PAUSE, at_most, is_settled, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
     let followed = followed.await?;
@@ -71,7 +67,7 @@ pub(super) async fn end(
     }
 }
 
-async fn show(context: &Context, sight: &Sight) -> Result<(), CommandError> {
+async fn show(context: &Context, sight: &Sight) -> Result<Exit, CommandError> {
     if context.is_json() {
         return context.line(&sight.answer.line());
     }

@@ -3,8 +3,6 @@
 
 use futures_util::future::try_join;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use wire::OrderList;
 
 use domain::id::OrderId;
 
@@ -64,7 +62,7 @@ fn read(text: &str) -> Result<Given, CommandError> {
     if digits.len() < END_CHARS_MIN {
         let message =
             format!("{text} is too short: give an order's ID, or at least its last {END_CHARS_MIN} characters");
-        return Err(CommandError::Usage(message));
+        return Err(CommandError::usage(message));
     }
     Ok(Given::End(digits))
 }
@@ -78,14 +76,19 @@ fn only(end: &str, orders: &[Named]) -> Result<String, CommandError> {
     match found.as_slice() {
         [one] => Ok(one.order_id.to_string()),
         [] if orders.iter().any(|order| order.order_id.to_string().replace('-', "").starts_with(end)) => {
-            Err(CommandError::Usage(format!("an order's ID begins with {end}: give the end, not the beginning")))
+            Err(CommandError::usage(format!("an order's ID begins with {end}: give the end, not the beginning")))
         }
-        [] => Err(CommandError::NoSuchEnd { end: end.to_owned() }),
+        [] => Err(CommandError::NotThere {
+            what: format!(
+                "no order of the {LOOKED_THROUGH_MAX} newest and of the {LOOKED_THROUGH_MAX} newest in Error ends with {end}"
+            ),
+            advice: Some("give the whole ID; `stepwarden list --all -q` prints all of them"),
+        }),
         several => {
             let count = several.len();
             let names = several.iter().map(|Named { order_id, process_state }| format!("{order_id} ({process_state})"));
             let names = names.collect::<Vec<_>>().join(", ");
-            Err(CommandError::Usage(format!("{count} orders end with {end}: {names}; give more characters of the one")))
+            Err(CommandError::usage(format!("{count} orders end with {end}: {names}; give more characters of the one")))
         }
     }
 }
@@ -101,10 +104,8 @@ async fn looked_through(context: &Context) -> Result<Vec<Named>, CommandError> {
 async fn newest(context: &Context, filter: &[(&'static str, String)]) -> Result<Vec<Named>, RemoteError> {
     let (mut orders, mut cursor) = (Vec::new(), None);
     for _ in 0..LOOKED_THROUGH_MAX / PAGE_MAX {
-        let page: OrderList<Box<RawValue>> = list::page(context, filter, PAGE_MAX, cursor).await?;
-        for raw in page.orders {
-            orders.push(list::item::<Named>("/orders", &raw)?);
-        }
+        let page = list::page::<Named>(&context.remote, filter, PAGE_MAX, cursor).await?;
+        orders.extend(page.orders);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(several.to_string(), said);
         let beginning = only("01934b2e", &orders).unwrap_err().to_string();
         assert_eq!(beginning, "an order's ID begins with 01934b2e: give the end, not the beginning");
-        assert!(matches!(only("e012", &orders), Err(CommandError::NoSuchEnd { .. })));
-        assert!(matches!(only(&format!("0{}", ID.replace('-', "")), &orders), Err(CommandError::NoSuchEnd { .. })));
+        assert!(matches!(only("e012", &orders), Err(CommandError::NotThere { .. })));
+        assert!(matches!(only(&format!("0{}", ID.replace('-', "")), &orders), Err(CommandError::NotThere { .. })));
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use config::keys::{self, DEPLOYMENT, commented, keys_of};
 use domain::workflow::WORKFLOW;
 
+use super::context::print;
 use super::error::CommandError;
 use crate::args::InitArgs;
 use crate::exit::Exit;
@@ -47,17 +48,17 @@ pub(super) fn run(InitArgs { folder }: &InitArgs) -> Result<Exit, CommandError> 
     let mut text: String = files().iter().map(|(name, _)| format!("{}\n", folder.join(name).display())).collect();
     let folder = folder.display();
     text.push_str(&format!("\nRead them, they say how to go on. Then: stepwarden check {folder}\n"));
-    Ok(io::stdout().write_all(text.as_bytes()).map(|()| Exit::Fine)?)
+    print(&text)
 }
 
 fn write(folder: &Path) -> Result<(), CommandError> {
     let failed =
-        |path: &Path, source: io::Error| CommandError::Usage(format!("{} cannot be written: {source}", path.display()));
+        |path: &Path, source: io::Error| CommandError::usage(format!("{} cannot be written: {source}", path.display()));
     match fs::read_dir(folder) {
         Ok(mut entries) => {
             if entries.next().is_some() {
                 let advice = "give an empty folder, or a name that is free";
-                return Err(CommandError::Usage(format!("{} is not empty: {advice}", folder.display())));
+                return Err(CommandError::usage(format!("{} is not empty: {advice}", folder.display())));
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -9,7 +9,7 @@ use super::error::CommandError;
 use super::{query, system, workflows};
 use crate::args::ListArgs;
 use crate::exit::Exit;
-use crate::remote::RemoteError;
+use crate::remote::{Remote, RemoteError};
 use crate::show::order;
 
 /// The most orders on a page of the API.
@@ -22,7 +22,7 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
     let mut has_index = false;
     let is_past_index = loop {
         let limit = (most - shown).min(PAGE_MAX);
-        let page = page(context, &filter, limit, cursor).await?;
+        let page = page::<Box<RawValue>>(&context.remote, &filter, limit, cursor).await?;
         for raw in page.orders.iter().take(most - shown) {
             shown += 1;
             if args.quiet {
@@ -65,16 +65,16 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
 }
 
 /// One page of matching orders.
-pub(super) async fn page(
-    context: &Context,
+pub(super) async fn page<T: DeserializeOwned>(
+    remote: &Remote,
     filter: &[(&'static str, String)],
     limit: usize,
     cursor: Option<String>,
-) -> Result<OrderList<Box<RawValue>>, RemoteError> {
+) -> Result<OrderList<T>, RemoteError> {
     let mut parameters = filter.to_vec();
     parameters.push(("limit", limit.to_string()));
     parameters.extend(cursor.map(|cursor| ("cursor", cursor)));
-    context.remote.get(&query::path("/orders", &parameters)).await
+    remote.get(&query::path("/orders", &parameters)).await
 }
 
 /// One item of a page of a list.

@@ -3,9 +3,7 @@
 //! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
 //! decision about an order. A command asks the API, which decides.
 
-mod accept_rejections;
 mod act;
-mod again;
 mod apply;
 mod audit;
 mod backup;
@@ -20,7 +18,6 @@ mod doctor;
 mod endpoint;
 mod error;
 mod export;
-mod follow;
 mod get;
 mod ids;
 mod init;
@@ -34,14 +31,11 @@ mod token;
 mod watch;
 mod workflows;
 
-use std::io::Write as _;
-
 use clap::CommandFactory;
 use domain::message::Action;
 
 use crate::args::{ApiArgs, BulkCommand, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
 use crate::exit::Exit;
-use crate::paint::Paint;
 use crate::remote::Environment;
 pub use check::fault_lines;
 use context::Context;
@@ -65,7 +59,7 @@ async fn carried_out(
     environment: Environment,
     terminal: Terminal,
 ) -> Result<Exit, CommandError> {
-    let paint = Paint { colours: terminal.stdout && !environment.no_colour };
+    let paint = terminal.paint(&environment);
     let context = || Context::new(api, environment.clone(), terminal);
     // Of a command that changes something there.
     let changing = || context().inspect(Context::tell_server);
@@ -85,7 +79,7 @@ async fn carried_out(
         RemoteCommand::Reject(args) => act::decide(&changing()?, Action::Reject, &args).await,
         RemoteCommand::Settle(args) => act::settle(&changing()?, &args).await,
         RemoteCommand::Note(args) => act::note(&changing()?, &args).await,
-        RemoteCommand::Again(args) => again::run(&changing()?, &args).await,
+        RemoteCommand::Again(args) => act::again(&changing()?, &args).await,
         RemoteCommand::Bulk { command: look @ (BulkCommand::Status { .. } | BulkCommand::List { .. }) } => {
             bulk::run(&context()?, &look).await
         }
@@ -94,7 +88,7 @@ async fn carried_out(
         RemoteCommand::Numbers(args) => numbers::run(&context()?, &args).await,
         RemoteCommand::Services { command: None } => system::services(&context()?).await,
         RemoteCommand::Services { command: Some(ServicesCommand::AcceptRejections(args)) } => {
-            accept_rejections::run(&changing()?, &args).await
+            system::accept_rejections(&changing()?, &args).await
         }
         RemoteCommand::Alerts => system::alerts(&context()?).await,
         RemoteCommand::Leases => system::leases(&context()?).await,
@@ -119,6 +113,5 @@ async fn carried_out(
 fn completions(args: &CompletionsArgs) -> Result<Exit, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stepwarden", &mut script);
-    std::io::stdout().write_all(&script)?;
-    Ok(Exit::Fine)
+    context::print(&String::from_utf8_lossy(&script))
 }

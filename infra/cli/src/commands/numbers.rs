@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use domain::task::Direction;
 use domain::time::Timestamp;
 use serde::de::IgnoredAny;
-use wire::{AttemptNumbers, Count, Numbers, OrderNumbers, Took};
+use wire::{AttemptNumbers, Count, Numbers, OrderNumbers, StepNumbers, Took};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -14,7 +15,7 @@ use crate::args::NumbersArgs;
 use crate::exit::Exit;
 use crate::paint::Paint;
 use crate::remote::Call;
-use crate::show::table::{Cell, Table};
+use crate::show::table::Table;
 use crate::show::time::{clock, percentile};
 
 const TIMES: &str = "Slowest steps first. The time of an order runs from its submission to Processed, that of a step from its \
@@ -73,7 +74,7 @@ fn narrow(numbers: &mut Numbers<'_>, args: &NumbersArgs) -> Result<(), CommandEr
 
 /// Leaves those with the name that is asked for.
 fn keep<T>(
-    what: &'static str,
+    what: &str,
     asked: &Option<String>,
     span: &str,
     all: &mut Vec<T>,
@@ -81,9 +82,13 @@ fn keep<T>(
 ) -> Result<(), CommandError> {
     let Some(asked) = asked else { return Ok(()) };
     if !all.iter().any(|one| name(one) == *asked) {
-        let known: BTreeSet<_> = all.iter().map(|one| name(one).to_owned()).collect();
-        let known = known.into_iter().collect();
-        return Err(CommandError::NoNumbers { what, name: asked.clone(), span: span.to_owned(), known });
+        let known: BTreeSet<&str> = all.iter().map(name).collect();
+        let but = match known.is_empty() {
+            true => "nor of any other".to_owned(),
+            false => format!("but of {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        let what = format!("there are no numbers of the {what} {asked} in {span}, {but}");
+        return Err(CommandError::NotThere { what, advice: None });
     }
     all.retain(|one| name(one) == *asked);
     Ok(())
@@ -96,31 +101,20 @@ fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
         Some(_) => String::new(),
         None => ": nothing happened yet".to_owned(),
     };
-    let mut orders = Table::new(&[
-        "WORKFLOW",
-        "ACCEPTED",
-        "PROCESSED",
-        "COMPENSATED",
-        "CLOSED",
-        "CAME TO ERROR",
-        "P50",
-        "P95",
-        "P99",
-    ]);
-    for one in &numbers.workflows {
-        orders.row(of_orders(&one.workflow, &one.orders));
-    }
-    if numbers.workflows.len() != 1 {
-        orders.row(of_orders("all", &numbers.orders));
+    let mut of_orders: Vec<_> = numbers.workflows.iter().map(|one| (&*one.workflow, one.orders)).collect();
+    if of_orders.len() != 1 {
+        of_orders.push(("all", numbers.orders));
     }
     let mut parts = vec![format!("Numbers of {}{since}\n", span(args))];
     // An order is of no single step, and the counts are of all workflows.
     let is_of_steps = step.is_some() || service.is_some();
     if !is_of_steps {
-        parts.push(orders.text(paint));
+        parts.push(orders(&of_orders).text(paint));
     }
     if !numbers.steps.is_empty() {
-        parts.push(steps(numbers).text(paint));
+        let mut slowest_first: Vec<_> = numbers.steps.iter().collect();
+        slowest_first.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
+        parts.push(steps(&slowest_first).text(paint));
         parts.push(format!("{TIMES}\n"));
     }
     if workflow.is_none() && !is_of_steps {
@@ -130,57 +124,52 @@ fn text(paint: Paint, args: &NumbersArgs, numbers: &Numbers<'_>) -> String {
     parts.join("\n")
 }
 
-/// The steps, the slowest first.
-fn steps(numbers: &Numbers<'_>) -> Table {
-    let mut titles =
-        vec!["STEP", "WORKFLOW", "SERVICE", "BEGUN", "DONE", "EXPIRED", "REJECTED", "FAILED", "P50", "P95", "P99"];
+fn orders<'a>(of_orders: &'a [(&'a str, OrderNumbers)]) -> Table<'a, (&'a str, OrderNumbers)> {
+    let table = Table::of(of_orders)
+        .column("WORKFLOW", |(workflow, _)| *workflow)
+        .column("ACCEPTED", |(_, orders)| orders.accepted)
+        .column("PROCESSED", |(_, orders)| orders.processed)
+        .column("COMPENSATED", |(_, orders)| orders.compensated)
+        .column("CLOSED", |(_, orders)| orders.closed)
+        .column("CAME TO ERROR", |(_, orders)| orders.failed);
+    with_percentiles(table, |(_, orders)| orders.took)
+}
+
+fn steps<'a>(steps: &'a [&'a StepNumbers<'a>]) -> Table<'a, &'a StepNumbers<'a>> {
+    let any = |is: fn(&AttemptNumbers) -> bool| steps.iter().any(|step| is(&step.attempts));
+    let table = Table::of(steps)
+        .column("STEP", |step| {
+            let undo = if step.direction == Direction::Undo { "undo of " } else { "" };
+            format!("{undo}{}", step.step)
+        })
+        .column("WORKFLOW", |step| &*step.workflow)
+        .column("SERVICE", |step| &*step.service)
+        .column("BEGUN", |step| step.attempts.begun)
+        .column("DONE", |step| step.attempts.done)
+        .column("EXPIRED", |step| step.attempts.expired)
+        .column("REJECTED", |step| step.attempts.rejected)
+        .column("FAILED", |step| failed(step.attempts.done, step.attempts.expired + step.attempts.rejected));
+    let mut table = with_percentiles(table, |step| step.attempts.took);
+    if any(|attempts| attempts.calls.is_some()) {
+        table = table
+            .column("CALL P50", |step| step.attempts.calls.map(|calls| percentile(calls.p50_ms)))
+            .column("CALL P99", |step| step.attempts.calls.map(|calls| percentile(calls.p99_ms)));
+    }
     // Without an outage nothing is deferred, and most workflows skip no step.
-    let has_deferred = numbers.steps.iter().any(|step| step.attempts.deferred > 0);
-    let has_skipped = numbers.steps.iter().any(|step| step.attempts.skipped > 0);
-    let has_calls = numbers.steps.iter().any(|step| step.attempts.calls.is_some());
-    titles.extend(has_calls.then_some(["CALL P50", "CALL P99"]).into_iter().flatten());
-    titles.extend(has_deferred.then_some("DEFERRED"));
-    titles.extend(has_skipped.then_some("SKIPPED"));
-    let mut table = Table::new(&titles);
-    let mut steps: Vec<_> = numbers.steps.iter().collect();
-    steps.sort_by_key(|step| Reverse(step.attempts.took.map(|took| took.p99_ms)));
-    for step in steps {
-        let AttemptNumbers { begun, done, expired, rejected, deferred, skipped, took, calls } = step.attempts;
-        let undo = if step.direction == domain::task::Direction::Undo { "undo of " } else { "" };
-        let [p50, p95, p99] = percentiles(took);
-        let mut row = vec![
-            Cell::from(format!("{undo}{}", step.step)),
-            Cell::from(&*step.workflow),
-            Cell::from(&*step.service),
-            begun.to_string().into(),
-            done.to_string().into(),
-            expired.to_string().into(),
-            rejected.to_string().into(),
-            failed(done, expired + rejected).into(),
-            p50,
-            p95,
-            p99,
-        ];
-        let [call_p50, _, call_p99] = percentiles(calls);
-        row.extend(has_calls.then_some([call_p50, call_p99]).into_iter().flatten());
-        row.extend(has_deferred.then(|| deferred.to_string().into()));
-        row.extend(has_skipped.then(|| skipped.to_string().into()));
-        table.row(row);
+    if any(|attempts| attempts.deferred > 0) {
+        table = table.column("DEFERRED", |step| step.attempts.deferred);
+    }
+    if any(|attempts| attempts.skipped > 0) {
+        table = table.column("SKIPPED", |step| step.attempts.skipped);
     }
     table
 }
 
-fn of_orders(name: &str, orders: &OrderNumbers) -> [Cell; 9] {
-    let OrderNumbers { accepted, processed, compensated, closed, failed, took } = *orders;
-    let [p50, p95, p99] = percentiles(took);
-    let [accepted, processed, compensated, closed, failed] =
-        [accepted, processed, compensated, closed, failed].map(|count| Cell::from(count.to_string()));
-    [Cell::from(name), accepted, processed, compensated, closed, failed, p50, p95, p99]
-}
-
-fn percentiles(took: Option<Took>) -> [Cell; 3] {
-    let times = took.map(|Took { p50_ms, p95_ms, p99_ms }| [p50_ms, p95_ms, p99_ms]);
-    times.map_or_else(|| ["", "", ""].map(Cell::from), |times| times.map(|ms| Cell::from(percentile(ms))))
+fn with_percentiles<'a, T>(table: Table<'a, T>, took: impl Fn(&'a T) -> Option<Took>) -> Table<'a, T> {
+    table
+        .column("P50", |one| took(one).map(|took| percentile(took.p50_ms)))
+        .column("P95", |one| took(one).map(|took| percentile(took.p95_ms)))
+        .column("P99", |one| took(one).map(|took| percentile(took.p99_ms)))
 }
 
 /// The share of attempts that ended without success.

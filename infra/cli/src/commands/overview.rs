@@ -1,13 +1,14 @@
 //! `stepwarden overview`: how many orders are where, what fails and why, and what came through in the last minutes.
 
 use domain::time::Timestamp;
-use wire::{Count, Minute, Overview, Took};
+use wire::{Count, Failure, Minute, Overview, Took};
 
 use super::context::Context;
 use super::error::CommandError;
 use super::system::service_table;
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
+use crate::show::order::error_words;
 use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{from_now, percentile};
 
@@ -26,9 +27,8 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
         parts.push(format!("{}\n", plain(&words)));
     }
     parts.push(counts(overview, now).text(paint));
-    let failures = failures(overview, now);
-    if !failures.is_empty() {
-        parts.push(failures.text(paint));
+    if !overview.failures.is_empty() {
+        parts.push(failures(overview, now).text(paint));
     }
     if let Some(approvals) = overview.approvals.filter(|approvals| *approvals > 0) {
         parts.push(format!("Approvals that people are asked for: {approvals} (stepwarden list --approval)\n"));
@@ -42,40 +42,29 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
     parts.join("\n")
 }
 
-fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["STATE", "ORDERS", "ACCEPTED"]);
-    for count in &overview.counts {
-        table.row([
-            Cell::tinted(count.state.to_string(), Tint::of(&count.state)),
-            number(count.count, count.at_least).into(),
-            about(count, now).into(),
-        ]);
-    }
-    table
-}
-
-fn about(count: &Count, now: Timestamp) -> String {
-    let since = count.since.map(|at| format!("since {}", from_now(at, now)));
-    since.or_else(|| count.oldest_at.map(|at| format!("oldest {}", from_now(at, now)))).unwrap_or_default()
+fn counts<'a>(overview: &'a Overview<'_>, now: Timestamp) -> Table<'a, Count> {
+    Table::of(&overview.counts)
+        .column("STATE", |count| Cell::state(&count.state))
+        .column("ORDERS", |count| number(count.count, count.at_least))
+        .column("ACCEPTED", |count| {
+            let since = count.since.map(|at| format!("since {}", from_now(at, now)));
+            since.or_else(|| count.oldest_at.map(|at| format!("oldest {}", from_now(at, now))))
+        })
 }
 
 /// Failures by cause, with what to do about each.
-fn failures(overview: &Overview<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["IN ERROR", "CAUSE", "STEP", "SINCE", "LAST ERROR", "WHEN IT IS MENDED"]);
-    for failure in &overview.failures {
-        let step = failure.step.as_deref().unwrap_or_default();
-        let at_step = if step.is_empty() { String::new() } else { format!(" --step {step}") };
-        let error = failure.last_error.as_ref();
-        table.row([
-            Cell::tinted(number(failure.count, failure.at_least), Tint::Red),
-            Cell::from(&*failure.code),
-            step.into(),
-            failure.oldest_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
-            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
-            format!("stepwarden bulk resubmit --reason-code {}{at_step} --reason …", failure.code).into(),
-        ]);
-    }
-    table
+fn failures<'a>(overview: &'a Overview<'_>, now: Timestamp) -> Table<'a, Failure<'a>> {
+    Table::of(&overview.failures)
+        .column("IN ERROR", |failure| Cell::tinted(number(failure.count, failure.at_least), tint::RED))
+        .column("CAUSE", |failure| &*failure.code)
+        .column("STEP", |failure| failure.step.as_deref())
+        .column("SINCE", |failure| failure.oldest_at.map(|at| from_now(at, now)))
+        .column("LAST ERROR", |failure| failure.last_error.as_ref().map(error_words))
+        .column("WHEN IT IS MENDED", |failure| {
+            let step = failure.step.as_deref().filter(|step| !step.is_empty());
+            let at_step = step.map(|step| format!(" --step {step}")).unwrap_or_default();
+            format!("stepwarden bulk resubmit --reason-code {}{at_step} --reason …", failure.code)
+        })
 }
 
 fn throughput(overview: &Overview<'_>) -> String {

@@ -3,12 +3,9 @@
 use std::fmt::Write as _;
 
 use domain::time::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::args::FilterArgs;
-
-/// All characters except the unreserved ones of RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::remote::encoded;
 
 /// The query parameters of a filter, in order.
 pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -45,11 +42,6 @@ pub(super) fn path(path: &str, parameters: &[(&str, String)]) -> String {
     text
 }
 
-/// The text with all but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
-pub(super) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use domain::task::ProcessState;
@@ -65,7 +57,7 @@ mod tests {
             since: Some(When::At(now)),
             field: Some("Total".to_owned()),
             value: Some("a&b=c é+".to_owned()),
-            workflow: Some("shop@2".parse().unwrap()),
+            workflow: Some("shop/2".parse().unwrap()),
             service: Some("payment".to_owned()),
             late: true,
             ..FilterArgs::default()

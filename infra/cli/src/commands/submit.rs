@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use domain::json::Json;
+use domain::json::{Json, JsonError};
 use domain::limits::{DOCUMENT_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX};
 use http::{HeaderName, HeaderValue};
 use wire::Accepted;
@@ -13,7 +13,7 @@ use wire::Accepted;
 use super::context::{Context, random};
 use super::error::CommandError;
 use super::get;
-use crate::args::{PriorityArg, SubmitArgs};
+use crate::args::SubmitArgs;
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 
@@ -34,29 +34,27 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
         note();
         return get::wait(context, &accepted.order_id.to_string(), at_most).await;
     }
-    let said = if context.is_json() {
+    if context.is_json() {
         note();
-        context.line(&answer.line())
-    } else {
-        let state = context.paint.state(&accepted.process_state);
-        let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
-        // Who has neither order nor key could only post it a second time.
-        said.inspect_err(|_| note())
-    };
-    said.map(|()| Exit::Fine)
+        return context.line(&answer.line());
+    }
+    let state = context.paint.state(&accepted.process_state);
+    let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
+    // Who has neither order nor key could only post it a second time.
+    said.inspect_err(|_| note())
 }
 
 async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<(Accepted, Answer), CommandError> {
     let value = Some(key).filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()));
     let value = value.and_then(|key| HeaderValue::from_str(key).ok()).ok_or_else(|| {
-        CommandError::Usage(format!("--key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters, all of them visible ASCII"))
+        CommandError::usage(format!("--key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters, all of them visible ASCII"))
     })?;
     let mut call = Call::post("/orders", document.text().to_owned());
     call = call.with(HeaderName::from_static("idempotency-key"), value);
     if waits {
         call = call.waiting(SERVER_WAIT_S);
     }
-    let answer = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    let answer = context.remote.ask(&call).await;
     answer.map_err(|error| match error.may_be_done() {
         true => CommandError::Unknown { key: key.to_owned(), source: error },
         false => CommandError::Remote(error),
@@ -68,7 +66,7 @@ fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>
     let file = match file {
         Some(file) => file,
         None if stdin_is_terminal => {
-            return Err(CommandError::Usage("no document: give a FILE, or - and type one".to_owned()));
+            return Err(CommandError::usage("no document: give a FILE, or - and type one"));
         }
         None => Path::new(STDIN),
     };
@@ -80,28 +78,24 @@ fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>
     } else {
         (name, std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut text)))
     };
-    read.map_err(|source| CommandError::File { file: name.clone(), source })?;
+    read.map_err(|error| CommandError::usage(format!("{name} cannot be read: {error}")))?;
     Ok((name, text))
 }
 
 /// The document with the members that options add. What is in it stays as it is, digit for digit.
 fn document(file: &str, text: &[u8], args: &SubmitArgs) -> Result<Json, CommandError> {
-    let wrong = |source| CommandError::Document { file: file.to_owned(), source };
+    let wrong = |error: JsonError| CommandError::usage(format!("{file} is no order: {error}"));
     let document = Json::document(text).map_err(wrong)?;
-    let priority = args.priority.map(|priority| match priority {
-        PriorityArg::High => "high".to_owned(),
-        PriorityArg::Normal => "normal".to_owned(),
-    });
     let options = [
         ("--correlation", "CorrelationID", args.correlation.clone()),
-        ("--priority", "Priority", priority),
+        ("--priority", "Priority", args.priority.clone()),
         ("--reply-channel", "ReplyChannel", args.reply_channel.clone()),
     ];
     let mut added = Vec::new();
     for (option, member, value) in options {
         let Some(value) = value else { continue };
         if document.member(member).is_some() {
-            return Err(CommandError::Usage(format!("the document has a {member} already; leave out {option}")));
+            return Err(CommandError::usage(format!("the document has a {member} already; leave out {option}")));
         }
         added.push(format!("{:?}:{}", member, Json::of(&value).text()));
     }
@@ -132,7 +126,7 @@ mod tests {
 
     #[test]
     fn options_add_members_and_leave_the_others_digit_for_digit() {
-        let args = SubmitArgs { correlation: Some("c\"7".to_owned()), priority: Some(PriorityArg::High), ..args() };
+        let args = SubmitArgs { correlation: Some("c\"7".to_owned()), priority: Some("high".to_owned()), ..args() };
         for (text, posted) in [
             (" {\"Total\": 1.10}", r#"{"CorrelationID":"c\"7","Priority":"high","Total": 1.10}"#),
             ("{ }", r#"{"CorrelationID":"c\"7","Priority":"high" }"#),

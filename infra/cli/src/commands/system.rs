@@ -4,10 +4,12 @@ use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
 use wire::{Alert, AlertList, Lease, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
-use super::context::Context;
+use super::context::{Context, body};
 use super::error::CommandError;
+use crate::args::AcceptRejectionsArgs;
 use crate::exit::Exit;
-use crate::paint::Tint;
+use crate::paint::tint;
+use crate::remote::{Call, encoded};
 use crate::show::table::{Cell, Table, number, plain};
 use crate::show::time::{clock, from_now};
 
@@ -15,6 +17,17 @@ use crate::show::time::{clock, from_now};
 pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
     let words = |ServiceList { services }: ServiceList<'static>| service_text(&services, context);
     context.show_path("/services", words).await
+}
+
+/// `stepwarden services accept-rejections`: the operator's word that the rejections of a service are right.
+pub(super) async fn accept_rejections(context: &Context, args: &AcceptRejectionsArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let path = format!("/services/{}/accept-rejections", encoded(&args.service));
+    // Twice is once, so a repeat after a lost answer is safe.
+    let answer = context.remote.call(&Call::post(path, body(&command))).await;
+    let what = || format!("the rejections of {} were accepted", args.service);
+    let answer = answer.map_err(|error| CommandError::of_change(error, what(), "stepwarden services"))?;
+    context.show(&answer, |service: Service<'static>| service_text(&[service], context))
 }
 
 /// Says so if it is known that there is no such service.
@@ -28,7 +41,7 @@ pub(super) async fn note_if_unknown(context: &Context, wanted: &str) {
 }
 
 /// The services as a table, and the operator's remedy for each that needs one.
-pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> String {
+fn service_text(services: &[Service<'_>], context: &Context) -> String {
     let mut text = service_table(services, context.now()).text(context.paint);
     for service in services {
         if let Some(problem) = &service.problem {
@@ -54,36 +67,31 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
 
 fn alert_text(alerts: &[Alert<'_>], context: &Context) -> String {
     let now = context.now();
-    let mut table = Table::new(&["CAUSE", "SINCE", "ENDED", "ORDERS", "ONE OF THEM"]);
-    let mut remedies = String::new();
-    for alert in alerts {
-        let orders = if alert.count == 0 { String::new() } else { number(alert.count, alert.at_least) };
-        let tint = if alert.ended_at.is_none() { Tint::Red } else { Tint::Dim };
-        table.row([
-            Cell::tinted(plain(&alert.cause), tint),
-            from_now(alert.since, now).into(),
-            alert.ended_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
-            orders.into(),
-            alert.order_id.map(|id| context.ids().of(id)).unwrap_or_default().into(),
-        ]);
-        remedies.push_str(&alert_words(alert));
-        if !alert.not_told.is_empty() {
-            let sinks: Vec<String> = alert.not_told.iter().map(|sink| plain(sink)).collect();
-            let (cause, sinks) = (plain(&alert.cause), sinks.join(", "));
-            remedies.push_str(&format!("\n{cause}: not told to {sinks}. It is tried again; the log says why.\n"));
-        }
-    }
+    let table = Table::of(alerts)
+        .column("CAUSE", |alert| {
+            Cell::tinted(&alert.cause, if alert.ended_at.is_none() { tint::RED } else { tint::DIM })
+        })
+        .column("SINCE", |alert| from_now(alert.since, now))
+        .column("ENDED", |alert| alert.ended_at.map(|at| from_now(at, now)))
+        .column("ORDERS", |alert| (alert.count > 0).then(|| number(alert.count, alert.at_least)))
+        .column("ONE OF THEM", |alert| alert.order_id.map(|id| context.ids().of(id)));
+    let remedies: String = alerts.iter().map(alert_words).collect();
     table.or(context.paint, "No alert.") + &remedies
 }
 
-/// What happens and what to do; of a cause that is gone, only since when.
+/// What happens and what to do; of a cause that is gone, only since when. And which sinks were not told.
 fn alert_words(alert: &Alert<'_>) -> String {
     let (cause, text, to_do) = (plain(&alert.cause), plain(&alert.text), plain(&alert.to_do));
-    match (alert.ended_at, alert.gone_since) {
+    let mut words = match (alert.ended_at, alert.gone_since) {
         (Some(_), _) => String::new(),
         (None, Some(at)) => format!("\n{cause}: no longer since {}\n", clock(at)),
         (None, None) => format!("\n{cause}: {text}\nTo do: {to_do}\n"),
+    };
+    if !alert.not_told.is_empty() {
+        let sinks = plain(&alert.not_told.join(", "));
+        words.push_str(&format!("\n{cause}: not told to {sinks}. It is tried again; the log says why.\n"));
     }
+    words
 }
 
 /// `stepwarden leases`: the shards that each supervisor holds, and its last report.
@@ -93,48 +101,36 @@ pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
 
 fn lease_text(leases: &[Lease<'_>], context: &Context) -> String {
     let now = context.now();
-    let mut table = Table::new(&["LEASE", "HELD", "OWNER", "EPOCH", "LAST HEARD OF", "EXPIRES", "HEALTH"]);
-    for lease in leases {
-        let (held, tint) = if lease.held { ("held", Tint::Green) } else { ("free", Tint::Dim) };
-        table.row([
-            Cell::from(&*lease.name),
-            Cell::tinted(held, tint),
-            Cell::from(&*lease.owner),
-            lease.epoch.to_string().into(),
-            lease.renewed_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
-            lease.expires_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
-            lease.health.as_deref().unwrap_or_default().into(),
-        ]);
-    }
+    let table = Table::of(leases)
+        .column("LEASE", |lease| &*lease.name)
+        .column("HELD", |lease| match lease.held {
+            true => Cell::tinted("held", tint::GREEN),
+            false => Cell::tinted("free", tint::DIM),
+        })
+        .column("OWNER", |lease| &*lease.owner)
+        .column("EPOCH", |lease| lease.epoch)
+        .column("LAST HEARD OF", |lease| lease.renewed_at.map(|at| from_now(at, now)))
+        .column("EXPIRES", |lease| lease.expires_at.map(|at| from_now(at, now)))
+        .column("HEALTH", |lease| lease.health.as_deref());
     table.or(context.paint, "No lease was taken yet.")
 }
 
 /// The services, and the next probe of failing ones.
-pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW", "ORDERS WAITING", "PROBLEM"]);
-    let waiting = |OrdersWaiting { count, at_least }| number(count, at_least);
-    for service in services {
-        let tint = match service.state.known() {
-            Some(Breaker::Closed) => Tint::Green,
-            Some(Breaker::HalfOpen) => Tint::Yellow,
-            Some(Breaker::Open) | None => Tint::Red,
-        };
-        table.row([
-            Cell::from(&*service.service),
-            Cell::tinted(breaker_words(service), tint),
-            service.outage_since.or(service.since).map(|at| from_now(at, now)).unwrap_or_default().into(),
-            service.until.map(|at| from_now(at, now)).unwrap_or_default().into(),
-            service.failures_in_a_row.unwrap_or(0).to_string().into(),
-            service.orders_waiting.map(waiting).unwrap_or_default().into(),
-            service.problem.as_deref().unwrap_or_default().into(),
-        ]);
-    }
-    table
+pub(super) fn service_table<'a>(services: &'a [Service<'_>], now: Timestamp) -> Table<'a, Service<'a>> {
+    Table::of(services)
+        .column("SERVICE", |service| &*service.service)
+        .column("STATE", breaker_cell)
+        .column("SINCE", |service| service.outage_since.or(service.since).map(|at| from_now(at, now)))
+        .column("NEXT PROBE", |service| service.until.map(|at| from_now(at, now)))
+        .column("FAILURES IN A ROW", |service| service.failures_in_a_row.unwrap_or(0))
+        .column("ORDERS WAITING", |service| {
+            service.orders_waiting.map(|OrdersWaiting { count, at_least }| number(count, at_least))
+        })
+        .column("PROBLEM", |service| service.problem.as_deref())
 }
 
 /// The state of the circuit breaker, in plain words.
-fn breaker_words(service: &Service<'_>) -> String {
+fn breaker_cell(service: &Service<'_>) -> Cell {
     let reason = match service.reason.as_ref().and_then(OpenEnum::known) {
         Some(OutageReason::Misconfigured) => "misconfigured",
         Some(OutageReason::Rejections) => "rejecting",
@@ -142,11 +138,13 @@ fn breaker_words(service: &Service<'_>) -> String {
     };
     match &service.state {
         // It has no record before its first failure.
-        OpenEnum::Known(Breaker::Closed) if service.since.is_none() => "no failure yet (Closed)".to_owned(),
-        OpenEnum::Known(Breaker::Closed) => "well (Closed)".to_owned(),
-        OpenEnum::Known(Breaker::Open) => format!("{reason} (Open)"),
-        OpenEnum::Known(Breaker::HalfOpen) => "being tried (HalfOpen)".to_owned(),
-        OpenEnum::Unknown(word) => word.to_string(),
+        OpenEnum::Known(Breaker::Closed) if service.since.is_none() => {
+            Cell::tinted("no failure yet (Closed)", tint::GREEN)
+        }
+        OpenEnum::Known(Breaker::Closed) => Cell::tinted("well (Closed)", tint::GREEN),
+        OpenEnum::Known(Breaker::Open) => Cell::tinted(format!("{reason} (Open)"), tint::RED),
+        OpenEnum::Known(Breaker::HalfOpen) => Cell::tinted("being tried (HalfOpen)", tint::YELLOW),
+        OpenEnum::Unknown(word) => Cell::tinted(word, tint::RED),
     }
 }
 
@@ -175,6 +173,7 @@ mod tests {
 
     #[test]
     fn a_service_is_in_words_what_it_waits_for() {
+        let words = |service: Service<'static>| breaker_cell(&service).to_string();
         for (state, reason, expected) in [
             ("Closed", None, "well (Closed)"),
             ("Open", None, "failing (Open)"),
@@ -188,9 +187,9 @@ mod tests {
             let since = "2026-11-20T17:26:43.007Z";
             let service = json!({"Service": "payment", "State": state, "Since": since, "Reason": reason});
             let service: Service<'static> = serde_json::from_value(service).unwrap();
-            assert_eq!(breaker_words(&service), expected);
+            assert_eq!(words(service), expected);
         }
         let never = serde_json::from_value(json!({"Service": "payment", "State": "Closed"})).unwrap();
-        assert_eq!(breaker_words(&never), "no failure yet (Closed)");
+        assert_eq!(words(never), "no failure yet (Closed)");
     }
 }

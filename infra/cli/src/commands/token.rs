@@ -1,10 +1,11 @@
 //! `stepwarden token`: the file of tokens that `serve --tokens` reads. Never here: a call of an API.
 
-use std::io::Write as _;
-
-use local::tokens::{Tokens, TokensError};
+use api::Role;
+use domain::time::Timestamp;
+use local::tokens::{Token, Tokens};
 use serde::Serialize;
 
+use super::context::{json_lines, print};
 use super::dialogue::note;
 use super::error::CommandError;
 use crate::args::{Format, TokenCommand};
@@ -19,10 +20,10 @@ struct Listed<'a> {
     #[serde(rename = "ID")]
     id: String,
     name: &'a str,
-    roles: Vec<&'static str>,
+    roles: &'a [Role],
     #[serde(skip_serializing_if = "Option::is_none")]
     channels: Option<Vec<&'a str>>,
-    created: String,
+    created: Timestamp,
 }
 
 pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Result<Exit, CommandError> {
@@ -30,13 +31,13 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
     match command {
         TokenCommand::Add { name, roles, channels, .. } => {
             let token = Tokens::change(file, true, |tokens| tokens.add(name, roles, channels))?;
-            writeln!(std::io::stdout(), "{token}")?;
+            print(&format!("{token}\n"))?;
             note(&format!(
                 "the token of {name}, which is shown this once. Callers send it as Authorization: Bearer TOKEN, commands \
                  read it from STEPWARDEN_TOKEN. A running server knows it within a second"
             ));
         }
-        TokenCommand::List { .. } => list(&Tokens::read(file, false)?, output, paint)?,
+        TokenCommand::List { .. } => return list(&Tokens::read(file, false)?, output, paint),
         TokenCommand::Remove { name, .. } => {
             let count = Tokens::change(file, false, |tokens| tokens.remove(name))?;
             note(&format!("removed {count}; a running server refuses them within a second"));
@@ -45,30 +46,24 @@ pub(super) fn run(command: &TokenCommand, output: Format, paint: Paint) -> Resul
     Ok(Exit::Fine)
 }
 
-fn list(tokens: &Tokens, output: Format, paint: Paint) -> Result<(), CommandError> {
-    let mut table = Table::new(&["ID", "NAME", "ROLES", "CHANNELS", "CREATED"]);
-    let mut json = String::new();
-    for token in &tokens.all {
-        let listed = Listed {
-            id: token.id(),
-            name: &token.name,
-            roles: token.roles.iter().map(|role| role.name()).collect(),
-            channels: token.channels.as_ref().map(|channels| channels.iter().map(|name| &**name).collect()),
-            created: token.created.to_string(),
-        };
-        if output == Format::Json {
-            json.push_str(&format!("{}\n", super::context::body(&listed)));
-        }
-        let Listed { id, name, roles, channels, created } = listed;
-        let channels = channels.map_or_else(|| "all".to_owned(), |channels| channels.join(", "));
-        table.row([id.into(), name.into(), roles.join(", ").into(), channels.into(), created.into()]);
-    }
-    let text = if output == Format::Json { json } else { table.or(paint, "No token.") };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
-}
-
-impl From<TokensError> for CommandError {
-    fn from(error: TokensError) -> Self {
-        Self::Usage(error.to_string())
-    }
+fn list<'a>(tokens: &'a Tokens, output: Format, paint: Paint) -> Result<Exit, CommandError> {
+    let listed = |token: &'a Token| Listed {
+        id: token.id(),
+        name: &token.name,
+        roles: &token.roles,
+        channels: token.channels.as_ref().map(|channels| channels.iter().map(|name| &**name).collect()),
+        created: token.created,
+    };
+    let all: Vec<Listed<'_>> = tokens.all.iter().map(listed).collect();
+    let text = match output {
+        Format::Json => json_lines(&all),
+        Format::Table => Table::of(&all)
+            .column("ID", |token| &*token.id)
+            .column("NAME", |token| token.name)
+            .column("ROLES", |token| token.roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(", "))
+            .column("CHANNELS", |token| token.channels.as_ref().map_or("all".to_owned(), |all| all.join(", ")))
+            .column("CREATED", |token| token.created.to_string())
+            .or(paint, "No token."),
+    };
+    print(&text)
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use domain::task::ProcessState;
+use serde_json::value::RawValue;
 use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
-use super::follow::{Sight, bear, look_again};
 use super::{ids, list, query};
 use crate::args::WatchArgs;
 use crate::exit::Exit;
+use crate::follow::{Sight, bear, look_again};
 use crate::remote::clock;
 use crate::show::order;
 
@@ -74,7 +75,7 @@ impl Board<'_> {
         let filter = query::of_filter(&args.filter, self.context.now());
         loop {
             let mut listed = Vec::new();
-            match list::page(self.context, &filter, LISTED_MAX, None).await {
+            match list::page::<Box<RawValue>>(&self.context.remote, &filter, LISTED_MAX, None).await {
                 Ok(page) => {
                     self.heard_of = clock::instant();
                     // Oldest first.
@@ -104,10 +105,10 @@ impl Board<'_> {
 
     async fn look(&mut self, id: &str) -> Result<(), CommandError> {
         let seen = self.seen.get(id).map(|seen| seen.version);
-        match look_again(self.context, id, seen).await {
+        match look_again(&self.context.remote, id, seen).await {
             Ok(Some(Sight { task, answer })) => {
                 self.heard_of = clock::instant();
-                self.show(&task, || answer.line())
+                self.show(&task, || answer.line()).map(|_| ())
             }
             Ok(None) => {
                 self.heard_of = clock::instant();
@@ -116,18 +117,18 @@ impl Board<'_> {
             Err(error) if error.exit() == Exit::NotFound && seen.is_none() && self.began.elapsed() < MISSING_MAX => {
                 Ok(())
             }
-            Err(error) => bear(error, self.heard_of, seen.is_some()),
+            Err(error) => Ok(bear(error, self.heard_of, seen.is_some())?),
         }
     }
 
-    fn show(&mut self, task: &Task<'_>, json: impl FnOnce() -> String) -> Result<(), CommandError> {
+    fn show(&mut self, task: &Task<'_>, json: impl FnOnce() -> String) -> Result<Exit, CommandError> {
         let (is_settled, is_processed) = (task.is_settled(), task.process_state == ProcessState::Processed);
         self.seen.insert(task.order_id.to_string(), Seen { version: task.version, is_settled, is_processed });
         if self.context.is_json() {
             return self.context.line(&json());
         }
-        let elapsed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.context.line(&order::change(self.context.paint, elapsed_ms, task, self.context.ids()))
+        let (elapsed, id) = (self.began.elapsed(), self.context.ids().of(task.order_id));
+        self.context.line(&order::change(self.context.paint, elapsed, &id, task, |step| &step.name))
     }
 
     fn is_news(&self, task: &Task<'_>) -> bool {

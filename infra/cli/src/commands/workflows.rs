@@ -1,18 +1,15 @@
 //! `stepwarden workflows`: all of them as a table, one as a drawing or as its file, and the version of new orders.
 
-use std::borrow::Cow;
-
 use local::terminal::lines;
 use wire::{Choose, Definition, Workflow, WorkflowList, WorkflowStep};
 
 use super::context::{Context, body};
 use super::error::CommandError;
-use super::query::encoded;
 use crate::args::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call};
+use crate::remote::{Answer, Call, encoded};
 use crate::show::drawing::{picture, steps, waits};
-use crate::show::table::{Cell, Table, plain};
+use crate::show::table::{Table, plain};
 use crate::show::time::span;
 
 /// `stepwarden workflows [NAME[/VERSION]]`.
@@ -33,10 +30,9 @@ pub(super) async fn run(context: &Context, args: &WorkflowsArgs) -> Result<Exit,
         return file(context, &format!("{}/{}", encoded(&workflow.name), workflow.version)).await;
     }
     match context.is_json() {
-        true => context.line(&body(workflow))?,
-        false => context.print(&text(workflow, &workflows, context))?,
+        true => context.line(&body(workflow)),
+        false => context.print(&text(workflow, &workflows, context)),
     }
-    Ok(Exit::Fine)
 }
 
 /// Says so if it is known that there is no such workflow.
@@ -54,9 +50,7 @@ fn note_unknown(context: &Context, workflows: &[Workflow<'_>], wanted: &Workflow
 
 fn list(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {
     context.show(answer, |WorkflowList { workflows }: WorkflowList<'static>| {
-        let mut table = table();
-        workflows.iter().for_each(|workflow| add(&mut table, workflow, &workflows));
-        table.text(context.paint)
+        table(&rows(&workflows, &workflows)).text(context.paint)
     })
 }
 
@@ -92,10 +86,10 @@ async fn retire(context: &Context, args: &RetireArgs) -> Result<Exit, CommandErr
     let path = format!("/workflows/{}/{}/retire", encoded(&workflow.name), version(workflow)?);
     let call = Call::post(path, body(&context.command(command)?));
     let answer = told(context, call, || format!("{workflow} was retired")).await?;
-    match context.is_json() {
-        true => context.line(&answer.line())?,
-        false => context.note(&format!("{workflow} is retired: no order begins with it")),
+    if context.is_json() {
+        return context.line(&answer.line());
     }
+    context.note(&format!("{workflow} is retired: no order begins with it"));
     Ok(Exit::Fine)
 }
 
@@ -106,7 +100,7 @@ async fn told(context: &Context, call: Call, what: impl FnOnce() -> String) -> R
 }
 
 fn version(workflow: &WorkflowName) -> Result<u32, CommandError> {
-    let missing = || CommandError::Usage(format!("{workflow} names no version: write {workflow}/2"));
+    let missing = || CommandError::usage(format!("{workflow} names no version: write {workflow}/2"));
     workflow.version.ok_or_else(missing)
 }
 
@@ -127,27 +121,37 @@ fn names(workflows: &[Workflow<'_>]) -> String {
 
 /// Its drawing, and its settings as a table.
 fn text(workflow: &Workflow<'_>, all: &[Workflow<'_>], context: &Context) -> String {
-    let mut table = table();
-    add(&mut table, workflow, all);
+    let rows = rows(std::slice::from_ref(workflow), all);
     let head = format!("{}, version {} ({})", plain(&workflow.name), workflow.version, new_orders(workflow, all));
-    format!("{head}\n\n{}\n{}", picture(&steps(workflow), context.paint), table.text(context.paint))
+    format!("{head}\n\n{}\n{}", picture(&steps(&workflow.steps), context.paint), table(&rows).text(context.paint))
 }
 
-fn table() -> Table {
-    Table::new(&[
-        "WORKFLOW",
-        "VERSION",
-        "STEP",
-        "AGENT",
-        "AFTER",
-        "WITHIN",
-        "FAILURES",
-        "REJECTED",
-        "EXHAUSTED",
-        "WHEN",
-        "WAITS",
-        "PIVOT",
-    ])
+/// A step, and the name and the version of its workflow if it is the first one.
+type Row<'a> = (Option<(&'a str, String)>, &'a WorkflowStep<'a>);
+
+fn rows<'a>(workflows: &'a [Workflow<'_>], all: &[Workflow<'_>]) -> Vec<Row<'a>> {
+    let of = |workflow: &'a Workflow<'_>| {
+        let version = format!("{} ({})", workflow.version, new_orders(workflow, all));
+        let firsts = std::iter::once(Some((&*workflow.name, version))).chain(std::iter::repeat(None));
+        firsts.zip(&workflow.steps)
+    };
+    workflows.iter().flat_map(of).collect()
+}
+
+fn table<'a>(rows: &'a [Row<'a>]) -> Table<'a, Row<'a>> {
+    Table::of(rows)
+        .column("WORKFLOW", |(first, _)| first.as_ref().map(|(name, _)| *name))
+        .column("VERSION", |(first, _)| first.as_ref().map(|(_, version)| &**version))
+        .column("STEP", |(_, step)| &*step.name)
+        .column("AGENT", |(_, step)| &*step.agent)
+        .column("AFTER", |(_, step)| step.after.join(", "))
+        .column("WITHIN", |(_, step)| step.complete_within_ms.map(span))
+        .column("FAILURES", |(_, step)| step.max_failures)
+        .column("REJECTED", |(_, step)| if step.optional { Some("skip") } else { step.on_rejected.as_deref() })
+        .column("EXHAUSTED", |(_, step)| on_exhausted(step))
+        .column("WHEN", |(_, step)| step.when.join(", "))
+        .column("WAITS", |(_, step)| waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms).join(", "))
+        .column("PIVOT", |(_, step)| step.pivot.then_some("pivot"))
 }
 
 /// Which new orders begin with a version: `20 % of new orders, default`.
@@ -164,40 +168,13 @@ fn new_orders(workflow: &Workflow<'_>, all: &[Workflow<'_>]) -> String {
     if workflow.default { format!("{share}, default") } else { share }
 }
 
-/// Adds a row for each step.
-fn add(table: &mut Table, workflow: &Workflow<'_>, all: &[Workflow<'_>]) {
-    let version = format!("{} ({})", workflow.version, new_orders(workflow, all));
-    for (place, step) in workflow.steps.iter().enumerate() {
-        let (name, version) = if place == 0 { (&*workflow.name, &*version) } else { ("", "") };
-        table.row([
-            Cell::from(name),
-            version.into(),
-            Cell::from(&*step.name),
-            Cell::from(&*step.agent),
-            step.after.join(", ").into(),
-            step.complete_within_ms.map(span).unwrap_or_default().into(),
-            step.max_failures.map(|count| count.to_string()).unwrap_or_default().into(),
-            on_rejected(step).into(),
-            on_exhausted(step).into(),
-            step.when.join(", ").into(),
-            waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms).join(", ").into(),
-            if step.pivot { "pivot" } else { "" }.into(),
-        ]);
-    }
-}
-
 /// What becomes of the order if the step is given up, after its longer waits.
-fn on_exhausted<'a>(step: &'a WorkflowStep<'_>) -> Cow<'a, str> {
+fn on_exhausted(step: &WorkflowStep<'_>) -> String {
     let then = step.on_exhausted.as_deref().unwrap_or_default();
     match step.longer_wait_ms.zip(step.longer_waits) {
-        Some((ms, times)) => format!("{times} × {}, then {then}", span(ms)).into(),
-        None => then.into(),
+        Some((ms, times)) => format!("{times} × {}, then {then}", span(ms)),
+        None => then.to_owned(),
     }
-}
-
-/// What becomes of the order if the step is rejected.
-fn on_rejected<'a>(step: &'a WorkflowStep<'_>) -> &'a str {
-    if step.optional { "skip" } else { step.on_rejected.as_deref().unwrap_or_default() }
 }
 
 #[cfg(test)]

@@ -1,37 +1,19 @@
 //! Authentication of calls.
 
-use std::fmt;
-
+use aws_credential_types::Credentials;
 use bytes::Bytes;
-use clap::ValueEnum;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
-use serde::{Deserialize, Serialize};
+use local::BadSetting;
 use tokio::sync::Mutex;
 
 use super::clock;
-use super::credentials::{self, Keys, KeysError};
+use super::credentials::{end_soon, find};
 use super::environment::Environment;
-use super::sign::{SignError, sign};
+use super::error::RemoteError;
+use super::mode::AuthMode;
+use super::sign::sign;
 use super::target::Target;
-
-/// How a caller authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum AuthMode {
-    /// No authentication
-    None,
-    /// Sign with AWS credentials, from the environment or the `aws` command line tool
-    Iam,
-    /// Send the token in STEPWARDEN_TOKEN
-    Bearer,
-}
-
-impl fmt::Display for AuthMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
-    }
-}
 
 /// The authentication of a caller.
 #[derive(Debug)]
@@ -50,35 +32,7 @@ pub(super) struct Iam {
     profile: Option<String>,
     environment: Environment,
     /// Fetched at the first call, and again shortly before they expire.
-    keys: Mutex<Option<Keys>>,
-}
-
-/// The caller cannot authenticate.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthError {
-    /// `--auth bearer` without a token.
-    #[error("--auth bearer takes the token from STEPWARDEN_TOKEN, which is not set")]
-    NoToken,
-    /// Without TLS, others could read and use it.
-    #[error("{what} is not sent to {to} without TLS; give an https:// URL")]
-    InTheClear {
-        /// A token, or a signature.
-        what: &'static str,
-        /// The host.
-        to: String,
-    },
-    /// The variable's value is not valid in a header.
-    #[error("STEPWARDEN_TOKEN is not a token: it has characters that a header cannot have")]
-    BadToken,
-    /// `--auth iam` and no region.
-    #[error("--auth iam needs a region, and the URL has none; give --region or set AWS_REGION")]
-    NoRegion,
-    /// There are no AWS credentials.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// The request cannot be signed.
-    #[error(transparent)]
-    Sign(#[from] SignError),
+    keys: Mutex<Option<Credentials>>,
 }
 
 impl Auth {
@@ -90,7 +44,7 @@ impl Auth {
         region: Option<&str>,
         profile: Option<&str>,
         environment: Environment,
-    ) -> Result<Self, AuthError> {
+    ) -> Result<Self, RemoteError> {
         let may_have_token = environment.token.is_some() && not_in_the_clear("a token", target).is_ok();
         let unasked = match target.region() {
             Some(_) => AuthMode::Iam,
@@ -100,17 +54,21 @@ impl Auth {
         match mode.unwrap_or(unasked) {
             AuthMode::None => Ok(Self::None),
             AuthMode::Bearer => {
-                let token = environment.token.ok_or(AuthError::NoToken)?;
+                let missing = "--auth bearer takes the token from STEPWARDEN_TOKEN, which is not set";
+                let token = environment.token.ok_or_else(|| RemoteError::Unauthenticated(missing.to_owned()))?;
                 not_in_the_clear("a token", target)?;
-                let mut value =
-                    HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| AuthError::BadToken)?;
+                let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| {
+                    let bad = "STEPWARDEN_TOKEN is not a token: it has characters that a header cannot have";
+                    RemoteError::Unauthenticated(bad.to_owned())
+                })?;
                 value.set_sensitive(true);
                 Ok(Self::Bearer(value))
             }
             AuthMode::Iam => {
                 not_in_the_clear("a signature", target)?;
                 let region = region.or(target.region()).or(environment.region.as_deref());
-                let region = region.ok_or(AuthError::NoRegion)?.to_owned();
+                let advice = "--auth iam needs a region, and the URL has none; give --region or set AWS_REGION";
+                let region = region.ok_or_else(|| BadSetting::new(advice))?.to_owned();
                 let profile = profile.map(str::to_owned);
                 Ok(Self::Iam(Box::new(Iam { region, profile, environment, keys: Mutex::new(None) })))
             }
@@ -118,14 +76,14 @@ impl Auth {
     }
 
     /// Authenticates an otherwise complete request.
-    pub(super) async fn prove(&self, request: &mut Request<Bytes>) -> Result<(), AuthError> {
+    pub(super) async fn prove(&self, request: &mut Request<Bytes>) -> Result<(), RemoteError> {
         match self {
             Self::None => Ok(()),
             Self::Bearer(token) => {
                 request.headers_mut().insert(AUTHORIZATION, token.clone());
                 Ok(())
             }
-            Self::Iam(iam) => Ok(sign(request, &iam.keys().await?, &iam.region, clock::system_now())?),
+            Self::Iam(iam) => sign(request, &iam.keys().await?, &iam.region, clock::system_now()),
         }
     }
 
@@ -140,20 +98,21 @@ impl Auth {
 }
 
 /// Secrets are not sent over a network without TLS.
-fn not_in_the_clear(what: &'static str, target: &Target) -> Result<(), AuthError> {
+fn not_in_the_clear(what: &str, target: &Target) -> Result<(), BadSetting> {
     if target.is_secure() || target.is_local() {
         return Ok(());
     }
-    Err(AuthError::InTheClear { what, to: target.authority().to_owned() })
+    let to = target.authority();
+    Err(BadSetting(format!("{what} is not sent to {to} without TLS; give an https:// URL")))
 }
 
 impl Iam {
-    async fn keys(&self) -> Result<Keys, AuthError> {
+    async fn keys(&self) -> Result<Credentials, RemoteError> {
         let mut kept = self.keys.lock().await;
         match &*kept {
-            Some(keys) if !keys.end_soon(clock::now()) => Ok(keys.clone()),
+            Some(keys) if !end_soon(keys, clock::system_now()) => Ok(keys.clone()),
             Some(_) | None => {
-                let keys = credentials::find(&self.environment, self.profile.as_deref()).await?;
+                let keys = find(&self.environment, self.profile.as_deref()).await?;
                 Ok(kept.insert(keys).clone())
             }
         }
@@ -164,7 +123,7 @@ impl Iam {
 mod tests {
     use super::*;
 
-    fn chosen(mode: Option<AuthMode>, url: &str, environment: Environment) -> Result<Auth, AuthError> {
+    fn chosen(mode: Option<AuthMode>, url: &str, environment: Environment) -> Result<Auth, RemoteError> {
         Auth::choose(mode, &Target::parse(url).unwrap(), None, None, environment)
     }
 
@@ -198,7 +157,7 @@ mod tests {
         let environment = || Environment { token: Some("secret".to_owned()), ..Environment::default() };
         let bearer = Some(AuthMode::Bearer);
         let error = chosen(bearer, "http://orders.example.com", environment()).unwrap_err();
-        assert!(matches!(error, AuthError::InTheClear { .. }), "{error}");
+        assert!(error.to_string().contains("without TLS"), "{error}");
         assert!(chosen(bearer, "http://localhost:3000", environment()).is_ok());
         let signing = || Environment { region: Some("eu-west-1".to_owned()), ..Environment::default() };
         for (url, is_fine) in [

@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::process::Command;
 
 /// How the tool is called.
@@ -16,28 +17,16 @@ pub(crate) struct Aws {
 
 /// The tool did not answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AwsError {
-    /// It is not installed.
-    #[error("there is no `aws` command line tool here")]
-    Missing,
-    /// It cannot be started.
-    #[error("the `aws` command line tool cannot be run: {0}")]
-    Run(#[source] io::Error),
+pub(crate) enum AwsError {
+    /// It is not installed, or cannot be started.
+    #[error("{0}")]
+    NotRun(String),
     /// The caller may not ask that.
     #[error("not allowed: {0}")]
     Denied(String),
-    /// It says this.
+    /// It says this, or something else than expected.
     #[error("{0}")]
     Failed(String),
-    /// Its answer is another one.
-    #[error("`aws {call}` answers something else than expected: {source}")]
-    Unreadable {
-        /// The first words of the call.
-        call: String,
-        /// What is wrong with it.
-        #[source]
-        source: serde_json::Error,
-    },
 }
 
 impl Aws {
@@ -63,14 +52,28 @@ impl Aws {
         // Nobody is there to page through it.
         command.env("AWS_PAGER", "").stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await.map_err(|error| {
-            if error.kind() == io::ErrorKind::NotFound { AwsError::Missing } else { AwsError::Run(error) }
+            AwsError::NotRun(match error.kind() == io::ErrorKind::NotFound {
+                true => "there is no `aws` command line tool here".to_owned(),
+                false => format!("the `aws` command line tool cannot be run: {error}"),
+            })
         })?;
         if !output.status.success() {
             return Err(refusal(&String::from_utf8_lossy(&output.stderr)));
         }
-        serde_json::from_slice(&output.stdout)
-            .map_err(|source| AwsError::Unreadable { call: words[..words.len().min(2)].join(" "), source })
+        serde_json::from_slice(&output.stdout).map_err(|error| unreadable(words, &error))
     }
+
+    /// The same, of which one member is read.
+    pub(crate) async fn member<T: DeserializeOwned>(&self, name: &str, words: &[&str]) -> Result<T, AwsError> {
+        let mut answer: Value = self.call(words).await?;
+        let member = answer.get_mut(name).map(Value::take).unwrap_or_default();
+        serde_json::from_value(member).map_err(|error| unreadable(words, &error))
+    }
+}
+
+fn unreadable(words: &[&str], error: &serde_json::Error) -> AwsError {
+    let call = words[..words.len().min(2)].join(" ");
+    AwsError::Failed(format!("`aws {call}` answers something else than expected: {error}"))
 }
 
 fn refusal(said: &str) -> AwsError {

@@ -8,10 +8,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use domain::located::Fault;
+use local::BadSetting;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
-use super::auth::AuthMode;
+use super::mode::AuthMode;
 use super::target::Target;
 
 /// The file, under the user's folder of settings.
@@ -47,78 +48,20 @@ pub struct Server {
     pub ca: Option<PathBuf>,
 }
 
-/// The contexts cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ContextsError {
-    /// The user has no folder of settings.
-    #[error("there is no place for contexts: set HOME or XDG_CONFIG_HOME")]
-    NoHome,
-    /// The file cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file cannot be written.
-    #[error("{} cannot be written: {source}; the contexts are as before", path.display())]
-    Unwritten {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file has a fault.
-    #[error("{}:{fault}; mend the file, or delete it and add the contexts again", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Its fault.
-        fault: Fault,
-    },
-    /// There is no such context.
-    #[error("there is no context {name:?}{}", others(known))]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names that there are.
-        known: Vec<String>,
-    },
-    /// The context exists.
-    #[error("there is a context {name} already, for {url}; to change it, `stepwarden context remove {name}` first")]
-    Exists {
-        /// The name.
-        name: String,
-        /// Its API.
-        url: String,
-    },
-    /// The name is not valid.
-    #[error("{name:?} is no name of a context: 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`")]
-    BadName {
-        /// The name.
-        name: String,
-    },
-}
-
-fn others(known: &[String]) -> String {
-    match known {
-        [] => ", and no other one; `stepwarden context add NAME --api URL` adds one".to_owned(),
-        known => format!(", but {}", known.join(", ")),
-    }
-}
-
 impl Contexts {
     /// Reads the file. Without a file there are no contexts.
     ///
     /// # Errors
-    /// [`ContextsError`] if the file cannot be read or has a fault.
-    pub(crate) fn read(environment: &Environment) -> Result<Self, ContextsError> {
+    /// [`BadSetting`] if the file cannot be read or has a fault.
+    pub(crate) fn read(environment: &Environment) -> Result<Self, BadSetting> {
         let Some(path) = place(environment) else { return Ok(Self::default()) };
         match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text).map_err(|fault| ContextsError::Damaged { path, fault }),
+            Ok(text) => Self::parse(&text).map_err(|fault| {
+                let path = path.display();
+                BadSetting(format!("{path}:{fault}; mend the file, or delete it and add the contexts again"))
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(ContextsError::Unreadable { path, source }),
+            Err(error) => Err(BadSetting(format!("{} cannot be read: {error}", path.display()))),
         }
     }
 
@@ -132,32 +75,40 @@ impl Contexts {
     /// Writes the file as a whole, or leaves it as it was.
     ///
     /// # Errors
-    /// [`ContextsError`] if it cannot be written.
-    pub(crate) fn write(&self, environment: &Environment) -> Result<(), ContextsError> {
-        let path = place(environment).ok_or(ContextsError::NoHome)?;
+    /// [`BadSetting`] if it cannot be written.
+    pub(crate) fn write(&self, environment: &Environment) -> Result<(), BadSetting> {
+        let no_home = || BadSetting::new("there is no place for contexts: set HOME or XDG_CONFIG_HOME");
+        let path = place(environment).ok_or_else(no_home)?;
         let written = toml::to_string(self).map_err(io::Error::other).and_then(|text| replace(&path, &text));
-        written.map_err(|source| ContextsError::Unwritten { path, source })
+        written.map_err(|error| {
+            BadSetting(format!("{} cannot be written: {error}; the contexts are as before", path.display()))
+        })
     }
 
     /// The context of this name.
     ///
     /// # Errors
-    /// [`ContextsError::Unknown`], which names those that there are.
-    pub(crate) fn get(&self, name: &str) -> Result<&Server, ContextsError> {
+    /// [`BadSetting`], which names those that there are.
+    pub(crate) fn get(&self, name: &str) -> Result<&Server, BadSetting> {
         self.contexts.get(name).ok_or_else(|| self.unknown(name))
     }
 
     /// Adds a context.
     ///
     /// # Errors
-    /// [`ContextsError`] if there is one of this name, or if the name is not valid.
-    pub(crate) fn add(&mut self, name: &str, server: Server) -> Result<(), ContextsError> {
+    /// [`BadSetting`] if there is one of this name, or if the name is not valid.
+    pub(crate) fn add(&mut self, name: &str, server: Server) -> Result<(), BadSetting> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.chars().all(is_letter) {
-            return Err(ContextsError::BadName { name: name.to_owned() });
+            return Err(BadSetting(format!(
+                "{name:?} is no name of a context: 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`"
+            )));
         }
         if let Some(there) = self.contexts.get(name) {
-            return Err(ContextsError::Exists { name: name.to_owned(), url: there.api.url("") });
+            let url = there.api.url("");
+            return Err(BadSetting(format!(
+                "there is a context {name} already, for {url}; to change it, `stepwarden context remove {name}` first"
+            )));
         }
         self.contexts.insert(name.to_owned(), server);
         Ok(())
@@ -166,14 +117,19 @@ impl Contexts {
     /// Removes a context. `true` if it was the current one: then there is none.
     ///
     /// # Errors
-    /// [`ContextsError::Unknown`].
-    pub(crate) fn remove(&mut self, name: &str) -> Result<bool, ContextsError> {
+    /// [`BadSetting`].
+    pub(crate) fn remove(&mut self, name: &str) -> Result<bool, BadSetting> {
         self.contexts.remove(name).ok_or_else(|| self.unknown(name))?;
         Ok(self.current.take_if(|current| current == name).is_some())
     }
 
-    fn unknown(&self, name: &str) -> ContextsError {
-        ContextsError::Unknown { name: name.to_owned(), known: self.contexts.keys().cloned().collect() }
+    fn unknown(&self, name: &str) -> BadSetting {
+        let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
+        let others = match &*known {
+            [] => "and no other one; `stepwarden context add NAME --api URL` adds one".to_owned(),
+            known => format!("but {}", known.join(", ")),
+        };
+        BadSetting(format!("there is no context {name:?}, {others}"))
     }
 }
 
@@ -287,7 +243,8 @@ mod tests {
             contexts.add("prod", server("https://y.example")).unwrap_err().to_string().contains("https://x.example")
         );
         for name in ["", "a b", "a/b", "\u{e9}", &"a".repeat(65)] {
-            assert!(matches!(contexts.add(name, server("http://x")), Err(ContextsError::BadName { .. })), "{name}");
+            let said = contexts.add(name, server("http://x")).unwrap_err().to_string();
+            assert!(said.contains("is no name of a context"), "{said}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A failed call: the message, the remedy and the exit status.
 
-use std::path::PathBuf;
+use local::BadSetting;
 
 use crate::exit::Exit;
 
-use super::auth::{AuthError, AuthMode};
+use super::mode::AuthMode;
 use super::problem::Problem;
 
 /// How rustls begins what it says of a certificate.
@@ -45,28 +45,18 @@ pub enum RemoteError {
         /// The error.
         why: String,
     },
-    /// The request is not valid.
-    #[error("{url} cannot be called: {why}")]
-    Request {
-        /// The URL.
-        url: String,
-        /// The error.
-        why: String,
-    },
-    /// The caller cannot authenticate.
+    /// The command line is wrong.
     #[error(transparent)]
-    Auth(#[from] AuthError),
+    Usage(#[from] BadSetting),
+    /// The caller has no token, or the request cannot be signed.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// The caller has no AWS credentials.
+    #[error("{0}")]
+    NoKeys(String),
     /// There are no root certificates.
     #[error("the system has no root certificates for TLS: {0}")]
     Tls(#[source] std::io::Error),
-    /// The file of `--ca` cannot be used.
-    #[error("--ca {}: {error}", .file.display())]
-    Ca {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        error: std::io::Error,
-    },
 }
 
 impl RemoteError {
@@ -76,11 +66,8 @@ impl RemoteError {
         match self {
             Self::NoAnswer { .. } | Self::Unreadable { .. } | Self::Tls(_) => Exit::Away,
             Self::Problem { problem, .. } => problem.exit(),
-            Self::Request { .. } | Self::Ca { .. } => Exit::Usage,
-            Self::Auth(error) => match error {
-                AuthError::NoToken | AuthError::BadToken | AuthError::Keys(_) | AuthError::Sign(_) => Exit::NotAllowed,
-                AuthError::NoRegion | AuthError::InTheClear { .. } => Exit::Usage,
-            },
+            Self::Usage(_) => Exit::Usage,
+            Self::Unauthenticated(_) | Self::NoKeys(_) => Exit::NotAllowed,
         }
     }
 
@@ -104,14 +91,13 @@ impl RemoteError {
             }
             Self::Problem { problem, auth, .. } => problem.advice(*auth),
             Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden API?".to_owned()),
-            Self::Auth(AuthError::Keys(_)) => Some(
+            Self::NoKeys(_) => Some(
                 "log in (`aws sso login`, `aws configure`), or give --profile, or --auth none for an API that asks for no \
                  signature"
                     .to_owned(),
             ),
-            Self::Ca { .. } => Some("give the certificates of the issuer in PEM".to_owned()),
             Self::Tls(_) => Some("install the package ca-certificates".to_owned()),
-            Self::Request { .. } | Self::Auth(_) => None,
+            Self::Usage(_) | Self::Unauthenticated(_) => None,
         }
     }
 
@@ -126,7 +112,7 @@ impl RemoteError {
             }
             // The status reports a success.
             Self::Unreadable { .. } => true,
-            Self::Request { .. } | Self::Auth(_) | Self::Tls(_) | Self::Ca { .. } => false,
+            Self::Usage(_) | Self::Unauthenticated(_) | Self::NoKeys(_) | Self::Tls(_) => false,
         }
     }
 

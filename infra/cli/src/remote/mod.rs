@@ -9,6 +9,7 @@ pub(crate) mod contexts;
 mod credentials;
 mod environment;
 mod error;
+mod mode;
 mod problem;
 mod sign;
 mod target;
@@ -17,17 +18,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use local::BadSetting;
 use local::client::{Client, NoAnswer};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use auth::Auth;
-pub use auth::AuthMode;
 pub(crate) use aws_tool::{Aws, AwsError};
-pub use contexts::{ContextsError, Server};
+pub use contexts::Server;
 pub use environment::Environment;
 pub use error::RemoteError;
+pub use mode::AuthMode;
 pub use problem::Problem;
-pub use target::{NotATarget, Target};
+pub use target::Target;
 
 /// The most tries of a call.
 const TRIES_MAX: u32 = 4;
@@ -35,6 +38,9 @@ const TRIES_MAX: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(300);
 /// The longest `Retry-After` that is followed.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// All characters except the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An API and its caller.
 #[derive(Debug)]
@@ -133,7 +139,10 @@ impl Remote {
             (None, None) => Client::tls().map_err(RemoteError::Tls)?,
             (None, Some(file)) => {
                 let client = std::fs::read(&file).and_then(|issuers| Client::trusting(&issuers));
-                client.map_err(|error| RemoteError::Ca { file, error })?
+                client.map_err(|error| {
+                    let file = file.display();
+                    BadSetting(format!("--ca {file}: {error}; give the certificates of the issuer in PEM"))
+                })?
             }
         };
         Ok(Self { target, client, auth, answer_within })
@@ -182,12 +191,21 @@ impl Remote {
         }
     }
 
+    /// The same, with the answer read as `T`.
+    ///
+    /// # Errors
+    /// [`RemoteError`], also if the answer is not a `T`.
+    pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<(T, Answer), RemoteError> {
+        let answer = self.call(call).await?;
+        Ok((answer.read()?, answer))
+    }
+
     /// `GET`, read as `T`.
     ///
     /// # Errors
     /// [`RemoteError`], also if the answer is not a `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RemoteError> {
-        self.call(&Call::get(path)).await?.read()
+        Ok(self.ask(&Call::get(path)).await?.0)
     }
 
     /// Makes a call once and returns any answer.
@@ -197,7 +215,7 @@ impl Remote {
     pub async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, RemoteError> {
         let url = self.target.uri(&call.path);
         let request = Request::builder().method(call.method.clone()).uri(&url).body(call.body.clone());
-        let mut request = request.map_err(|error| RemoteError::Request { url: url.clone(), why: error.to_string() })?;
+        let mut request = request.map_err(|error| BadSetting(format!("{url} cannot be called: {error}")))?;
         request.headers_mut().extend(call.headers.clone());
         let agent = concat!("stepwarden/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(http::header::USER_AGENT, HeaderValue::from_static(agent));
@@ -244,6 +262,16 @@ impl Answer {
     pub fn line(&self) -> String {
         String::from_utf8_lossy(&self.body).replace(|c: char| c.is_ascii_control(), " ")
     }
+}
+
+/// The header that binds a call to one version of an order or a job.
+pub(crate) fn etag(version: u64) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
+}
+
+/// The text with all but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Whether the server asks for a retry.

@@ -8,7 +8,7 @@ use domain::task::shortened;
 use http::{Method, Response};
 use serde::Deserialize;
 
-use super::auth::AuthMode;
+use super::mode::AuthMode;
 use crate::exit::Exit;
 
 /// The error, as the server reports it.

@@ -4,43 +4,38 @@ use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
-    PayloadChecksumKind, SignableBody, SignableRequest, SigningError, SigningSettings, sign as sign_request,
+    PayloadChecksumKind, SignableBody, SignableRequest, SigningSettings, sign as sign_request,
 };
 use aws_sigv4::sign::v4::SigningParams;
 use aws_smithy_runtime_api::client::identity::Identity;
 use bytes::Bytes;
 use http::Request;
 
-use super::credentials::Keys;
+use super::error::RemoteError;
 
 /// The service name of an HTTP API in a signature.
 const SERVICE: &str = "execute-api";
-/// The source of the keys, for the signer's messages.
-const PROVIDER: &str = "stepwarden";
-
-/// A request could not be signed.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot sign the request: {0}")]
-pub struct SignError(#[from] SigningError);
-
 /// Signs a request for this region at `now`; the request has all its other headers. The host is signed too, from the URL.
 ///
 /// # Errors
-/// [`SignError`] if a header or the URL cannot be signed.
-pub(super) fn sign(request: &mut Request<Bytes>, keys: &Keys, region: &str, now: SystemTime) -> Result<(), SignError> {
+/// [`RemoteError::Unauthenticated`] if a header or the URL cannot be signed.
+pub(super) fn sign(
+    request: &mut Request<Bytes>,
+    keys: &Credentials,
+    region: &str,
+    now: SystemTime,
+) -> Result<(), RemoteError> {
     sign_for(SERVICE, request, keys, region, now)
 }
 
 fn sign_for(
     service: &str,
     request: &mut Request<Bytes>,
-    keys: &Keys,
+    keys: &Credentials,
     region: &str,
     now: SystemTime,
-) -> Result<(), SignError> {
-    let Keys { access_key_id, secret_access_key, session_token, expires_at: _ } = keys;
-    let identity: Identity =
-        Credentials::new(access_key_id, secret_access_key, session_token.clone(), None, PROVIDER).into();
+) -> Result<(), RemoteError> {
+    let identity: Identity = keys.clone().into();
     let mut settings = SigningSettings::default();
     // API Gateway does not require it, but it detects a body that was changed on the way.
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
@@ -49,8 +44,10 @@ fn sign_for(
     let url = request.uri().to_string();
     // A signature takes visible ASCII only, and so does the API in every header.
     let headers = request.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-    let signable = SignableRequest::new(request.method().as_str(), url, headers, SignableBody::Bytes(request.body()))?;
-    let (instructions, _) = sign_request(signable, &params)?.into_parts();
+    let signable = SignableRequest::new(request.method().as_str(), url, headers, SignableBody::Bytes(request.body()));
+    let signed = signable.and_then(|signable| sign_request(signable, &params));
+    let unsigned = |error| RemoteError::Unauthenticated(format!("cannot sign the request: {error}"));
+    let (instructions, _) = signed.map_err(unsigned)?.into_parts();
     instructions.apply_to_request_http1x(request);
     Ok(())
 }
@@ -62,13 +59,12 @@ mod tests {
     use super::*;
 
     /// The keys of AWS's published examples.
-    fn example() -> Keys {
-        Keys {
-            access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
-            session_token: None,
-            expires_at: None,
-        }
+    fn example() -> Credentials {
+        keys("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None)
+    }
+
+    fn keys(secret: &str, session_token: Option<&str>) -> Credentials {
+        Credentials::new("AKIDEXAMPLE", secret, session_token.map(str::to_owned), None, "test")
     }
 
     /// 2015-08-30T12:36:00Z, the time of the published examples.
@@ -76,7 +72,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(1_440_938_160)
     }
 
-    fn signed(request: http::request::Builder, body: &'static str, keys: &Keys) -> Request<Bytes> {
+    fn signed(request: http::request::Builder, body: &'static str, keys: &Credentials) -> Request<Bytes> {
         let mut request = request.body(Bytes::from_static(body.as_bytes())).unwrap();
         sign_for("service", &mut request, keys, "us-east-1", example_time()).unwrap();
         request
@@ -104,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_session_token_is_sent_and_signed() {
-        let keys = Keys { session_token: Some("token".to_owned()), ..example() };
+        let keys = keys("secret", Some("token"));
         let request = signed(Request::get("https://example.amazonaws.com/orders?limit=1"), "", &keys);
         assert_eq!(header(&request, "x-amz-security-token"), "token");
         assert!(header(&request, "authorization").contains("x-amz-security-token"));
@@ -112,11 +108,11 @@ mod tests {
 
     #[test]
     fn every_part_of_a_request_counts() {
-        let of = |uri: &str, body, keys: &Keys| {
+        let of = |uri: &str, body, keys: &Credentials| {
             header(&signed(Request::post(uri.to_owned()), body, keys), "authorization").to_owned()
         };
         let first = of("https://a.example/orders?limit=1", "{}", &example());
-        let other_keys = Keys { secret_access_key: "other".to_owned(), ..example() };
+        let other_keys = keys("other", None);
         for other in [
             of("https://b.example/orders?limit=1", "{}", &example()),
             of("https://a.example/order?limit=1", "{}", &example()),

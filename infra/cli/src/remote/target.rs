@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
+use local::BadSetting;
 use serde::{Deserialize, Serialize};
 
 /// The beginning of the URL of a socket.
@@ -21,16 +22,6 @@ pub struct Target {
     socket: Option<PathBuf>,
 }
 
-/// The text is not a valid URL of an API.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text} is not the URL of an API: it begins with http:// or https://, names a host and has no query; \
-         or it is unix: and the path of a socket"
-)]
-pub struct NotATarget {
-    text: String,
-}
-
 impl Default for Target {
     /// The default URL of `stepwarden serve`.
     fn default() -> Self {
@@ -44,9 +35,9 @@ impl Default for Target {
 }
 
 impl TryFrom<String> for Target {
-    type Error = NotATarget;
+    type Error = BadSetting;
 
-    fn try_from(text: String) -> Result<Self, NotATarget> {
+    fn try_from(text: String) -> Result<Self, BadSetting> {
         Self::parse(&text)
     }
 }
@@ -61,9 +52,14 @@ impl Target {
     /// Parses a URL such as `http://127.0.0.1:3000` or `https://abc.execute-api.eu-central-1.amazonaws.com`.
     ///
     /// # Errors
-    /// [`NotATarget`]; its message shows the expected form.
-    pub fn parse(text: &str) -> Result<Self, NotATarget> {
-        let wrong = || NotATarget { text: text.to_owned() };
+    /// [`BadSetting`]; its message shows the expected form.
+    pub fn parse(text: &str) -> Result<Self, BadSetting> {
+        let wrong = || {
+            BadSetting(format!(
+                "{text} is not the URL of an API: it begins with http:// or https://, names a host and has no query; or it \
+                 is unix: and the path of a socket"
+            ))
+        };
         if let Some(path) = text.trim().strip_prefix(SOCKET) {
             // A context is used from any directory.
             let path = std::path::absolute(path).map_err(|_| wrong())?;

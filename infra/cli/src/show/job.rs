@@ -1,31 +1,26 @@
 //! Bulk jobs as people read them.
 
+use anstyle::Style;
 use domain::bulk::BulkAction;
 use domain::time::Timestamp;
 use wire::{DryRun, Job, JobState, Tally};
 
 use super::table::{Cell, Table, number, plain};
 use super::time::from_now;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// A list of jobs.
-pub(crate) fn table(jobs: &[Job<'_>], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(&["JOB", "ACTION", "STATE", "PLANNED", "BY", "MATCHING", "RECOVERED", "FAILED AGAIN", "REASON"]);
-    for job in jobs {
-        table.row([
-            Cell::from(&*job.id),
-            Cell::from(&*job.action),
-            Cell::tinted(job.state.to_string(), tint(job)),
-            from_now(job.planned_at, now).into(),
-            Cell::from(&*job.by),
-            matching(&job.dry_run).into(),
-            job.tally.recovered.to_string().into(),
-            job.tally.failed_again.to_string().into(),
-            Cell::from(&*job.reason),
-        ]);
-    }
-    table
+pub(crate) fn table<'a>(jobs: &'a [Job<'_>], now: Timestamp) -> Table<'a, Job<'a>> {
+    Table::of(jobs)
+        .column("JOB", |job| &*job.id)
+        .column("ACTION", |job| &*job.action)
+        .column("STATE", |job| Cell::tinted(job.state.to_string(), tint(job)))
+        .column("PLANNED", |job| from_now(job.planned_at, now))
+        .column("BY", |job| &*job.by)
+        .column("MATCHING", |job| matching(&job.dry_run))
+        .column("RECOVERED", |job| job.tally.recovered)
+        .column("FAILED AGAIN", |job| job.tally.failed_again)
+        .column("REASON", |job| &*job.reason)
 }
 
 /// All there is to know of a job.
@@ -119,11 +114,11 @@ pub(crate) fn went_well(job: &Job<'_>) -> bool {
     job.state == JobState::Done && job.tally.failed_again == 0
 }
 
-fn tint(job: &Job<'_>) -> Tint {
+fn tint(job: &Job<'_>) -> Style {
     match job.state.known() {
-        Some(JobState::Done) if went_well(job) => Tint::Green,
-        Some(JobState::Done | JobState::Stopped) => Tint::Red,
-        Some(JobState::Cancelled) => Tint::Yellow,
-        Some(JobState::Planned | JobState::Canary | JobState::Running) | None => Tint::Cyan,
+        Some(JobState::Done) if went_well(job) => tint::GREEN,
+        Some(JobState::Done | JobState::Stopped) => tint::RED,
+        Some(JobState::Cancelled) => tint::YELLOW,
+        Some(JobState::Planned | JobState::Canary | JobState::Running) | None => tint::CYAN,
     }
 }

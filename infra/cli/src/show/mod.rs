@@ -5,5 +5,6 @@ mod alone;
 pub(crate) mod drawing;
 pub(crate) mod job;
 pub(crate) mod order;
+mod step;
 pub(crate) mod table;
 pub(crate) mod time;

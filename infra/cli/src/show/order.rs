@@ -1,20 +1,20 @@
 //! Orders as people read them: a row of a list, a line for a change, or all there is to know.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
-use local::step::words;
-use wire::{Reason, Service, Step, Task, Transition};
+use wire::{Reason, Service, Step, StepError, Task, Transition};
 
 use super::alone::{last_call, only_this_order};
+use super::step::words;
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
 use crate::args::Column;
-use crate::paint::{Paint, Tint};
+use crate::paint::Paint;
 
 /// Lines of the history that are shown.
 const HISTORY_LINES: usize = 20;
@@ -46,54 +46,37 @@ impl Ids {
 }
 
 /// A list of orders with these columns.
-pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], ids: Ids, now: Timestamp) -> Table {
-    let mut table = Table::new(&columns.iter().map(|column| title(*column)).collect::<Vec<_>>());
-    for task in tasks {
-        table.row(columns.iter().map(|column| cell(task, *column, ids, now)).collect::<Vec<_>>());
-    }
-    table
+pub(crate) fn table<'a>(tasks: &'a [Task<'_>], columns: &[Column], ids: Ids, now: Timestamp) -> Table<'a, Task<'a>> {
+    columns.iter().fold(Table::of(tasks), |table, column| match column {
+        Column::Order => table.column("ORDER", |task| ids.of(task.order_id)),
+        Column::Id => table.column("ID", |task| Ids::Whole.of(task.order_id)),
+        Column::State => table.column("STATE", |task| Cell::state(&task.process_state)),
+        Column::Changed => table.column("CHANGED", |task| task.updated_at.map(|at| from_now(at, now))),
+        Column::Submitted => table.column("SUBMITTED", |task| task.submitted_at.map(clock)),
+        Column::Workflow => table.column("WORKFLOW", |task| format!("{}/{}", task.workflow, task.workflow_version)),
+        Column::Where => table.column("WHERE", place),
+        Column::Why => table.column("WHY", |task| why(task, now)),
+        Column::Error => table.column("LAST ERROR", |task| step_to_show(task)?.last_error.as_ref().map(error_words)),
+        Column::Taken => table.column("TAKEN ON BY", |task| task.taken.as_ref().map(|taken| &*taken.by)),
+    })
 }
 
-const fn title(column: Column) -> &'static str {
-    match column {
-        Column::Order => "ORDER",
-        Column::Id => "ID",
-        Column::State => "STATE",
-        Column::Changed => "CHANGED",
-        Column::Submitted => "SUBMITTED",
-        Column::Workflow => "WORKFLOW",
-        Column::Where => "WHERE",
-        Column::Why => "WHY",
-        Column::Error => "LAST ERROR",
-        Column::Taken => "TAKEN ON BY",
-    }
+/// An error in words, with its code.
+pub(crate) fn error_words(StepError { code, message, .. }: &StepError<'_>) -> String {
+    format!("{message} ({code})")
 }
 
-fn cell(task: &Task<'_>, column: Column, ids: Ids, now: Timestamp) -> Cell {
-    match column {
-        Column::Order => ids.of(task.order_id).into(),
-        Column::Id => Ids::Whole.of(task.order_id).into(),
-        Column::State => Cell::tinted(task.process_state.to_string(), Tint::of(&task.process_state)),
-        Column::Changed => task.updated_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
-        Column::Submitted => task.submitted_at.map(clock).unwrap_or_default().into(),
-        Column::Workflow => format!("{}/{}", task.workflow, task.workflow_version).into(),
-        Column::Where => place(task).into(),
-        Column::Why => why(task, now).into(),
-        Column::Error => {
-            let error = step_to_show(task).and_then(|step| step.last_error.as_ref());
-            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into()
-        }
-        Column::Taken => task.taken.as_ref().map(|taken| plain(&taken.by)).unwrap_or_default().into(),
-    }
-}
-
-/// A line for an order as it was just seen.
-pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>, ids: Ids) -> String {
-    let elapsed = paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms)));
-    let mut line = format!("{elapsed}  {}  ", ids.of(task.order_id));
-    line.push_str(&paint.state(&task.process_state));
+/// A line for an order as it was just seen, with its steps by these names.
+pub(crate) fn change<'a>(
+    paint: Paint,
+    elapsed: Duration,
+    subject: &str,
+    task: &'a Task<'_>,
+    name: fn(&'a Step<'a>) -> &'a str,
+) -> String {
+    let mut line = format!("{}  {subject}  {}", paint.elapsed(elapsed), paint.state(&task.process_state));
     for step in &task.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.name)), words(step));
+        let _ = write!(line, "  {} {:<10}", paint.dim(plain(name(step))), words(step));
     }
     if let Some(paused) = &task.paused {
         let _ = write!(line, "  paused by {}", plain(&paused.by));
@@ -191,22 +174,16 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     text
 }
 
-fn steps(task: &Task<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["STEP", "AGENT", "STATE", "ATTEMPTS", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
-    for step in &task.steps {
-        let error = step.last_error.as_ref();
-        table.row([
-            Cell::from(&step.name),
-            Cell::from(&step.agent),
-            words(step).into(),
-            step.attempt.to_string().into(),
-            step.failure_count.to_string().into(),
-            step.took_ms().map(span).unwrap_or_default().into(),
-            waits(task, step, now).into(),
-            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
-        ]);
-    }
-    table
+fn steps<'a>(task: &'a Task<'_>, now: Timestamp) -> Table<'a, Step<'a>> {
+    Table::of(&task.steps)
+        .column("STEP", |step| &*step.name)
+        .column("AGENT", |step| &*step.agent)
+        .column("STATE", words)
+        .column("ATTEMPTS", |step| step.attempt)
+        .column("FAILURES", |step| step.failure_count)
+        .column("TOOK", |step| step.took_ms().map(span))
+        .column("WAITS", |step| waits(task, step, now))
+        .column("LAST ERROR", |step| step.last_error.as_ref().map(error_words))
 }
 
 /// Who it was, and the authenticated caller beside an operator's name.
@@ -215,18 +192,19 @@ fn who(line: &Transition<'_>) -> String {
     line.caller.as_deref().map_or_else(|| who.to_string(), |caller| format!("{who} [{}]", plain(caller)))
 }
 
-fn history(task: &Task<'_>) -> Table {
-    let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
-    for line in task.history().iter().skip(task.history().len().saturating_sub(HISTORY_LINES)) {
-        table.row([Cell::from(line.at.to_string()), who(line).into(), Cell::from(&*line.what), why_of(line).into()]);
-    }
-    table
+fn history<'a>(task: &'a Task<'_>) -> Table<'a, Transition<'a>> {
+    let lines = task.history();
+    Table::of(&lines[lines.len().saturating_sub(HISTORY_LINES)..])
+        .column("WHEN", |line| line.at.to_string())
+        .column("WHO", who)
+        .column("WHAT", |line| &*line.what)
+        .column("WHY", why_of)
 }
 
 /// The reason, and the bulk job that had it.
-fn why_of<'a>(line: &'a Transition<'_>) -> Cow<'a, str> {
+fn why_of(line: &Transition<'_>) -> String {
     let why = line.why.as_deref().unwrap_or_default();
-    line.bulk.as_deref().map_or(why.into(), |job| format!("bulk {job}: {why}").into())
+    line.bulk.as_deref().map_or(why.to_owned(), |job| format!("bulk {job}: {why}"))
 }
 
 /// What a step waits for.
@@ -296,11 +274,6 @@ pub(crate) fn is_undoing(task: &Task<'_>) -> bool {
 fn step_to_show<'a>(task: &'a Task<'a>) -> Option<&'a Step<'a>> {
     let in_state = |state| task.steps.iter().find(|step| step.process_state == state);
     in_state(StepState::Error).or_else(|| in_state(StepState::Processing)).or_else(|| in_state(StepState::Pending))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a session are far below 2^52")]
-fn seconds(ms: u64) -> f64 {
-    ms as f64 / 1_000.0
 }
 
 #[cfg(test)]
@@ -393,6 +366,10 @@ mod tests {
         assert!(text.contains("To do      Only this order fails at payment (HTTP 404); others go through."), "{text}");
     }
 
+    fn line(task: &Task<'_>) -> String {
+        change(PLAIN, Duration::from_millis(1_250), ID, task, |step| &step.name)
+    }
+
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
 
     #[test]
@@ -410,12 +387,12 @@ mod tests {
     fn people_read_the_end_of_an_id_and_programs_the_whole() {
         let text = table(&[task("Error")], &[Column::Order, Column::Id], Ids::Ends, now()).text(PLAIN);
         assert_eq!(text, format!("ORDER     ID\n9f4be011  {ID}\n"));
-        assert!(change(PLAIN, 0, &task("Error"), Ids::Ends).contains("s  9f4be011  Error"));
+        assert_eq!(Ids::Ends.of(ID.parse().unwrap()), "9f4be011");
     }
 
     #[test]
     fn a_change_is_one_line_with_every_step() {
-        let line = change(PLAIN, 1_250, &task("Error"), Ids::Whole);
+        let line = line(&task("Error"));
         assert!(line.starts_with(&format!("   1.250s  {ID}  Error         reserve-inventory done")), "{line}");
         assert!(line.contains("ship-order -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
     }
@@ -456,14 +433,14 @@ mod tests {
         .unwrap();
         let text = whole(PLAIN, &task, &[], now());
         assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
-        assert!(change(PLAIN, 0, &task, Ids::Whole).contains("Archived"));
+        assert!(line(&task).contains("Archived"));
     }
 
     #[test]
     fn words_of_a_server_that_is_none_of_ours_do_nothing_to_the_terminal() {
         let mut task = task("Archi\u{1b}[2Jved");
         task.steps[1].process_state = serde_json::from_value(json!("Fro\u{1b}[2Jzen")).unwrap();
-        for text in [whole(PLAIN, &task, &[], now()), change(PLAIN, 0, &task, Ids::Whole), brief(&task)] {
+        for text in [whole(PLAIN, &task, &[], now()), line(&task), brief(&task)] {
             assert!(!text.contains('\u{1b}') && text.contains("Archi [2Jved") && text.contains("Fro [2Jzen"), "{text}");
         }
     }

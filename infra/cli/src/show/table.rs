@@ -1,86 +1,124 @@
 //! Columns as wide as what is in them.
 
+use anstyle::Style;
 use std::fmt::{Display, Write as _};
 
+use domain::task::ProcessState;
 pub(crate) use local::terminal::plain;
+use wire::OpenEnum;
 
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// A number, or that it may be the beginning of a larger one.
 pub(crate) fn number(count: impl Display, at_least: bool) -> String {
     if at_least { format!("at least {count}") } else { count.to_string() }
 }
 
-/// A table: titles, and rows of as many cells.
+/// A table of some things: a row for each of them, a column for each call of [`Self::column`].
 #[derive(Debug)]
-pub(crate) struct Table {
-    titles: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+pub(crate) struct Table<'a, T> {
+    of: &'a [T],
+    /// Each with its title as the first cell.
+    columns: Vec<Vec<Cell>>,
 }
 
 /// A cell, plain or in a colour.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
-    tint: Tint,
+    tint: Style,
 }
 
 impl Cell {
     /// A cell in a colour.
-    pub(crate) fn tinted(text: impl AsRef<str>, tint: Tint) -> Self {
+    pub(crate) fn tinted(text: impl AsRef<str>, tint: Style) -> Self {
         Self { text: plain(text.as_ref()), tint }
     }
-}
 
-impl<T: AsRef<str>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Self::tinted(text, Tint::None)
+    /// `ok`, or this word if it is not.
+    pub(crate) fn verdict(is_good: bool, bad: &str) -> Self {
+        if is_good { Self::tinted("ok", tint::GREEN) } else { Self::tinted(bad, tint::RED) }
+    }
+
+    /// The state of an order.
+    pub(crate) fn state(state: &OpenEnum<ProcessState>) -> Self {
+        Self::tinted(state.to_string(), tint::of(state))
     }
 }
 
-impl Table {
-    pub(crate) fn new(titles: &[&'static str]) -> Self {
-        Self { titles: titles.to_vec(), rows: Vec::new() }
+#[cfg(test)]
+impl Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::tinted(text, tint::PLAIN)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::from(&*text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        Self::from(number.to_string())
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Self {
+        Self::from(number.to_string())
+    }
+}
+
+/// What is not there has an empty cell.
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(there: Option<T>) -> Self {
+        there.map_or_else(|| Self::from(""), T::into)
+    }
+}
+
+impl<'a, T> Table<'a, T> {
+    pub(crate) const fn of(of: &'a [T]) -> Self {
+        Self { of, columns: Vec::new() }
     }
 
-    /// Adds a row; cells that are missing at its end are empty.
-    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
-        self.rows.push(cells.into());
+    /// The same with one more column.
+    pub(crate) fn column<C: Into<Cell>>(mut self, title: &'static str, cell: impl Fn(&'a T) -> C) -> Self {
+        let cells = self.of.iter().map(|one| cell(one).into());
+        self.columns.push([Cell::tinted(title, tint::BOLD)].into_iter().chain(cells).collect());
+        self
     }
 
     /// All lines, or what is said if there is no row.
     pub(crate) fn or(&self, paint: Paint, none: &str) -> String {
-        if self.is_empty() { format!("{none}\n") } else { self.text(paint) }
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        if self.of.is_empty() { format!("{none}\n") } else { self.text(paint) }
     }
 
     /// All lines, each ended by a line break.
     pub(crate) fn text(&self, paint: Paint) -> String {
-        let widths: Vec<usize> = (0..self.titles.len()).map(|column| self.width(column)).collect();
-        let titles: Vec<Cell> = self.titles.iter().map(|title| Cell::tinted(title, Tint::Bold)).collect();
+        let chars = |cell: &Cell| cell.text.chars().count();
         let mut text = String::new();
-        for row in std::iter::once(&titles).chain(&self.rows) {
-            let mut line = String::new();
+        for row in 0..=self.of.len() {
             // Blanks go before the next cell and not after the last, so that no line ends with them.
             let mut blanks = 0;
-            for (cell, width) in row.iter().zip(&widths) {
+            for cells in &self.columns {
+                let cell = &cells[row];
                 if !cell.text.is_empty() {
-                    let _ = write!(line, "{:blanks$}{}", "", paint.tint(cell.tint, &cell.text));
+                    let _ = write!(text, "{:blanks$}{}", "", paint.tint(cell.tint, &cell.text));
                     blanks = 0;
                 }
-                blanks += width - cell.text.chars().count() + 2;
+                blanks += cells.iter().map(chars).max().unwrap_or(0) - chars(cell) + 2;
             }
-            let _ = writeln!(text, "{line}");
+            text.push('\n');
         }
         text
-    }
-
-    fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count());
-        cells.chain([self.titles[column].chars().count()]).max().unwrap_or(0)
     }
 }
 
@@ -90,18 +128,15 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_what_is_in_them_and_no_line_ends_with_blanks() {
-        let mut table = Table::new(&["NAME", "N", "WHY"]);
-        table.row([Cell::from("a"), "10".into(), "no\nanswer\x1b[2J".into()]);
-        table.row([Cell::from("longer"), "7".into(), "".into()]);
-        table.row([Cell::from("x"), "".into(), "y".into()]);
+        let rows = [("a", Some(10_u32), "no\nanswer\x1b[2J"), ("longer", Some(7), ""), ("x", None, "y")];
+        let table = Table::of(&rows).column("NAME", |row| row.0).column("N", |row| row.1).column("WHY", |row| row.2);
         let text = table.text(Paint { colours: false });
         assert_eq!(text, "NAME    N   WHY\na       10  no answer [2J\nlonger  7\nx           y\n");
     }
 
     #[test]
     fn a_colour_does_not_move_the_columns() {
-        let mut table = Table::new(&["A", "B"]);
-        table.row([Cell::tinted("x", Tint::Red), "y".into()]);
+        let table = Table::of(&["x"]).column("A", |x| Cell::tinted(x, tint::RED)).column("B", |_| "y");
         let text = table.text(Paint { colours: true });
         assert!(text.contains("\x1b[31mx\x1b[0m  y"), "{text:?}");
     }

@@ -13,6 +13,7 @@ use domain::workflow::Workflows;
 use embedded::Engine;
 
 use super::{RunError, announce};
+use crate::BadSetting;
 use crate::reply_channels::{self, ReplyChannel};
 use crate::serve::{RemoteSettings, Remotes};
 use crate::sinks;
@@ -65,7 +66,7 @@ pub(crate) async fn parts(
         match older(engine, &checked).await {
             Ok(None) => counts = Some((checked, folder)),
             Ok(Some(older)) => older.tell(&folder),
-            Err(source) => return Err(RunError::Apply { folder, source }),
+            Err(error) => return Err(refused(&folder, error)),
         }
     }
     if let Some((checked, folder)) = &counts {
@@ -93,9 +94,17 @@ pub(crate) async fn parts(
     }
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     if let Some((checked, folder)) = counts {
-        applied(engine, &checked).await.map_err(|source| RunError::Apply { folder, source })?;
+        applied(engine, &checked).await.map_err(|error| refused(&folder, error))?;
     }
     Ok(Parts { channels, sinks, remotes })
+}
+
+/// The folder contradicts what was applied before.
+fn refused(folder: &Path, error: ApplyError) -> RunError {
+    if let ApplyError::Port(error) = error {
+        return error.into();
+    }
+    BadSetting(format!("{}: {error}", folder.display())).into()
 }
 
 /// Whether an operator applied another folder than this one since the last start (rule 22).

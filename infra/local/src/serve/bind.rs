@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use crate::http_server::{Listening, SocketFile, Tls, TlsError};
+use crate::BadSetting;
+use crate::http_server::{Listening, SocketFile, Tls};
 
 /// Where the API listens.
 #[derive(Debug, Clone)]
@@ -22,52 +23,13 @@ pub struct Listen {
     pub socket: Option<PathBuf>,
 }
 
-/// A port could not be taken.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// Another process listens on the port.
-    #[error("port {0} is taken; choose another with --port: commands then need --api http://localhost:PORT")]
-    PortTaken(u16),
-    /// Only a privileged user may listen on the port.
-    #[error("port {0} is for privileged users; choose one from 1024 with --port")]
-    NotAllowed(u16),
-    /// The address is not one of this machine's.
-    #[error("{0} is not an address of this machine; choose another with --host")]
-    NoSuchAddress(IpAddr),
-    /// Another process listens on the socket.
-    #[error("another process listens on {}: end it, or choose another path with --socket", .0.display())]
-    SocketTaken(PathBuf),
-    /// The path of the socket is that of another file.
-    #[error("{} is no socket: remove it, or choose another path with --socket", .0.display())]
-    NotASocket(PathBuf),
-    /// Any other error of the socket.
-    #[error("cannot listen on {}: {source}; choose another path with --socket", .path.display())]
-    Socket {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Any other error.
-    #[error("cannot listen on {address}: {source}")]
-    Other {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
 /// Listens on a port; 0 picks a free one.
 ///
 /// # Errors
-/// [`BindError`]; its message names the remedy.
-pub async fn bind(host: IpAddr, port: u16) -> Result<TcpListener, BindError> {
+/// [`BadSetting`]; its message names the remedy.
+pub async fn bind(host: IpAddr, port: u16) -> Result<TcpListener, BadSetting> {
     let address = SocketAddr::new(host, port);
-    TcpListener::bind(address).await.map_err(|source| why(address, source))
+    TcpListener::bind(address).await.map_err(|error| why(address, &error))
 }
 
 impl Listen {
@@ -80,43 +42,44 @@ impl Listen {
     /// Listens.
     ///
     /// # Errors
-    /// [`BindError`]; its message names the remedy.
-    pub async fn open(&self) -> Result<Listening, BindError> {
-        let tls = self.tls.as_ref().map(|(certificates, key)| Tls::read(certificates, key)).transpose()?;
+    /// [`BadSetting`]; its message names the remedy.
+    pub async fn open(&self) -> Result<Listening, BadSetting> {
+        let tls = self.tls.as_ref().map(|(certificates, key)| Tls::read(certificates, key));
+        let tls = tls.transpose().map_err(|error| BadSetting(error.to_string()))?;
         let port = match self.port {
             Some(port) => Some(bind(self.host, port).await?),
             None => None,
         };
         let socket = match &self.socket {
-            Some(path) => Some(SocketFile::bind(path).await.map_err(|source| why_not(path, source))?),
+            Some(path) => Some(SocketFile::bind(path).await.map_err(|error| why_not(path, &error))?),
             None => None,
         };
         Ok(Listening { port, tls: tls.map(Arc::new), socket })
     }
 }
 
-fn why_not(path: &Path, source: io::Error) -> BindError {
-    let (kind, path) = (source.kind(), path.to_owned());
-    if kind == ErrorKind::AddrInUse {
-        BindError::SocketTaken(path)
+fn why_not(path: &Path, error: &io::Error) -> BadSetting {
+    let (kind, path) = (error.kind(), path.display());
+    BadSetting(if kind == ErrorKind::AddrInUse {
+        format!("another process listens on {path}: end it, or choose another path with --socket")
     } else if kind == ErrorKind::AlreadyExists {
-        BindError::NotASocket(path)
+        format!("{path} is no socket: remove it, or choose another path with --socket")
     } else {
-        BindError::Socket { path, source }
-    }
+        format!("cannot listen on {path}: {error}; choose another path with --socket")
+    })
 }
 
-fn why(address: SocketAddr, source: io::Error) -> BindError {
-    let kind = source.kind();
-    if kind == ErrorKind::AddrInUse {
-        BindError::PortTaken(address.port())
+fn why(address: SocketAddr, error: &io::Error) -> BadSetting {
+    let (kind, host, port) = (error.kind(), address.ip(), address.port());
+    BadSetting(if kind == ErrorKind::AddrInUse {
+        format!("port {port} is taken; choose another with --port: commands then need --api http://localhost:PORT")
     } else if kind == ErrorKind::PermissionDenied {
-        BindError::NotAllowed(address.port())
+        format!("port {port} is for privileged users; choose one from 1024 with --port")
     } else if kind == ErrorKind::AddrNotAvailable {
-        BindError::NoSuchAddress(address.ip())
+        format!("{host} is not an address of this machine; choose another with --host")
     } else {
-        BindError::Other { address, source }
-    }
+        format!("cannot listen on {address}: {error}")
+    })
 }
 
 #[cfg(test)]

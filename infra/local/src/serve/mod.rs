@@ -13,6 +13,7 @@ mod room;
 mod shares;
 mod waits;
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +23,12 @@ use api::ApiConfig;
 use domain::definition::Catalogue;
 use domain::ports::PortError;
 use domain::redaction::{REDACTED_BY_DEFAULT, Redaction};
-use domain::workflow::{WorkflowError, Workflows};
+use domain::workflow::Workflows;
 use embedded::Engine;
 
-pub use bind::{BindError, Listen, bind};
-pub use callers::{Callers, JwtSettings, NotAProxy, NotAnIssuer, ProxySettings, TrustedPeer, issuer_url};
-pub use remotes::{RemoteSettings, Remotes, RemotesError};
+pub use bind::{Listen, bind};
+pub use callers::{Callers, JwtSettings, ProxySettings, TrustedPeer, issuer_url};
+pub use remotes::{RemoteSettings, Remotes};
 
 use crate::direct::{Direct, FollowUps};
 use crate::hosts::{Hosts, PublicUrl};
@@ -91,17 +92,6 @@ impl Default for Setup {
     }
 }
 
-/// Serving could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A socket failed.
-    #[error("cannot listen: {0}")]
-    Listen(#[from] std::io::Error),
-    /// A shipped workflow is invalid; a test of `domain` excludes that.
-    #[error(transparent)]
-    Workflow(#[from] WorkflowError),
-}
-
 /// The running functions.
 #[derive(Debug)]
 pub struct Running {
@@ -124,19 +114,16 @@ pub struct Running {
 /// Each supervisor runs at once and then every `supervise_every`.
 ///
 /// # Errors
-/// [`StartError`]; then nothing runs.
-pub fn start(
-    listening: impl Into<Listening>,
-    engine: &Engine,
-    remotes: Remotes,
-    setup: Setup,
-) -> Result<Running, StartError> {
+/// The system's error; then nothing runs.
+pub fn start(listening: impl Into<Listening>, engine: &Engine, remotes: Remotes, setup: Setup) -> io::Result<Running> {
     let listening = listening.into();
     let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, orders_max, post_rate, paused, .. } =
         setup;
     let (mut allowed_hosts, public_url, callers) = (setup.allowed_hosts, setup.public_url, setup.callers);
     let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served.clone());
-    let catalogue = Catalogue::serving(Workflows::shipped()?, None, settle_within_ms, Some(served));
+    // A test of `domain` excludes that they are invalid.
+    let shipped = Workflows::shipped().map_err(io::Error::other)?;
+    let catalogue = Catalogue::serving(shipped, None, settle_within_ms, Some(served));
     let (of_start, of_catalogue) = (engine.clone(), catalogue.clone());
     // So that `/health` knows at once whether a stand-in plays an agent.
     tokio::spawn(async move { of_catalogue.deployment(&of_start).await });

@@ -1,18 +1,18 @@
 //! The remote services, real or stand-ins, and the agents that call them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 
 use agents::{
-    AgentSettings, BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Operations, Remote, Settings,
-    Variable, machine_secrets,
+    AgentSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Operations, Remote, Settings, Variable,
+    machine_secrets,
 };
 use domain::workflow::Workflows;
 use embedded::system_time;
 
 use standins::Service;
 
+use crate::BadSetting;
 use crate::open_files;
 use crate::stand_ins::StandIns;
 
@@ -38,8 +38,8 @@ impl RemoteSettings {
     /// The settings with these base URLs of the shipped services. An empty one is none.
     ///
     /// # Errors
-    /// [`RemotesError::Agents`] with those that cannot be used.
-    pub fn at(given: [Option<&str>; 3]) -> Result<Self, RemotesError> {
+    /// [`BadSetting`] with those that cannot be used.
+    pub fn at(given: [Option<&str>; 3]) -> Result<Self, BadSetting> {
         let (mut urls, mut faults) = (BTreeMap::new(), Vec::new());
         for (agent, url) in Workflows::SHIPPED_AGENTS.into_iter().zip(given) {
             let Some(url) = url.map(str::trim).filter(|url| !url.is_empty()) else { continue };
@@ -48,7 +48,7 @@ impl RemoteSettings {
             }
             urls.insert(agent.into(), url.into());
         }
-        if faults.is_empty() { Ok(Self { urls, ..Self::default() }) } else { Err(RemotesError::Agents(faults)) }
+        if faults.is_empty() { Ok(Self { urls, ..Self::default() }) } else { Err(faults_of(&faults)) }
     }
 }
 
@@ -63,37 +63,31 @@ pub struct Remotes {
     pub(super) stand_ins: Option<StandIns>,
 }
 
-/// The agents cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum RemotesError {
-    /// URLs or secrets are invalid; the message names all of them.
-    #[error("{}", .0.join("; "))]
-    Agents(Vec<String>),
-    /// The file has faults; the message names all of them.
-    #[error(transparent)]
-    Settings(#[from] BadSettings),
-    /// The stand-ins cannot bind a port.
-    #[error("cannot start the stand-ins: {0}")]
-    StandIns(#[from] io::Error),
-}
-
 impl Remotes {
     /// Builds the agents from the settings of the command line and the environment. A stand-in replaces a service without
     /// a URL, and keeps its newest `stand_in_keys_max` idempotency keys.
     ///
     /// # Errors
-    /// [`RemotesError`]; its message is one line.
-    pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
+    /// [`BadSetting`]; its message is one line.
+    pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, BadSetting> {
         let clients = HttpClients::with_calls_max(open_files::for_calls());
         let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), system_time, &clients);
         let (source, text) = settings.file.clone().unwrap_or_default();
-        let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;
+        let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await;
+        let parsed = parsed.map_err(|error| BadSetting(error.to_string()))?;
         let urls = settings.urls.clone();
         let has_url =
             |agent: &&str| parsed.of(agent).is_some_and(|own| own.url().is_some()) || urls.contains_key(*agent);
         let needs_stand_in = !Workflows::SHIPPED_AGENTS.iter().all(has_url);
         let served = urls.keys().cloned().collect();
-        let stand_ins = if needs_stand_in { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
+        let stand_ins = match needs_stand_in {
+            true => Some(
+                StandIns::start_anywhere(stand_in_keys_max)
+                    .await
+                    .map_err(|error| BadSetting(format!("cannot start the stand-ins: {error}")))?,
+            ),
+            false => None,
+        };
         let host = Host {
             settings: text,
             source,
@@ -109,7 +103,7 @@ impl Remotes {
         if stand_ins.is_none() {
             without_url(&parsed, &names)?;
         }
-        agents.check(&names).await.map_err(RemotesError::Agents)?;
+        agents.check(&names).await.map_err(|faults| faults_of(&faults))?;
         let settles_within_ms = settings.settles_within_ms;
         Ok(Self { agents, settings: parsed, settles_within_ms, served, stand_ins })
     }
@@ -127,16 +121,21 @@ impl Remotes {
     }
 }
 
+/// All of them at once.
+fn faults_of(faults: &[String]) -> BadSetting {
+    BadSetting(faults.join("; "))
+}
+
 /// All three services have a URL, so there are no stand-ins: every other agent needs one too.
 ///
 /// # Errors
 /// The agents without one.
-fn without_url(settings: &Settings, names: &[&str]) -> Result<(), RemotesError> {
+fn without_url(settings: &Settings, names: &[&str]) -> Result<(), BadSetting> {
     let of = |name: &&str| settings.of(name).filter(|agent| agent.url().is_none() && !agent.has_own_queue);
     let others = names.iter().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name) && of(name).is_some());
     let advice = "give it one. Stand-ins run only while inventory, payment or shipping has none";
     let faults: Vec<String> = others.map(|name| format!("agents.{name} has no url: {advice}")).collect();
-    if faults.is_empty() { Ok(()) } else { Err(RemotesError::Agents(faults)) }
+    if faults.is_empty() { Ok(()) } else { Err(faults_of(&faults)) }
 }
 
 /// The margin before `CompleteBy` in which no call starts, in milliseconds. During an outage thousands of requests wait
@@ -204,7 +203,7 @@ mod tests {
     }
 
     /// The settings of this file.
-    async fn start_with(text: &str) -> Result<Remotes, RemotesError> {
+    async fn start_with(text: &str) -> Result<Remotes, BadSetting> {
         let settings = RemoteSettings {
             memo: vec![Service::Shipping],
             file: Some(("stepwarden.toml".to_owned(), text.into())),

@@ -18,6 +18,7 @@ use embedded::Channel;
 use http::HeaderMap;
 use serde_json::json;
 
+use crate::BadSetting;
 use crate::host_time::within;
 use crate::webhook::{Channels, NotTaken, Webhook, secret, secrets_of};
 use email::Mailer;
@@ -38,16 +39,11 @@ enum Target {
     Email(Mailer),
 }
 
-/// Sinks that cannot be used: each fault names the setting, and no fault has a secret.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.join("; "))]
-pub struct BadSinks(Vec<String>);
-
 /// The sinks, by the name of their channel, with their secrets.
 ///
 /// # Errors
-/// [`BadSinks`] with every fault.
-pub(crate) async fn start(settings: &Settings, variable: Option<Variable>) -> Result<Channels, BadSinks> {
+/// [`BadSetting`] with every fault: each names the setting, and none has a secret.
+pub(crate) async fn start(settings: &Settings, variable: Option<Variable>) -> Result<Channels, BadSetting> {
     let secrets = secrets_of(variable);
     let (mut started, mut faults) = (Channels::new(), Vec::new());
     for (name, sink) in settings {
@@ -58,7 +54,7 @@ pub(crate) async fn start(settings: &Settings, variable: Option<Variable>) -> Re
         started
             .extend(all.into_iter().map(|(more, target)| (format!("{PREFIX}{name}{more}").into(), target.channel())));
     }
-    if faults.is_empty() { Ok(started) } else { Err(BadSinks(faults)) }
+    if faults.is_empty() { Ok(started) } else { Err(BadSetting(faults.join("; "))) }
 }
 
 /// The targets of a sink, each with the end of its name.

@@ -67,5 +67,5 @@ async fn answer(guard: &Guard, remote: &Remote, request: Request<Bytes>) -> Resp
 
 /// Nothing was served.
 fn not_started(error: &impl std::error::Error) -> CommandError {
-    CommandError::Usage(error.to_string())
+    CommandError::usage(error.to_string())
 }

@@ -1,6 +1,5 @@
 //! What can be seen of a deployment through its API.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ports::{Breaker, OutageReason};
@@ -9,13 +8,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use wire::{
-    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList,
-    Workflow, WorkflowList,
+    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrderList, Service, ServiceList, Workflow,
+    WorkflowList,
 };
 
 use super::clock;
-use super::finding::Finding;
+use super::finding::{Finding, State};
 use crate::commands::context::Context;
+use crate::commands::list::{PAGE_MAX, page};
 use crate::exit::Exit;
 use crate::remote::{Call, Remote, RemoteError, clock as here};
 use crate::show::time::{from_now, span};
@@ -30,13 +30,10 @@ const SUPERVISOR: &str = "supervisor/run";
 const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
 const COUNTED_MAX: usize = 100;
-/// Open orders of one state that are looked at, and how many a page has.
+/// Open orders of one state that are looked at.
 const OPEN_MAX: usize = 10_000;
-const PAGE: usize = 100;
 /// Alerts that are named.
 const NAMED_MAX: usize = 3;
-/// Calls besides that for its health.
-const ASKED: usize = 6;
 /// The check of the workflows of open orders.
 const VERSIONS: &str = "workflow versions";
 
@@ -60,12 +57,10 @@ pub(super) struct Seen {
 pub(super) async fn look(context: &Context) -> Seen {
     let asked_at = here::system_now();
     let began = here::instant();
-    let answer = context.remote.call(&Call::get("/health")).await;
-    let answer = match answer.and_then(|answer| Ok((answer.read::<Health<'static>>()?, answer))) {
+    let (health, answer) = match context.remote.ask::<Health<'static>>(&Call::get("/health")).await {
         Ok(answer) => answer,
         Err(error) => return Seen::nothing(&error),
     };
-    let (health, answer) = answer;
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let date = answer.headers.get("date").and_then(|value| value.to_str().ok());
     let now = here::now();
@@ -79,7 +74,7 @@ pub(super) async fn look(context: &Context) -> Seen {
         findings.extend(ready(remote.get::<Health<'static>>("/ready").await));
     }
     findings.extend(stand_ins(&health));
-    let asked = Asked { remote, denials: Cell::new(0) };
+    let of_health = findings.len();
     let known = remote.get::<WorkflowList<'static>>("/workflows").await;
     let open = match &known {
         Ok(known) => {
@@ -88,24 +83,24 @@ pub(super) async fn look(context: &Context) -> Seen {
         }
         Err(_) => None,
     };
-    findings.push(asked.told("workflows", known.map(|read| workflows(&read.workflows))));
-    findings.extend(open.map(|open| asked.told(VERSIONS, open)));
+    findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
+    findings.extend(open.map(|open| told(VERSIONS, open)));
     match remote.get::<ServiceList<'static>>("/services").await {
-        Ok(read) => findings.extend(services(&read.services, now)),
-        Err(error) => findings.push(asked.told("services", Err(error))),
+        Ok(read) => findings.extend(services(&read.services)),
+        Err(error) => findings.push(told("services", Err(error))),
     }
     let supervisor = |read: LeaseList<'static>| match health.paused {
         true => Finding::ok("supervisor", "none runs: the server is paused".to_owned()),
         false => supervised(&read.leases, now),
     };
-    findings.push(asked.of("supervisor", "/leases", supervisor).await);
-    findings.push(asked.of("alerts", "/alerts", |read: AlertList<'static>| alerts(&read.alerts)).await);
+    findings.push(judged(remote, "supervisor", "/leases", supervisor).await);
+    findings.push(judged(remote, "alerts", "/alerts", |read: AlertList<'static>| alerts(&read.alerts)).await);
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
-    findings.push(asked.of("orders in Error", &path, |page: OrderList<Box<RawValue>>| in_error(&page)).await);
+    findings.push(judged(remote, "orders in Error", &path, |page: OrderList<Box<RawValue>>| in_error(&page)).await);
     let path = format!("/dead-letters?limit={COUNTED_MAX}");
     let judge = |page: DeadLetterList<Box<RawValue>>| dead_letters(&page, now);
-    findings.push(asked.of("dead letters", &path, judge).await);
-    let is_denied = asked.denials.get() == ASKED;
+    findings.push(judged(remote, "dead letters", &path, judge).await);
+    let is_denied = findings[of_health..].iter().all(|finding| finding.state == State::Skipped);
     if is_denied {
         let found = "its health is all that whose credentials these are may see";
         findings.push(Finding::wrong("authorisation", found, "give --auth, --profile or a token of an operator"));
@@ -125,29 +120,24 @@ fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// What the API is asked for besides its health.
-struct Asked<'a> {
-    remote: &'a Remote,
-    /// Calls that the caller may not make.
-    denials: Cell<usize>,
+/// Judges what is at a path.
+async fn judged<T: DeserializeOwned>(
+    remote: &Remote,
+    check: &str,
+    path: &str,
+    judge: impl FnOnce(T) -> Finding,
+) -> Finding {
+    told(check, remote.get(path).await.map(judge))
 }
 
-impl Asked<'_> {
-    /// Judges what is at a path.
-    async fn of<T: DeserializeOwned>(&self, check: &str, path: &str, judge: impl FnOnce(T) -> Finding) -> Finding {
-        self.told(check, self.remote.get(path).await.map(judge))
-    }
-
-    /// Turns an answer into a finding. A call that the caller may not make is skipped, and counted.
-    fn told(&self, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
-        answer.unwrap_or_else(|error| {
-            if error.exit() == Exit::NotAllowed {
-                self.denials.set(self.denials.get() + 1);
-                return Finding::skipped(check, format!("whose credentials these are may not see it: {error}"));
-            }
-            Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned()))
-        })
-    }
+/// Turns an answer into a finding. A call that the caller may not make is skipped.
+fn told(check: &str, answer: Result<Finding, RemoteError>) -> Finding {
+    answer.unwrap_or_else(|error| {
+        if error.exit() == Exit::NotAllowed {
+            return Finding::skipped(check, format!("whose credentials these are may not see it: {error}"));
+        }
+        Finding::wrong(check, error.to_string(), error.advice().unwrap_or_else(|| "try again".to_owned()))
+    })
 }
 
 fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
@@ -202,36 +192,28 @@ fn workflows(told: &[Workflow<'_>]) -> Finding {
     Finding::ok("workflows", format!("{}, {} versions in all", current.join(", "), told.len()))
 }
 
-/// One for each service that fails, with its own remedy.
-fn services(told: &[Service<'_>], now: Timestamp) -> Vec<Finding> {
+/// One for each service that fails, with its own remedy, in the words of the API.
+fn services(told: &[Service<'_>]) -> Vec<Finding> {
+    const CHECK: &str = "services";
     let failing: Vec<Finding> = told
         .iter()
         .filter(|service| service.state != Breaker::Closed)
         .map(|service| {
-            let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
-            let problem = service.problem.as_deref().map(|problem| format!(": {problem}")).unwrap_or_default();
-            let name = &service.service;
-            let found = match service.reason.as_ref().and_then(OpenEnum::known) {
-                Some(OutageReason::Misconfigured) => format!("{name} is misconfigured{problem}{next}"),
-                Some(OutageReason::Rejections) => format!("{name} rejects most steps{problem}{next}"),
-                Some(OutageReason::Failing) | None => {
-                    format!("{name} fails ({} times in a row{problem}{next})", service.failures_in_a_row.unwrap_or(0))
-                }
-            };
+            let found = service.text.as_deref().map_or_else(|| format!("{} fails", service.service), str::to_owned);
             let to_do = service.to_do.as_deref().unwrap_or("mend the service; orders wait and go on by themselves");
             // Only an operator ends some of them.
             match service.reason.as_ref().is_some_and(|reason| *reason != OutageReason::Failing) {
-                true => Finding::wrong("services", found, to_do),
-                false => Finding::warning("services", found, to_do),
+                true => Finding::wrong(CHECK, found.trim_end_matches('.'), to_do),
+                false => Finding::warning(CHECK, found.trim_end_matches('.'), to_do),
             }
         })
         .collect();
-    match (failing.len(), told.len()) {
-        (0, 0) => {
-            vec![Finding::warning("services", "it tells of none", "deploy again; agents come with their services")]
+    match (failing.is_empty(), told.len()) {
+        (true, 0) => {
+            vec![Finding::warning(CHECK, "it tells of none", "deploy again; agents come with their services")]
         }
-        (0, count) => vec![Finding::ok("services", format!("all {count} are well"))],
-        (_, _) => failing,
+        (true, count) => vec![Finding::ok(CHECK, format!("all {count} are well"))],
+        (false, _) => failing,
     }
 }
 
@@ -258,15 +240,16 @@ fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
 async fn open_orders(remote: &Remote) -> Result<(Vec<Pinned>, bool), RemoteError> {
     let (mut open, mut is_all) = (Vec::new(), true);
     for state in ["Pending", "Processing", "Compensating", "Error"] {
-        let path = format!("/orders?state={state}&limit={PAGE}");
-        let mut next = Some(path.clone());
-        for _ in 0..OPEN_MAX / PAGE {
-            let Some(page) = next else { break };
-            let page = remote.get::<OrderList<Pinned>>(&page).await?;
+        let (filter, mut cursor) = ([("state", state.to_owned())], None);
+        for _ in 0..OPEN_MAX / PAGE_MAX {
+            let page = page::<Pinned>(remote, &filter, PAGE_MAX, cursor).await?;
             open.extend(page.orders);
-            next = page.next_cursor.map(|cursor| format!("{path}&cursor={cursor}"));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
         }
-        is_all &= next.is_none();
+        is_all &= cursor.is_none();
     }
     Ok((open, is_all))
 }
@@ -344,7 +327,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::commands::doctor::finding::State;
 
     const NOW_MS: i64 = 1_795_195_603_007;
 
@@ -380,42 +362,24 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_service_is_a_warning_with_its_next_probe() {
-        let until = now().plus_ms(10_000).to_string();
-        let told = json!({"Services": [
-            {"Service": "inventory", "State": "Closed"},
-            {"Service": "payment", "State": "Open", "Until": until, "FailuresInARow": 7},
-        ]});
-        let findings = services(&read::<ServiceList<'static>>(told).services, now());
-        let [finding] = &*findings else { panic!("{findings:?}") };
-        assert_eq!(finding.state, State::Warning);
-        assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
-    }
-
-    #[test]
-    fn a_service_that_needs_an_operator_is_wrong_with_the_remedy() {
-        for (reason, found) in [
-            ("misconfigured", "payment is misconfigured: HTTP 401, tried again in 10 s"),
-            ("rejections", "payment rejects most steps: HTTP 401, tried again in 10 s"),
-        ] {
-            let until = now().plus_ms(10_000).to_string();
+    fn a_failing_service_is_a_warning_and_one_that_needs_an_operator_is_wrong() {
+        for (reason, state) in
+            [("failing", State::Warning), ("misconfigured", State::Wrong), ("rejections", State::Wrong)]
+        {
             let told = json!({"Services": [
-                {"Service": "inventory", "State": "Open", "Until": until, "FailuresInARow": 7, "Reason": "failing",
-                 "ToDo": "wait"},
-                {"Service": "payment", "State": "Open", "Until": until, "Reason": reason, "Problem": "HTTP 401",
+                {"Service": "inventory", "State": "Closed"},
+                {"Service": "payment", "State": "Open", "Reason": reason, "Text": "payment does not work.",
                  "ToDo": "mend it"},
             ]});
-            let findings = services(&read::<ServiceList<'static>>(told).services, now());
-            let [other, finding] = &*findings else { panic!("{findings:?}") };
-            assert_eq!((other.state, other.to_do.as_deref()), (State::Warning, Some("wait")));
-            assert_eq!((finding.state, finding.to_do.as_deref()), (State::Wrong, Some("mend it")));
-            assert_eq!(finding.found, found);
+            let findings = services(&read::<ServiceList<'static>>(told).services);
+            let finding = Finding { state, ..Finding::wrong("services", "payment does not work", "mend it") };
+            assert_eq!(findings, [finding]);
         }
     }
 
     #[test]
     fn no_services_at_all_are_not_all_well() {
-        assert_eq!(services(&[], now())[0].state, State::Warning);
+        assert_eq!(services(&[])[0].state, State::Warning);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::commands::context::body;
 use crate::exit::Exit;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 use crate::show::table::plain;
 
 /// How it is.
@@ -27,6 +28,8 @@ pub(super) enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Finding {
+    /// Where it was looked at; the report fills it in.
+    pub(super) area: &'static str,
     /// What was looked at.
     pub(super) check: String,
     /// How it is.
@@ -42,50 +45,37 @@ pub(super) struct Finding {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     #[serde(rename = "Checks")]
-    lines: Vec<Line>,
+    findings: Vec<Finding>,
     /// Who asks may see nothing of the API.
     #[serde(skip)]
-    is_denied: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Line {
-    #[serde(rename = "Area")]
-    area: &'static str,
-    #[serde(flatten)]
-    finding: Finding,
+    pub(super) is_denied: bool,
 }
 
 impl Finding {
     /// As it should be.
     pub(super) fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { check: check.into(), state: State::Ok, found: found.into(), to_do: None }
+        Self { area: "", check: check.into(), state: State::Ok, found: found.into(), to_do: None }
     }
 
     /// It could not be looked at.
     pub(super) fn skipped(check: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { check: check.into(), state: State::Skipped, found: why.into(), to_do: None }
+        Self { state: State::Skipped, ..Self::ok(check, why) }
     }
 
     /// Somebody should know, and do this.
     pub(super) fn warning(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
-        Self { check: check.into(), state: State::Warning, found: found.into(), to_do: Some(to_do.into()) }
+        Self { state: State::Warning, to_do: Some(to_do.into()), ..Self::ok(check, found) }
     }
 
     /// It does not work, and this is to be done.
     pub(super) fn wrong(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
-        Self { check: check.into(), state: State::Wrong, found: found.into(), to_do: Some(to_do.into()) }
+        Self { state: State::Wrong, ..Self::warning(check, found, to_do) }
     }
 }
 
 impl Report {
     pub(super) fn section(&mut self, area: &'static str, findings: Vec<Finding>) {
-        self.lines.extend(findings.into_iter().map(|finding| Line { area, finding }));
-    }
-
-    /// Who asks may see nothing of the API, which is what counts in the end.
-    pub(super) const fn deny(&mut self) {
-        self.is_denied = true;
+        self.findings.extend(findings.into_iter().map(|finding| Finding { area, ..finding }));
     }
 
     /// Only what is wrong makes a bad end: warnings are for people.
@@ -100,18 +90,17 @@ impl Report {
     }
 
     pub(super) fn json(&self) -> String {
-        let json = serde_json::to_string(self).expect("texts make JSON");
-        format!("{json}\n")
+        format!("{}\n", body(self))
     }
 
     pub(super) fn text(&self, paint: Paint) -> String {
         let mut text = String::new();
-        for Line { area, finding: Finding { check, state, found, to_do } } in &self.lines {
+        for Finding { area, check, state, found, to_do } in &self.findings {
             let (word, tint) = match state {
-                State::Ok => ("ok", Tint::Green),
-                State::Skipped => ("skipped", Tint::Dim),
-                State::Warning => ("warning", Tint::Yellow),
-                State::Wrong => ("wrong", Tint::Red),
+                State::Ok => ("ok", tint::GREEN),
+                State::Skipped => ("skipped", tint::DIM),
+                State::Warning => ("warning", tint::YELLOW),
+                State::Wrong => ("wrong", tint::RED),
             };
             let word = paint.tint(tint, format_args!("{word:<7}"));
             let to_do = to_do.as_ref().map(|to_do| format!(". To do: {}", plain(to_do))).unwrap_or_default();
@@ -124,7 +113,7 @@ impl Report {
             (_, _) => "not well",
         };
         let verdict = paint.verdict(wrong == 0, verdict);
-        text.push_str(&format!("{verdict}: {} checks, {warnings} warnings, {wrong} wrong", self.lines.len()));
+        text.push_str(&format!("{verdict}: {} checks, {warnings} warnings, {wrong} wrong", self.findings.len()));
         if skipped > 0 {
             text.push_str(&format!(", {skipped} could not be looked at"));
         }
@@ -133,7 +122,7 @@ impl Report {
     }
 
     fn count(&self, state: State) -> usize {
-        self.lines.iter().filter(|line| line.finding.state == state).count()
+        self.findings.iter().filter(|finding| finding.state == state).count()
     }
 }
 
@@ -176,7 +165,7 @@ mod tests {
         let text = report.text(Paint { colours: false });
         let end = "well, as far as it could be seen: 2 checks, 0 warnings, 0 wrong, 1 could not be looked at\n";
         assert!(text.ends_with(end) && report.exit() == Exit::Fine, "{text}");
-        report.deny();
+        report.is_denied = true;
         assert_eq!(report.exit(), Exit::NotAllowed);
     }
 }

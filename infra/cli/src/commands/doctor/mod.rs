@@ -8,15 +8,12 @@ mod data;
 mod finding;
 mod stack;
 
-use std::io::{self, Write as _};
-
-use super::context::{Context, Terminal};
+use super::context::{Context, Terminal, print};
 use super::dialogue::Progress;
 use super::endpoint;
 use super::error::CommandError;
 use crate::args::{ApiArgs, DoctorArgs, Format};
 use crate::exit::Exit;
-use crate::paint::Paint;
 use crate::remote::{Environment, Server};
 use api::Seen;
 use finding::Report;
@@ -28,7 +25,7 @@ pub(super) async fn run(
     terminal: Terminal,
     args: &DoctorArgs,
 ) -> Result<Exit, CommandError> {
-    let colours = terminal.stdout && !environment.no_colour;
+    let paint = terminal.paint(&environment);
     let mut report = Report::default();
     let mut progress = Progress::new(terminal.stderr);
     if let Some(directory) = &args.data {
@@ -45,9 +42,7 @@ pub(super) async fn run(
             Err(CommandError::Remote(error)) if args.stack.is_some() || args.data.is_some() => Seen::nothing(&error),
             Err(error) => return Err(error),
         };
-        if seen.is_denied {
-            report.deny();
-        }
+        report.is_denied = seen.is_denied;
         report.section("api", seen.findings);
         if let Some(stack) = &args.stack {
             if terminal.stderr {
@@ -61,8 +56,8 @@ pub(super) async fn run(
     drop(progress);
     let text = match api.output {
         Format::Json => report.json(),
-        Format::Table => report.text(Paint { colours }),
+        Format::Table => report.text(paint),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(report.exit())
 }

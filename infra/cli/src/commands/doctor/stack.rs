@@ -20,20 +20,8 @@ const NAMES_MAX: usize = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Stacks {
-    stacks: Vec<Stack>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct Stack {
     stack_status: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Resources {
-    stack_resource_summaries: Vec<Resource>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,22 +37,10 @@ struct Resource {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Detection {
-    stack_drift_detection_id: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct Progress {
     detection_status: String,
     #[serde(default)]
     detection_status_reason: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Drifts {
-    stack_resource_drifts: Vec<Drift>,
 }
 
 /// A resource that is another than the template says.
@@ -85,12 +61,6 @@ struct Difference {
     expected_value: String,
     #[serde(default)]
     actual_value: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Alarms {
-    metric_alarms: Vec<Alarm>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,14 +95,14 @@ pub(super) async fn look(stack: &str, region: Option<&str>, profile: Option<&str
 }
 
 async fn deployed(aws: &Aws, stack: &str) -> Result<(String, Vec<Resource>), AwsError> {
-    let told: Stacks = aws.call(&["cloudformation", "describe-stacks", "--stack-name", stack]).await?;
-    let status = told.stacks.into_iter().next().map_or_else(|| "unknown".to_owned(), |stack| stack.stack_status);
-    Ok((status, resources(aws, stack).await?))
+    let told: [Stack; 1] = aws.member("Stacks", &["cloudformation", "describe-stacks", "--stack-name", stack]).await?;
+    let [Stack { stack_status }] = told;
+    Ok((stack_status, resources(aws, stack).await?))
 }
 
 async fn resources(aws: &Aws, stack: &str) -> Result<Vec<Resource>, AwsError> {
-    let told: Resources = aws.call(&["cloudformation", "list-stack-resources", "--stack-name", stack]).await?;
-    Ok(told.stack_resource_summaries)
+    let call = ["cloudformation", "list-stack-resources", "--stack-name", stack];
+    aws.member("StackResourceSummaries", &call).await
 }
 
 fn judge_status(check: String, status: &str) -> Finding {
@@ -167,8 +137,8 @@ async fn drift(aws: &Aws, stack: &str) -> Vec<Finding> {
 
 /// The resources that are others than the template says, and why some could not be compared.
 async fn drifts(aws: &Aws, stack: &str) -> Result<(Vec<Drift>, String), AwsError> {
-    let Detection { stack_drift_detection_id: id } =
-        aws.call(&["cloudformation", "detect-stack-drift", "--stack-name", stack]).await?;
+    let detect = ["cloudformation", "detect-stack-drift", "--stack-name", stack];
+    let id: String = aws.member("StackDriftDetectionId", &detect).await?;
     let call = ["cloudformation", "describe-stack-drift-detection-status", "--stack-drift-detection-id", &id];
     let comparing = async {
         loop {
@@ -185,8 +155,7 @@ async fn drifts(aws: &Aws, stack: &str) -> Result<(Vec<Drift>, String), AwsError
     };
     let call = ["cloudformation", "describe-stack-resource-drifts", "--stack-name", stack];
     let only = ["--stack-resource-drift-status-filters", "MODIFIED", "DELETED"];
-    let told: Drifts = aws.call(&[&call[..], &only].concat()).await?;
-    Ok((told.stack_resource_drifts, unseen))
+    Ok((aws.member("StackResourceDrifts", &[&call[..], &only].concat()).await?, unseen))
 }
 
 fn judge_drifts(drifts: &[Drift], unseen: &str) -> Vec<Finding> {
@@ -234,7 +203,7 @@ async fn alarms(aws: &Aws, resources: &[Resource]) -> Result<Vec<Alarm>, AwsErro
     for some in names.chunks(NAMES_MAX) {
         let mut call = vec!["cloudwatch", "describe-alarms", "--alarm-names"];
         call.extend(some.iter().map(String::as_str));
-        alarms.extend(aws.call::<Alarms>(&call).await?.metric_alarms);
+        alarms.extend(aws.member::<Vec<Alarm>>("MetricAlarms", &call).await?);
     }
     Ok(alarms)
 }
@@ -270,11 +239,9 @@ fn judge_alarms(alarms: &[Alarm]) -> Vec<Finding> {
 
 fn to_do(error: &AwsError, stack: &str) -> String {
     match error {
-        AwsError::Missing | AwsError::Run(_) => {
-            "install it (https://docs.aws.amazon.com/cli/), or leave out --stack".to_owned()
-        }
+        AwsError::NotRun(_) => "install it (https://docs.aws.amazon.com/cli/), or leave out --stack".to_owned(),
         AwsError::Denied(_) => "give --profile with the right to read the stack".to_owned(),
-        AwsError::Failed(_) | AwsError::Unreadable { .. } => {
+        AwsError::Failed(_) => {
             format!("is {stack} the stack's name, in this region and account? Give --region or --profile")
         }
     }

@@ -8,11 +8,12 @@ mod rails;
 #[cfg(test)]
 mod tests;
 
+use anstyle::Style;
 use domain::keys::time_text;
 use rails::{Rails, Row};
 
 use super::table::plain;
-use crate::paint::{Paint, Tint};
+use crate::paint::{Paint, tint};
 
 /// Characters in a line of the picture.
 const WIDTH: usize = 80;
@@ -33,14 +34,6 @@ pub(crate) struct Step {
     unknown: Vec<String>,
 }
 
-/// The agent of a step, and behind it what is special about the step: these words if they apply, and its waits.
-fn with_marks(agent: &str, [is_conditional, optional, pivot, no_undo]: [bool; 4], waits: Vec<String>) -> String {
-    let marks = [(is_conditional, "when"), (optional, "optional"), (pivot, "pivot"), (no_undo, "no undo")];
-    let marks = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| (*mark).to_owned());
-    let marks: Vec<String> = marks.chain(waits).collect();
-    if marks.is_empty() { agent.to_owned() } else { format!("{agent} ({})", marks.join(", ")) }
-}
-
 /// The waits of a step in words, from its `wait`, `not_before` and `wait_within`.
 pub(crate) fn waits(wait_ms: Option<u64>, not_before: Option<&str>, within_ms: Option<u64>) -> Vec<String> {
     let wait = wait_ms.map(|ms| format!("waits {}", time_text(ms)));
@@ -49,37 +42,28 @@ pub(crate) fn waits(wait_ms: Option<u64>, not_before: Option<&str>, within_ms: O
     [wait, not_before, within].into_iter().flatten().collect()
 }
 
-/// The steps of a workflow of the API.
-pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
-    let place = |name: &str| workflow.steps.iter().position(|step| *step.name == *name);
-    let step = |step: &wire::WorkflowStep<'_>| Step {
-        name: plain(&step.name),
-        agent: with_marks(
-            &plain(&step.agent),
-            [!step.when.is_empty(), step.optional, step.pivot, step.no_undo],
-            waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms),
-        ),
-        after: step.after.iter().filter_map(|name| place(name)).collect(),
-        unknown: step.after.iter().filter(|name| place(name).is_none()).map(|name| plain(name)).collect(),
-    };
-    workflow.steps.iter().map(step).collect()
-}
-
-/// The steps of a workflow that was read from its file.
-pub(crate) fn steps_of(workflow: &domain::workflow::Workflow) -> Vec<Step> {
-    let step = |rule: &domain::workflow::StepRule| {
-        let domain::workflow::Waits { before_ms, not_before, within_ms } = &rule.waits;
-        let not_before = not_before.as_ref().map(|place| format!("/Order{}", place.text()));
-        let no_undo = rule.no_undo && rule.approval.is_none();
-        let marks = [!rule.when.is_empty(), rule.optional, rule.pivot, no_undo];
+/// The steps of a workflow: each with its agent, and behind it what is special about the step.
+pub(crate) fn steps(steps: &[wire::WorkflowStep<'_>]) -> Vec<Step> {
+    let place = |name: &str| steps.iter().position(|step| *step.name == *name);
+    let step = |step: &wire::WorkflowStep<'_>| {
+        let marks = [
+            (!step.when.is_empty(), "when"),
+            (step.optional, "optional"),
+            (step.pivot, "pivot"),
+            (step.no_undo, "no undo"),
+        ];
+        let marks = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| (*mark).to_owned());
+        let waits = waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms);
+        let marks: Vec<String> = marks.chain(waits).collect();
+        let agent = plain(&step.agent);
         Step {
-            name: rule.name.to_string(),
-            agent: with_marks(&rule.agent, marks, waits(*before_ms, not_before.as_deref(), *within_ms)),
-            after: rule.after.clone(),
-            unknown: Vec::new(),
+            name: plain(&step.name),
+            agent: if marks.is_empty() { agent } else { format!("{agent} ({})", marks.join(", ")) },
+            after: step.after.iter().filter_map(|name| place(name)).collect(),
+            unknown: step.after.iter().filter(|name| place(name).is_none()).map(|name| plain(name)).collect(),
         }
     };
-    workflow.steps.iter().map(step).collect()
+    steps.iter().map(step).collect()
 }
 
 /// The picture, each line ended by a line break.
@@ -93,14 +77,14 @@ pub(crate) fn picture(steps: &[Step], paint: Paint) -> String {
     let mut text = String::new();
     for row in &rows {
         let Some(step) = row.step.map(|index| &steps[index]) else {
-            line(&mut text, &[(&row.rails, Tint::Dim, 0)], paint);
+            line(&mut text, &[(&row.rails, tint::DIM, 0)], paint);
             continue;
         };
-        let name = (&*step.name, Tint::Bold, names + 2);
-        line(&mut text, &[(&row.rails, Tint::Dim, rails + 2), name, (&step.agent, Tint::Dim, 0)], paint);
+        let name = (&*step.name, tint::BOLD, names + 2);
+        line(&mut text, &[(&row.rails, tint::DIM, rails + 2), name, (&step.agent, tint::DIM, 0)], paint);
         let named = row.named.iter().map(|index| &*steps[*index].name).chain(step.unknown.iter().map(|name| &**name));
         for named in wrapped(named, WIDTH.saturating_sub(rails + 4)) {
-            line(&mut text, &[(&row.below, Tint::Dim, rails + 4), (&named, Tint::Dim, 0)], paint);
+            line(&mut text, &[(&row.below, tint::DIM, rails + 4), (&named, tint::DIM, 0)], paint);
         }
     }
     text
@@ -154,7 +138,7 @@ fn wrapped<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Vec<String
 }
 
 /// A line of parts, each as wide as given. No line ends with blanks.
-fn line(text: &mut String, parts: &[(&str, Tint, usize)], paint: Paint) {
+fn line(text: &mut String, parts: &[(&str, Style, usize)], paint: Paint) {
     let mut blanks = 0;
     for (part, tint, width) in parts {
         if !part.is_empty() {

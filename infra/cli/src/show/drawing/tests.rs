@@ -164,18 +164,18 @@ fn what_is_special_about_a_step_stands_behind_its_agent() {
     let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nwhen = \"/Order/b exists\"\n\
                 [[step]]\nname = \"b\"\nagent = \"x\"\nafter = [\"a\"]\noptional = true\npivot = true\nundo = \"none\"\n";
     let workflow = domain::workflow::Workflow::parse(text, &["x"]).unwrap();
-    let drawn = picture(&steps_of(&workflow), PLAIN);
+    let drawn = picture(&steps(&api::workflow_steps(&workflow)), PLAIN);
     assert_eq!(drawn, "●  a  x (when)\n│\n●  b  x (optional, pivot, no undo)\n");
     let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\npivot = true\n\
                 not_before = \"/Order/DeliverOn\"\n[[step]]\nname = \"b\"\nagent = \"x\"\nafter = [\"a\"]\n\
                 wait = \"15s\"\nwait_within = \"6h\"\n";
     let workflow = domain::workflow::Workflow::parse(text, &["x"]).unwrap();
     let expected = "●  a  x (pivot, not before /Order/DeliverOn)\n│\n●  b  x (waits 15s, result within 6h)\n";
-    assert_eq!(picture(&steps_of(&workflow), PLAIN), expected);
+    assert_eq!(picture(&steps(&api::workflow_steps(&workflow)), PLAIN), expected);
     let step = serde_json::json!({"Name": "a", "Agent": "x", "Pivot": true, "NotBefore": "/Order/On", "WaitMs": 1_500,
                                   "WaitWithinMs": 172_800_000});
     let workflow = serde_json::json!({"Name": "w", "Version": 1, "Steps": [step]});
     let workflow: wire::Workflow<'_> = serde_json::from_value(workflow).unwrap();
     let expected = "●  a  x (pivot, waits 1s 500ms, not before /Order/On, result within 2d)\n";
-    assert_eq!(picture(&steps(&workflow), PLAIN), expected);
+    assert_eq!(picture(&steps(&workflow.steps), PLAIN), expected);
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use api::Caller;
 use bytes::Bytes;
-use http::{Request, Uri};
+use config::keys::web_address;
+use http::Request;
 use http_body_util::{BodyExt, Limited};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Header, decode_header};
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::verify::{JwtSettings, KEYS_MAX, Key, key_of, verified};
+use crate::BadSetting;
 use crate::client::Client;
 
 /// Keys that are older are fetched again before a token is judged, so that one that its issuer withdrew ends.
@@ -35,28 +37,15 @@ const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// Where an issuer says where its keys are.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// The text is not the URL of an issuer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "give the URL of the issuer as its tokens have it, such as https://login.example.com/shop: https, or http on this machine"
-)]
-pub struct NotAnIssuer;
-
 /// Parses the URL of an issuer, for `--jwt-issuer`.
 ///
 /// # Errors
-/// [`NotAnIssuer`].
-pub fn issuer_url(text: &str) -> Result<String, NotAnIssuer> {
-    if is_safe(text) && !text.contains(['?', '#']) { Ok(text.to_owned()) } else { Err(NotAnIssuer) }
-}
-
-/// Whether nobody on the way can put other keys in the place of those at this URL.
-fn is_safe(url: &str) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else { return false };
-    let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else { return false };
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let is_here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    uri.scheme_str() == Some("https") || (uri.scheme_str() == Some("http") && is_here)
+/// [`BadSetting`].
+pub fn issuer_url(text: &str) -> Result<String, BadSetting> {
+    let advice = "give the URL of the issuer as its tokens have it, such as https://login.example.com/shop: https, or http \
+                  on this machine";
+    let url = Some(text).filter(|text| web_address(text).is_ok() && !text.contains(['?', '#']));
+    url.map(str::to_owned).ok_or_else(|| BadSetting::new(advice))
 }
 
 /// An issuer, with the keys that it had last.
@@ -193,7 +182,8 @@ impl Issuer {
         if discovery.issuer != self.expected.issuer {
             return Err(format!("it calls itself {}: give that as --jwt-issuer", discovery.issuer));
         }
-        if !is_safe(&discovery.jwks_uri) {
+        // Nobody on the way can put other keys in their place.
+        if web_address(&discovery.jwks_uri).is_err() {
             return Err(format!("its keys are at {}, which is not https", discovery.jwks_uri));
         }
         let Keys { keys } = document(&discovery.jwks_uri).await?;

@@ -14,13 +14,14 @@ use api::Caller;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
+use crate::BadSetting;
 use crate::http_server::Peer;
-use crate::tokens::{PREFIX, TokensError};
+use crate::tokens::PREFIX;
 use issuer::Issuer;
-pub use issuer::{NotAnIssuer, issuer_url};
+pub use issuer::issuer_url;
 use proxy::Stranger;
 pub(super) use proxy::refusal;
-pub use proxy::{NotAProxy, ProxySettings, TrustedPeer};
+pub use proxy::{ProxySettings, TrustedPeer};
 use tokens::TokenFile;
 pub use verify::JwtSettings;
 
@@ -39,12 +40,12 @@ impl Callers {
     /// Those with a token of this file, or of this issuer, and those whom a proxy in front names.
     ///
     /// # Errors
-    /// [`TokensError`].
+    /// [`BadSetting`].
     pub fn knowing(
         tokens: Option<&Path>,
         jwt: Option<JwtSettings>,
         proxy: Option<ProxySettings>,
-    ) -> Result<Self, TokensError> {
+    ) -> Result<Self, BadSetting> {
         let tokens = tokens.map(TokenFile::read).transpose()?.map(Arc::new);
         Ok(Self { tokens, issuer: jwt.map(Issuer::new).map(Arc::new), proxy: proxy.map(Arc::new) })
     }

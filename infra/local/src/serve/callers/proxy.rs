@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use super::verify::is_name;
+use crate::BadSetting;
 use crate::http_server::Peer;
 use crate::problem::problem;
 
@@ -31,22 +32,21 @@ pub enum TrustedPeer {
     Socket,
 }
 
-/// The text is not where a proxy calls from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("give the address of the proxy, such as 10.0.0.7, or unix for all that call by --socket")]
-pub struct NotAProxy;
-
 /// A peer that is no proxy names a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stranger;
 
 impl FromStr for TrustedPeer {
-    type Err = NotAProxy;
+    type Err = BadSetting;
 
-    fn from_str(text: &str) -> Result<Self, NotAProxy> {
+    fn from_str(text: &str) -> Result<Self, BadSetting> {
         match text {
             "unix" => Ok(Self::Socket),
-            text => Ok(Self::Address(text.parse::<IpAddr>().map_err(|_| NotAProxy)?.to_canonical())),
+            text => text.parse::<IpAddr>().map(|address| Self::Address(address.to_canonical())).map_err(|_| {
+                BadSetting::new(
+                    "give the address of the proxy, such as 10.0.0.7, or unix for all that call by --socket",
+                )
+            }),
         }
     }
 }

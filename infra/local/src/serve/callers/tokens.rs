@@ -5,8 +5,9 @@ use std::path::Path;
 
 use api::Caller;
 
+use crate::BadSetting;
 use crate::reread::Reread;
-use crate::tokens::{Token, Tokens, TokensError, hash_of};
+use crate::tokens::{Token, Tokens, hash_of};
 
 /// The callers by the hashes of their tokens.
 type Callers = HashMap<[u8; 32], Caller>;
@@ -17,7 +18,7 @@ pub(super) struct TokenFile(Reread<Callers, 1>);
 
 impl TokenFile {
     /// Reads the file.
-    pub(super) fn read(path: &Path) -> Result<Self, TokensError> {
+    pub(super) fn read(path: &Path) -> Result<Self, BadSetting> {
         Reread::start([path], by_hash).map(Self)
     }
 
@@ -27,7 +28,7 @@ impl TokenFile {
     }
 }
 
-fn by_hash([path]: [&Path; 1]) -> Result<Callers, TokensError> {
+fn by_hash([path]: [&Path; 1]) -> Result<Callers, BadSetting> {
     let tokens = Tokens::read(path, false)?;
     if tokens.all.is_empty() {
         tracing::warn!("{} has no token: `stepwarden token add`", path.display());

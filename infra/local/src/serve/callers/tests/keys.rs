@@ -179,6 +179,6 @@ fn an_issuer_is_called_where_nobody_can_put_other_keys_in_place() {
         assert_eq!(issuer_url(url).as_deref(), Ok(url));
     }
     for url in ["http://login.example.com", "login.example.com", "https://a@b.example", "ftp://a", "https://a/?b", ""] {
-        assert_eq!(issuer_url(url), Err(NotAnIssuer), "{url}");
+        assert!(issuer_url(url).is_err(), "{url}");
     }
 }

@@ -65,6 +65,6 @@ fn a_proxy_is_an_address_or_the_socket() {
     assert_eq!("unix".parse(), Ok(TrustedPeer::Socket));
     assert_eq!("::ffff:10.0.0.7".parse(), Ok(TrustedPeer::Address("10.0.0.7".parse().unwrap())));
     for text in ["", "proxy.internal", "10.0.0.0/8", "10.0.0.7:80"] {
-        assert_eq!(text.parse::<TrustedPeer>(), Err(NotAProxy), "{text}");
+        assert!(text.parse::<TrustedPeer>().is_err(), "{text}");
     }
 }

@@ -6,8 +6,15 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio::{pin, select};
+
+use crate::paint::Paint;
+
+/// The time since the beginning, of such a line.
+pub(super) fn seconds(paint: Paint, began: Instant) -> String {
+    paint.dim(format_args!("{:>5.0} s", began.elapsed().as_secs_f64()))
+}
 
 /// Runs `work`, and meanwhile prints the text of `line` each second.
 ///
@@ -21,7 +28,7 @@ pub(super) async fn each_second<T>(
     const SECOND: Duration = Duration::from_secs(1);
     // The line is made in parallel, so that the work continues.
     let printing = async {
-        let mut seconds = tokio::time::interval_at(tokio::time::Instant::now() + SECOND, SECOND);
+        let mut seconds = tokio::time::interval_at(Instant::now() + SECOND, SECOND);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             seconds.tick().await;

@@ -5,28 +5,25 @@ use std::time::{Duration, Instant};
 use http::HeaderName;
 use wire::Task;
 
-use super::context::{Context, if_match};
-use super::error::CommandError;
-use super::query::encoded;
 use crate::exit::Exit;
-use crate::remote::{Answer, Call, RemoteError, clock};
+use crate::remote::{Answer, Call, Remote, RemoteError, clock, encoded, etag};
 
-/// The poll period: short after a change, longer otherwise.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
+/// The usual poll period: short after a change, longer otherwise.
+pub(crate) const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
 /// The tolerated downtime of the API in between, such as a restart.
 const AWAY: Duration = Duration::from_secs(30);
 
 /// An observed order.
 #[derive(Debug, Clone)]
-pub(super) struct Sight {
-    pub(super) task: Task<'static>,
+pub(crate) struct Sight {
+    pub(crate) task: Task<'static>,
     /// The API's JSON.
-    pub(super) answer: Answer,
+    pub(crate) answer: Answer,
 }
 
 /// The outcome of polling.
 #[derive(Debug)]
-pub(super) enum Followed {
+pub(crate) enum Followed {
     /// The condition holds.
     Reached(Sight),
     /// The time is over. `None` if the order never existed.
@@ -34,48 +31,49 @@ pub(super) enum Followed {
 }
 
 /// The path of an order.
-pub(super) fn order_path(id: &str) -> String {
+pub(crate) fn order_path(id: &str) -> String {
     format!("/orders/{}", encoded(id))
 }
 
 /// The present order.
-pub(super) async fn look(context: &Context, id: &str) -> Result<Sight, RemoteError> {
-    let answer = context.remote.call(&Call::get(order_path(id))).await?;
-    Ok(Sight { task: answer.read()?, answer })
+pub(crate) async fn look(remote: &Remote, id: &str) -> Result<Sight, RemoteError> {
+    let (task, answer) = remote.ask(&Call::get(order_path(id))).await?;
+    Ok(Sight { task, answer })
 }
 
 /// The same, or `None` if the version is unchanged.
-pub(super) async fn look_again(context: &Context, id: &str, seen: Option<u64>) -> Result<Option<Sight>, RemoteError> {
+pub(crate) async fn look_again(remote: &Remote, id: &str, seen: Option<u64>) -> Result<Option<Sight>, RemoteError> {
     let mut call = Call::get(order_path(id));
     if let Some(version) = seen {
-        call = call.with(HeaderName::from_static("if-none-match"), if_match(version));
+        call = call.with(HeaderName::from_static("if-none-match"), etag(version));
     }
-    let answer = context.remote.call(&call).await?;
+    let answer = remote.call(&call).await?;
     if answer.status == 304 { Ok(None) } else { Ok(Some(Sight { task: answer.read()?, answer })) }
 }
 
-/// Polls an order until `is_reached` holds, at most for `at_most`, and reports each change to `changed`. A missing order
+/// Polls an order until `is_reached` holds, at most for `at_most`, with pauses from `shortest` to `longest`, and reports each change to `changed`. A missing order
 /// may still appear: it is stored a moment after its acceptance.
-pub(super) async fn follow(
-    context: &Context,
+pub(crate) async fn follow(
+    remote: &Remote,
     id: &str,
+    (shortest, longest): (Duration, Duration),
     at_most: Duration,
     is_reached: impl Fn(&Task<'_>) -> bool,
     mut changed: impl FnMut(&Task<'_>),
-) -> Result<Followed, CommandError> {
+) -> Result<Followed, RemoteError> {
     let began = clock::instant();
     let mut heard_of = began;
     let mut last: Option<Sight> = None;
-    let mut pause = PAUSE.0;
+    let mut pause = shortest;
     loop {
-        match look_again(context, id, last.as_ref().map(|sight| sight.task.version)).await {
+        match look_again(remote, id, last.as_ref().map(|sight| sight.task.version)).await {
             Ok(Some(sight)) => {
                 changed(&sight.task);
                 if is_reached(&sight.task) {
                     return Ok(Followed::Reached(sight));
                 }
                 last = Some(sight);
-                pause = PAUSE.0;
+                pause = shortest;
                 heard_of = clock::instant();
             }
             Ok(None) => heard_of = clock::instant(),
@@ -87,12 +85,12 @@ pub(super) async fn follow(
             return Ok(Followed::TimedOut(last));
         }
         clock::pause(pause.min(left)).await;
-        pause = (pause * 13 / 10).min(PAUSE.1);
+        pause = (pause * 13 / 10).min(longest);
     }
 }
 
 /// Tolerates a short downtime of an API that answered before; any other error ends the poll.
-pub(super) fn bear(error: RemoteError, heard_of: Instant, was_there: bool) -> Result<(), CommandError> {
+pub(crate) fn bear(error: RemoteError, heard_of: Instant, was_there: bool) -> Result<(), RemoteError> {
     let is_patient = was_there && error.exit() == Exit::Away && !error.is_unknown_call() && heard_of.elapsed() < AWAY;
-    if is_patient { Ok(()) } else { Err(error.into()) }
+    if is_patient { Ok(()) } else { Err(error) }
 }

@@ -3,11 +3,10 @@
 use domain::task::{Direction, StepState};
 use wire::{OpenEnum, Step};
 
-use crate::terminal::plain;
+use local::terminal::plain;
 
 /// The words for a step. An unknown state of a newer server is shown as it is, but for what it could do to a terminal.
-#[must_use]
-pub fn words(step: &Step<'_>) -> String {
+pub(crate) fn words(step: &Step<'_>) -> String {
     match (&step.direction, &step.process_state) {
         (OpenEnum::Known(direction), OpenEnum::Known(state)) => known(*direction, *state, step.attempt),
         (_, OpenEnum::Unknown(word)) | (OpenEnum::Unknown(word), _) => plain(word),

@@ -10,18 +10,18 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use local::client::Client;
+use local::stand_ins::{KEYS_UNLIMITED, StandIns};
 use standins::Service;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::live::each_second;
+use super::live::{each_second, seconds};
 use super::plan::{NAIVE_CONNECTIONS_MAX, Plan};
-use super::report;
-use crate::client::Client;
+use super::verdict::thousands;
 use crate::paint::Paint;
 use crate::scenario::ORDER;
-use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
 
 /// Runs the client for the plan's outage and prints a line each second. Returns its number of calls.
 ///
@@ -36,7 +36,13 @@ pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io
     let line = async || {
         let calls = stand_ins.services().totals(Service::Payment).calls;
         let this_second = calls - std::mem::replace(&mut seen, calls);
-        report::naive_second(paint, began.elapsed(), posted.load(Relaxed), this_second, calls)
+        format!(
+            "{}  {}  posted {:>6}  payment {this_second:>6} calls  {} in all",
+            seconds(paint, began),
+            paint.bold("naive   "),
+            posted.load(Relaxed),
+            thousands(calls)
+        )
     };
     each_second(out, insist(plan, stand_ins.url_of(Service::Payment), began, &posted), line).await?;
     let calls = stand_ins.services().totals(Service::Payment).calls;

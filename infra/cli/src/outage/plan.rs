@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use local::BadSetting;
+
 /// Connections of the naive client at the same time. More make no more calls on a machine with few cores.
 pub(super) const NAIVE_CONNECTIONS_MAX: usize = 256;
 
@@ -15,27 +17,21 @@ pub struct Plan {
     pub(super) every: Duration,
 }
 
-/// The orders do not fit into the outage.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--orders {orders} at --rate {rate} take {} ms, and payment is --down for {} ms only", .takes.as_millis(), .down.as_millis())]
-pub struct TooMany {
-    orders: u32,
-    rate: u32,
-    takes: Duration,
-    down: Duration,
-}
-
 impl Plan {
     /// Payment is down for `down` while `orders` orders come, after a phase of normal orders. By default the orders spread
     /// over the outage.
     ///
     /// # Errors
-    /// [`TooMany`] if the orders do not fit into the outage.
-    pub fn new(orders: u32, down: Duration, normal: Duration, rate: Option<u32>) -> Result<Self, TooMany> {
+    /// [`BadSetting`] if the orders do not fit into the outage.
+    pub fn new(orders: u32, down: Duration, normal: Duration, rate: Option<u32>) -> Result<Self, BadSetting> {
         let every = rate.map_or(down / orders, |rate| Duration::from_secs(1) / rate);
         let takes = every * orders;
         match rate {
-            Some(rate) if takes > down => Err(TooMany { orders, rate, takes, down }),
+            Some(rate) if takes > down => Err(BadSetting(format!(
+                "--orders {orders} at --rate {rate} take {} ms, and payment is --down for {} ms only",
+                takes.as_millis(),
+                down.as_millis()
+            ))),
             Some(_) | None => Ok(Self { orders, down, normal, every }),
         }
     }
@@ -69,7 +65,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn made(orders: u32, rate: Option<u32>) -> Result<Plan, TooMany> {
+    fn made(orders: u32, rate: Option<u32>) -> Result<Plan, BadSetting> {
         Plan::new(orders, Duration::from_secs(20), Duration::from_secs(5), rate)
     }
 
