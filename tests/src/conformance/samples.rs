@@ -179,7 +179,7 @@ pub fn command(n: u32) -> SchedulerMessage {
 #[must_use]
 pub fn memo(key: &str, version: u64) -> Memo {
     let state = MemoState::Completed(Outcome::Done(Json::of(&version)));
-    Memo { key: key.into(), version, state, declined: 0, answered: 0, expires_at: NOON.plus_ms(60_000) }
+    Memo { key: key.into(), version, state, declined: 0, attempt: 0, expires_at: NOON.plus_ms(60_000) }
 }
 
 /// A job that was planned at this offset after noon.

@@ -43,7 +43,7 @@ async fn ended(world: &World) -> Arc<Task> {
     {
         let key = idempotency_key(order.order_id, "charge-payment", way);
         let state = MemoState::Completed(outcome);
-        let memo = Memo { key, version: 1, state, declined: 0, answered: 0, expires_at: NOON.plus_ms(10_000) };
+        let memo = Memo { key, version: 1, state, declined: 0, attempt: 0, expires_at: NOON.plus_ms(10_000) };
         store.put(Seen::nothing(NOON), &memo).await.unwrap();
     }
     for letter in [

@@ -263,7 +263,7 @@ fn memos() -> Vec<Node> {
                 version: 1,
                 state: MemoState::InProgress(at.plus_ms(10_000)),
                 declined: 0,
-                answered: 0,
+                attempt: 0,
                 expires_at: at.plus_ms(DAY_MS),
             };
             assert_eq!(now(world.memory.put(Seen::version(0, at), &memo)).expect("a store"), Commit::Committed);

@@ -21,6 +21,7 @@ const WAIT_MS: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     retention_ms: u64,
+    sent_at: Timestamp,
     attempt: u32,
     was_done: bool,
     key: Arc<str>,
@@ -47,7 +48,7 @@ pub(crate) enum Claim {
 }
 
 impl Keeper {
-    pub(crate) fn new(policy: &MemoPolicy, request: &Request) -> Self {
+    pub(crate) fn new(policy: &MemoPolicy, request: &Request, sent_at: Timestamp) -> Self {
         let forward = match request.direction {
             Direction::Forward => None,
             Direction::Undo => {
@@ -57,7 +58,7 @@ impl Keeper {
         };
         let key = request.idempotency_key.clone();
         let (retention_ms, attempt, was_done) = (policy.retention_ms, request.attempt, request.was_done);
-        Self { retention_ms, attempt, was_done, key, own: None, forward, held: None }
+        Self { retention_ms, sent_at, attempt, was_done, key, own: None, forward, held: None }
     }
 
     /// The next action for the request.
@@ -156,8 +157,8 @@ impl Keeper {
     }
 
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
-        let Self { attempt, was_done, .. } = *self;
-        let times = Times { now: ports.environment().now(), attempt, was_done };
+        let Self { sent_at, retention_ms, attempt, was_done, .. } = *self;
+        let times = Times { now: ports.environment().now(), sent_at, retention_ms, attempt, was_done };
         match &mut self.forward {
             // If another request took the claim, the next write of this request fails.
             None if self.held.is_some() => Ok(Plan::Call),
@@ -185,8 +186,8 @@ impl Keeper {
         if forward.memo.as_ref().is_some_and(|memo| memo.state == MemoState::Undone) {
             return Ok(Claim::Held);
         }
-        let mark =
-            next(&forward.key, forward.memo.as_ref(), MemoState::Undone, ports.environment().now(), self.retention_ms);
+        let expires_at = ports.environment().now().plus_ms(self.retention_ms);
+        let mark = next(&forward.key, forward.memo.as_ref(), MemoState::Undone, self.attempt, expires_at);
         Ok(match write(ports, &mut forward.memo, mark).await? {
             Commit::Committed => Claim::Held,
             Commit::Conflict => Claim::Lost,
@@ -199,16 +200,16 @@ impl Keeper {
     }
 
     fn next(&self, ports: &impl AgentPorts, state: MemoState) -> Memo {
-        let memo = next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms);
-        let answered = if matches!(memo.state, MemoState::Completed(_)) { self.attempt } else { 0 };
-        Memo { answered, ..memo }
+        let expires_at = ports.environment().now().plus_ms(self.retention_ms);
+        next(&self.key, self.own.as_ref(), state, self.attempt, expires_at)
     }
 }
 
-fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp, retention_ms: u64) -> Memo {
-    // What was declined stays so, also once another agent has called.
-    let (version, declined) = before.map_or((0, 0), |memo| (memo.version, memo.declined));
-    Memo { key: key.clone(), version: version + 1, state, declined, answered: 0, expires_at: now.plus_ms(retention_ms) }
+fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, attempt: u32, expires_at: Timestamp) -> Memo {
+    // What was declined stays so, also once another agent has called. A late answer of an earlier attempt is one for the
+    // attempt that called since, too.
+    let (version, declined, latest) = before.map_or((0, 0, 0), |memo| (memo.version, memo.declined, memo.attempt));
+    Memo { key: key.clone(), version: version + 1, state, declined, attempt: attempt.max(latest), expires_at }
 }
 
 /// The memo of this key, unless it has expired.

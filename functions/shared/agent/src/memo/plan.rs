@@ -23,10 +23,13 @@ pub(crate) enum Plan {
     Call,
 }
 
-/// The time, and the number of a request.
+/// The times of a request, and its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) now: Timestamp,
+    /// When the request was sent.
+    pub(crate) sent_at: Timestamp,
+    pub(crate) retention_ms: u64,
     /// The attempt.
     pub(crate) attempt: u32,
     /// Of an undo: whether the step was done, with or without a trace here (rule 27).
@@ -70,7 +73,7 @@ fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
         MemoState::InProgress(_) if held == Some(own.version) => None,
         MemoState::InProgress(until) if times.now < *until => Some(Plan::Wait { until: *until }),
         MemoState::InProgress(_) => None,
-        MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && own.answered < times.attempt => None,
+        MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && is_older(own, times) => None,
         MemoState::Completed(outcome) => Some(Plan::Answer(outcome.clone())),
         MemoState::Undone => Some(Plan::Answer(undone())),
         MemoState::Declined => None,
@@ -82,6 +85,12 @@ fn has_effect(failure: &Failure) -> bool {
     *failure.code == *OUTPUT_TOO_LARGE
 }
 
+/// Whether the memo is of an earlier attempt, or was written before the request was sent: the attempts of an order that
+/// is posted anew after its retention begin at 1 again.
+fn is_older(memo: &Memo, times: Times) -> bool {
+    (1..times.attempt).contains(&memo.attempt) || memo.expires_at.minus_ms(times.retention_ms) < times.sent_at
+}
+
 fn undone() -> Outcome {
     Outcome::Failed(Failure { code: UNDONE.into(), message: "the step was undone before this request came".into() })
 }
@@ -91,16 +100,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_asked_for_again_by_a_later_attempt_and_by_no_earlier_one() {
-        let now = Timestamp::from_epoch_ms(1_000_000);
+    fn a_refusal_is_asked_for_again_by_a_later_attempt_and_by_a_request_that_was_sent_after_it() {
+        let sent_at = Timestamp::from_epoch_ms(1_000_000);
         let refused = Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
-        let asked_by = |attempt| {
-            let (key, state, expires_at) = ("k".into(), MemoState::Completed(refused.clone()), now.plus_ms(10_000));
-            let memo = Memo { key, version: 1, state, declined: 0, answered: 2, expires_at };
-            forward(Some(&memo), None, Times { now, attempt, was_done: false })
+        let asked = |written_at: Timestamp, by: u32, attempt| {
+            let (key, state, expires_at) =
+                ("k".into(), MemoState::Completed(refused.clone()), written_at.plus_ms(10_000));
+            let memo = Memo { key, version: 1, state, declined: 0, attempt: by, expires_at };
+            let now = sent_at.plus_ms(50);
+            forward(Some(&memo), None, Times { now, sent_at, retention_ms: 10_000, attempt, was_done: false })
         };
         let answer = || Plan::Answer(refused.clone());
-        assert_eq!([1, 2, 3].map(asked_by), [answer(), answer(), Plan::Call]);
+        assert_eq!([1, 2, 3].map(|attempt| asked(sent_at, 2, attempt)), [answer(), answer(), Plan::Call]);
+        assert_eq!([0, 2].map(|by| asked(sent_at.minus_ms(1), by, 2)), [Plan::Call, Plan::Call]);
+        assert_eq!(asked(sent_at, 0, 2), answer(), "of the version before");
     }
 
     #[test]
@@ -109,8 +122,8 @@ mod tests {
         let of_attempt = |attempt, was_done| {
             let state = MemoState::Declined;
             let (key, expires_at) = ("k".into(), now.plus_ms(10_000));
-            let memo = Memo { key, version: 1, state, declined: 1, answered: 0, expires_at };
-            undo(None, Some(&memo), None, Times { now, attempt, was_done })
+            let memo = Memo { key, version: 1, state, declined: 1, attempt: 1, expires_at };
+            undo(None, Some(&memo), None, Times { now, sent_at: now, retention_ms: 10_000, attempt, was_done })
         };
         assert_eq!(of_attempt(2, false), Plan::MarkOnly);
         assert_eq!(of_attempt(3, false), Plan::Call, "the second may have been made by an agent without memos");

@@ -275,7 +275,7 @@ impl World {
         let (now, before) = (self.ports.now(), self.memo_version(key));
         let (until, expires_at) = (now.plus_ms(lasts_ms), now.plus_ms(1 << 40));
         let state = MemoState::InProgress(until);
-        let memo = Memo { key: key.into(), version: before + 1, state, declined: 0, answered: 0, expires_at };
+        let memo = Memo { key: key.into(), version: before + 1, state, declined: 0, attempt: 0, expires_at };
         self.store(Seen::version(before, now), &memo);
     }
 

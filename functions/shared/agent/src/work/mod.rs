@@ -119,7 +119,7 @@ where
     pub(crate) fn new(ports: &'a P, agent: &'a Agent<F>, record: Record<Request>, received_at: Timestamp) -> Self {
         let Record { message: request, receipt, receive_count, .. } = record;
         let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
-        let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request));
+        let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
         // An earlier delivery may have called, and this one does not know how that ended.
         let earlier_until = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
         let may_run_until = request.may_run_until;

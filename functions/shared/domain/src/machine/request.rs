@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::json::Json;
-use crate::limits::{LOOKED_MS_MAX, SENT_BYTES_MAX};
+use crate::limits::SENT_BYTES_MAX;
 use crate::message::{Failure, Outcome, Reply, Request, idempotency_key};
 use crate::order::Order;
 use crate::search::Pointer;
@@ -39,8 +39,6 @@ pub fn request(
     let step = task.steps.get(index)?;
     let complete_by = step.complete_by?;
     let rule = workflow.steps.get(index)?;
-    // Of a paused order, the scheduler waits to learn the end of the attempt. Its agent has to look, and makes no call.
-    let as_of = if task.paused.is_some() { as_of.minus_ms(LOOKED_MS_MAX + 1) } else { as_of };
     let own = (step.direction == Direction::Undo).then_some(index);
     let sources = rule.ancestors.iter().copied().chain(own);
     let outputs: BTreeMap<Arc<str>, Json> = sources

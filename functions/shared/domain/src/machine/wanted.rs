@@ -33,7 +33,6 @@ pub fn wanted(task: &Task, request: &Request) -> Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::LOOKED_MS_MAX;
     use crate::machine::request;
     use crate::machine::testing::{Case, failed};
     use crate::message::{Acceptance, Outcome};
@@ -93,19 +92,6 @@ mod tests {
         let (case, mut request) = in_flight();
         request.step = "no such step".into();
         assert_eq!(wanted(&case.task, &request), Wanted::Over);
-    }
-
-    #[test]
-    fn rule_6_the_agent_of_a_request_that_is_sent_again_while_the_order_is_paused_has_to_look() {
-        let (mut case, _) = in_flight();
-        case.pass_ms(LOOKED_MS_MAX + 1);
-        let sent_before_ms = |case: &Case| {
-            let again = request_of(case, 0);
-            again.complete_by.minus_ms(again.budget_ms).ms_until(case.now)
-        };
-        assert_eq!(sent_before_ms(&case), 0);
-        case.pause();
-        assert_eq!(sent_before_ms(&case), LOOKED_MS_MAX + 1);
     }
 
     #[test]

@@ -23,9 +23,9 @@ pub struct Memo {
     /// The attempts up to this one were declined: no agent makes a call for them any more (rule 21).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub declined: u32,
-    /// The attempt that was answered, if the call ended. A later one asks again after a refusal.
+    /// The latest attempt that wrote it. A later one asks again after a refusal. 0: of the version before.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub answered: u32,
+    pub attempt: u32,
     /// When the store may delete it.
     pub expires_at: Timestamp,
 }

@@ -166,12 +166,12 @@ fn memo() -> impl Strategy<Value = Memo> {
         Just(MemoState::Undone)
     ];
     let record = (text(), any::<u64>(), state, any::<[u32; 2]>(), time());
-    record.prop_map(|(key, version, state, [declined, answered], expires_at)| Memo {
+    record.prop_map(|(key, version, state, [declined, attempt], expires_at)| Memo {
         key,
         version,
         state,
         declined,
-        answered,
+        attempt,
         expires_at,
     })
 }

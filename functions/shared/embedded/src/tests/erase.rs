@@ -111,7 +111,7 @@ async fn ended(engine: &Engine, n: u64) {
     events.publish(event).await.unwrap();
     let state = MemoState::Completed(Outcome::Done(Json::of(&person)));
     let key = format!("{id}/reserve-inventory").into();
-    let memo = Memo { key, version: 1, state, declined: 0, answered: 0, expires_at: now().plus_ms(1 << 40) };
+    let memo = Memo { key, version: 1, state, declined: 0, attempt: 0, expires_at: now().plus_ms(1 << 40) };
     engine.records().put(Seen { version: 0, at: now() }, &memo).await.unwrap();
     let settled = DeadLetterRecord {
         message_id: format!("m-{n}").into(),
