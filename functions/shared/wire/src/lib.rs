@@ -32,8 +32,6 @@ pub use numbers::{
     AttemptNumbers, Count, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers,
 };
 pub use open_enum::OpenEnum;
-pub use order::{
-    Accepted, AgainOf, Approvers, Order, OrderList, Pause, Reason, Situation, Step, StepError, Taken, Task, Transition,
-};
+pub use order::{Accepted, Approvers, Order, OrderList, Reason, Step, Task, Transition};
 pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use domain::id::OrderId;
+use domain::task::StepError;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Count, Lease, Service, StepError, Took};
+use crate::{Count, Lease, Service, Took};
 
 /// `GET /overview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +102,7 @@ pub struct Failure<'a> {
     pub newest_at: Option<Timestamp>,
     /// The last error of that step in the newest order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<StepError<'a>>,
+    pub last_error: Option<StepError>,
     /// The newest orders.
     #[serde(rename = "OrderIDs", default)]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = 5)))]

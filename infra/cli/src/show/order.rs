@@ -159,8 +159,7 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     }
     let situation = &task.situation;
     if !situation.head.is_empty() {
-        let text = situation.text.as_deref().unwrap_or_default();
-        line("Situation", plain(&format!("{} {text}", situation.head)));
+        line("Situation", plain(&format!("{} {}", situation.head, situation.text)));
         let is_needed = |service: &&Service<'_>| {
             service.text.is_some() && task.steps.iter().any(|step| is_open(step) && step.agent == service.service)
         };
@@ -379,7 +378,8 @@ mod tests {
         assert!(text.contains("Service    payment rejects most steps.\nTo do      Mend payment.\n"), "{text}");
         assert!(!text.contains("shipping rejects"), "{text}");
         let mut paused = task("Processing");
-        paused.paused = serde_json::from_value(json!({"By": "ann", "Reason": "x", "Since": now()})).unwrap();
+        paused.paused =
+            serde_json::from_value(json!({"By": "ann", "Reason": "x", "Since": now(), "Version": 3})).unwrap();
         for task in [task("Error"), paused] {
             assert!(!whole(PLAIN, &task, &services, now()).contains("Mend payment."));
         }
