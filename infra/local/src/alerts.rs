@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn an_order_whose_end_is_contradicted_is_one_line_with_what_came() {
         let data = r#"{"ProcessState": "Compensated", "Actions": [], "Reason": {"Code": "cancelled", "Message": "x"},
-            "Situation": {"Head": "Compensated.", "Text": "But a result came for pay.", "ToDo": "Look at the service."}}"#;
+            "Situation": {"Head": "Compensated.", "Text": "But a result came for pay.", "ToDo": "Look at the service.",
+                          "Waits": false}}"#;
         let words = "ALERT order 0193-7: Compensated. But a result came for pay. To do: Look at the service.";
         assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), words);
     }

@@ -31,10 +31,8 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
     /// Pinned at submission.
-    #[serde(default)]
     pub workflow: Cow<'a, str>,
     /// Pinned at submission.
-    #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub workflow_version: u32,
     /// State of the order.
@@ -43,7 +41,6 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason<'a>>,
     /// In the order of the workflow.
-    #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::STEPS_MAX)))]
     pub steps: Vec<Step<'a>>,
     /// Who has to look at the order: `due#NN` the supervisor of that shard, `wait#NN` the same after a long wait or at
@@ -67,7 +64,6 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
     /// The priority of its messages.
-    #[serde(default)]
     pub priority: OpenEnum<Priority>,
     /// The pause that keeps new steps from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,10 +79,8 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub updated_at: Option<Timestamp>,
     /// The commands that are allowed now: last segments of paths of this API.
-    #[serde(default)]
     pub actions: Vec<Cow<'a, str>>,
     /// The order's wait and the operator's remedy.
-    #[serde(default)]
     pub situation: Situation,
     /// With `with=index`: the texts by which the order is found, by their positions in the document: `/CorrelationID`,
     /// and the members that its workflow declares.
@@ -135,10 +129,8 @@ pub struct Step<'a> {
     /// The deadline of the attempt.
     pub complete_by: Option<Timestamp>,
     /// Attempts that expired or failed since the step last started afresh.
-    #[serde(default)]
     pub failure_count: u32,
     /// The number of claims; the fencing token.
-    #[serde(default)]
     pub attempt: u32,
     /// Forward, or compensation.
     #[cfg_attr(feature = "contract", schemars(with = "Direction"))]
@@ -150,7 +142,7 @@ pub struct Step<'a> {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
     /// Present if people decide on it: no service is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,
     /// The time at which a supervisor found the attempt expired implausibly late, and doubted its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,7 +164,7 @@ pub struct Step<'a> {
     pub last_error: Option<StepError>,
     /// How long the call took that brought the last success or rejection, in milliseconds. Present once its present
     /// direction has ended, if the agent reported it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
     /// The time of the first claim in this direction.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -90,7 +90,6 @@ pub struct Failure<'a> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub count: usize,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// The time of the oldest failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +103,7 @@ pub struct Failure<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError>,
     /// The newest orders.
-    #[serde(rename = "OrderIDs", default)]
+    #[serde(rename = "OrderIDs")]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = 5)))]
     pub order_ids: Vec<OrderId>,
     /// What the code means.
@@ -123,7 +122,6 @@ pub struct DeadLetterCount {
     /// The count, at most 100.
     pub count: usize,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// The time of the last settlement.
     #[serde(skip_serializing_if = "Option::is_none")]

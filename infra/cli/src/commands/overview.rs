@@ -132,7 +132,8 @@ mod tests {
         let overview: Overview<'static> = serde_json::from_value(json!({
             "At": "2026-11-20T17:26:43.007Z",
             "Counts": [{"State": "Error", "Count": 7, "AtLeast": true},
-                       {"State": "Processing", "Count": 1, "OldestAt": "2026-11-20T17:25:43.007Z"}],
+                       {"State": "Processing", "Count": 1, "AtLeast": false,
+                        "OldestAt": "2026-11-20T17:25:43.007Z"}],
             "Minutes": [{"Accepted": 3, "Processed": 2}, {"Accepted": 1}],
             "Failures": [{"Code": "exhausted", "Step": "charge-payment", "Count": 7, "AtLeast": true,
                           "OldestAt": "2026-11-20T17:25:43.007Z", "OrderIDs": [],

@@ -43,6 +43,7 @@ mod tests {
     fn said(code: &str, message: &str, ago_ms: u64, service: &Value) -> Option<String> {
         let step: Step<'static> = serde_json::from_value(json!({
             "Name": "ship", "Agent": "ship", "ProcessState": "Processing", "Direction": "Forward", "Attempt": 1,
+            "FailureCount": 0,
             "LastError": {"Code": code, "Message": message, "Attempt": 1, "At": now().minus_ms(ago_ms)},
         }))
         .unwrap();

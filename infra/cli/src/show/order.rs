@@ -320,7 +320,7 @@ mod tests {
         };
         serde_json::from_value(json!({
             "OrderID": ID, "Version": 7, "Workflow": "order", "WorkflowVersion": 1, "ProcessState": state,
-            "UpdatedAt": "2026-11-20T17:26:43.007Z",
+            "UpdatedAt": "2026-11-20T17:26:43.007Z", "Priority": "normal",
             "Steps": [
                 step("reserve-inventory", "inventory", "Processed", 1),
                 step("charge-payment", "payment", if state == "Error" { "Error" } else { "Processing" }, 3),
@@ -452,6 +452,7 @@ mod tests {
         let mut task = task("Archived");
         task.steps[1] = serde_json::from_value(json!({
             "Name": "charge-payment", "Agent": "payment", "ProcessState": "Frozen", "Direction": "Forward", "Attempt": 1,
+            "FailureCount": 0,
         }))
         .unwrap();
         let text = whole(PLAIN, &task, &[], now());
