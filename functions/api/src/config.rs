@@ -197,10 +197,9 @@ mod tests {
     use domain::definition::Definition;
     use domain::id::OrderId;
     use domain::ports::RecordKind;
-    use domain::task::ProcessState;
 
     use super::*;
-    use crate::testing::{CALLER, CHANNEL, Fake, ORDER, task_in};
+    use crate::testing::{CALLER, CHANNEL, Fake, ORDER};
 
     const KEY: (&str, &str) = ("Idempotency-Key", "k1");
 
@@ -228,13 +227,6 @@ mod tests {
         });
         let ids = [id_in(&one), id_in(&other), OrderId::from_idempotency_key(CALLER, "k1").to_string()];
         assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2], "{ids:?}");
-    }
-
-    #[test]
-    fn rule_4_an_installation_that_had_orders_keeps_their_ids() {
-        let fake = Fake::default();
-        fake.stores(task_in("an order of before", ProcessState::Processed));
-        assert_eq!(id_in(&fake), OrderId::from_idempotency_key(CALLER, "k1").to_string());
     }
 
     #[test]

@@ -157,8 +157,8 @@ pub(crate) async fn choose(
     let now = ports.environment().now();
     let mut next = deployment.unwrap_or_else(|| first_deployment(catalogue, now));
     // Kept before the choice is replaced: what was applied is not new again after a way back.
-    let highest = next.highest(name).max(Some(version)).unwrap_or(version);
-    next.highest.insert(name.into(), highest);
+    let highest = next.highest.entry(name.into()).or_insert(version);
+    *highest = version.max(*highest);
     next.workflows.insert(name.into(), choice);
     if is_default {
         next.default = name.into();

@@ -111,6 +111,12 @@ pub fn too_many_orders() -> Response<Bytes> {
     Problem::TooManyOrders.response()
 }
 
+/// The answer to a request that goes to another name than those of the host.
+#[must_use]
+pub fn misdirected() -> Response<Bytes> {
+    Problem::Misdirected.response()
+}
+
 async fn answer(
     ports: &impl ApiPorts,
     config: &ApiConfig,

@@ -38,6 +38,11 @@ pub(crate) enum Problem {
     Forbidden { needed: String },
     #[error("a page of another site may not use this API; its browser says so in Sec-Fetch-Site or Origin")]
     CrossSite,
+    #[error(
+        "this API does not go by the name in Host; call it localhost or 127.0.0.1, or start it with `stepwarden serve \
+         --allow-host NAME`"
+    )]
+    Misdirected,
     #[error("the body is over the limit of {BODY_BYTES_MAX} bytes")]
     BodyTooLarge,
     #[error("the body must be sent as application/json")]
@@ -201,6 +206,7 @@ impl Problem {
                 response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             Self::UnknownRoute
+            | Self::Misdirected
             | Self::BodyTooLarge
             | Self::MediaType
             | Self::NotJson(_)
@@ -239,6 +245,7 @@ impl Problem {
             Self::Unauthenticated => Kind::Unauthenticated,
             Self::Forbidden { .. } => Kind::Forbidden,
             Self::CrossSite => Kind::CrossSite,
+            Self::Misdirected => Kind::Misdirected,
             Self::BodyTooLarge => Kind::BodyTooLarge,
             Self::MediaType => Kind::MediaType,
             Self::NotJson(_) => Kind::NotJson,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::definition::Catalogue;
 use domain::id::OrderId;
-use domain::order::{AgainOf, Order};
+use domain::order::Order;
 use domain::ports::Store;
 use http::{HeaderMap, Response, StatusCode};
 
@@ -75,15 +75,11 @@ pub(crate) async fn document(
         correlation_id: correlation_id.as_deref().map(text),
         reply_channel: reply_channel.as_deref().map(text),
         priority: priority.map(Into::into),
-        again_of: again_of.as_ref().map(shown_origin),
+        again_of: again_of.clone(),
         again: again.map(|again| again.order_id),
         document: config.redaction().shown(document),
     };
     Ok(reply::json(StatusCode::OK, &view))
-}
-
-fn shown_origin(AgainOf { order_id, by, reason, bulk }: &AgainOf) -> wire::AgainOf<'_> {
-    wire::AgainOf { order_id: *order_id, by: text(by), reason: text(reason), bulk: bulk.as_deref().map(text) }
 }
 
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does

@@ -22,8 +22,8 @@ use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
-use memory::Memory;
 use memory::faulty::Faulty;
+use memory::{Memory, sample};
 use serde_json::Value;
 
 use crate::{ApiConfig, Caller, handle};
@@ -55,23 +55,7 @@ fn task_of(order: &Order) -> Task {
 }
 
 fn order_of(order_id: OrderId) -> Order {
-    let document = Json::document(ORDER.as_bytes()).unwrap();
-    let fingerprint = document.fingerprint().into();
-    let submitted_at = START;
-    let submitter = CALLER.into();
-    Order {
-        order_id,
-        document,
-        fingerprint,
-        submitted_at,
-        submitter,
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    Order { order_id, ..sample::order(CALLER, "", ORDER, START) }
 }
 
 /// The API on ports in memory.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::redaction::Redaction;
 use domain::situation::Situation;
-use domain::task::{Approvers, Pause, Reason, Step, StepError, Taken, Task};
+use domain::task::{Approvers, Reason, Step, Task};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -68,12 +68,12 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         expires_at: *expires_at,
         erased_at: *erased_at,
         priority: (*priority).into(),
-        paused: paused.as_ref().map(shown_pause),
-        taken: taken.as_ref().map(|Taken { by, since }| wire::Taken { by: text(by), since: *since }),
+        paused: paused.clone(),
+        taken: taken.clone(),
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
         actions: actions(task),
-        situation: shown_situation(Situation::of(task)),
+        situation: Situation::of(task),
         index: None,
         history: None,
     }
@@ -144,7 +144,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         waits_until: *waits_until,
         may_run_until: *may_run_until,
         output: None,
-        last_error: last_error.as_ref().map(shown_error),
+        last_error: last_error.clone(),
         // The task keeps the time of an earlier direction, since the write that turns it round counts it.
         call_ms: call_ms.filter(|_| started_at.is_some() && finished_at.is_some()),
         started_at: *started_at,
@@ -154,23 +154,6 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
 
 fn shown_approvers(Approvers { role, not_by, since_version: _ }: &Approvers) -> wire::Approvers<'_> {
     wire::Approvers { role: role.as_deref().map(text), not_by: not_by.as_deref().map(text) }
-}
-
-/// A failure of a step.
-pub(crate) fn shown_error(error: &StepError) -> wire::StepError<'_> {
-    let StepError { code, message, attempt, at } = error;
-    wire::StepError { code: text(code), message: text(message), attempt: *attempt, at: Some(*at) }
-}
-
-fn shown_situation(situation: Situation) -> wire::Situation<'static> {
-    let Situation { head, text, to_do, waits } = situation;
-    let text = (!text.is_empty()).then_some(Cow::Owned(text));
-    wire::Situation { head: Cow::Owned(head), text, to_do: to_do.map(Cow::Borrowed), waits }
-}
-
-fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
-    let Pause { by, reason, since, version } = pause;
-    wire::Pause { by: text(by), reason: text(reason), since: *since, version: *version }
 }
 
 impl Serialize for Lines<'_> {
@@ -183,7 +166,7 @@ impl Serialize for Lines<'_> {
 mod tests {
     use domain::json::Json;
     use domain::message::Priority;
-    use domain::task::{ProcessState, StepState};
+    use domain::task::{ProcessState, StepError, StepState};
     use serde_json::{Value, json};
 
     use super::*;

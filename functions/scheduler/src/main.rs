@@ -17,9 +17,8 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Scheduler)?;
     let ports = Ports::connected(&config).await?;
     let instance = ports.instance(&config, Function::Scheduler)?;
-    let handle = async |sender: Arc<str>, batch| match &config.senders {
-        Some(senders) => scheduler::handle_from(&ports, &instance, senders, &sender, batch).await,
-        None => scheduler::handle(&ports, &instance, batch).await,
-    };
-    lambda::queue_with_senders(&ports, handle).await
+    lambda::queue_with_senders(&ports, async |sender: Arc<str>, batch| {
+        scheduler::handle_from(&ports, &instance, &config.senders, &sender, batch).await
+    })
+    .await
 }

@@ -8,7 +8,6 @@ use domain::bulk::Job;
 use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::message::SchedulerMessage;
 use domain::order::Order;
@@ -17,8 +16,8 @@ use domain::task::Watch;
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
-use memory::Memory;
 use memory::faulty::Faulty;
+use memory::{Memory, sample};
 
 pub(crate) fn workflows() -> Workflows {
     workflows_with("")
@@ -40,20 +39,7 @@ pub(crate) fn instance(name: &str) -> Instance {
 }
 
 pub(crate) fn order(n: usize, at: Timestamp) -> Order {
-    let document = Json::document(b"{\"Total\":1}").unwrap();
-    Order {
-        order_id: OrderId::from_idempotency_key("shop", &n.to_string()),
-        fingerprint: document.fingerprint().into(),
-        document,
-        submitted_at: at,
-        submitter: "shop".into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    sample::order("shop", &n.to_string(), "{\"Total\":1}", at)
 }
 
 /// Ports whose index is asked shard by shard.

@@ -1,10 +1,12 @@
-//! The contracts: `openapi.json` and `schemas/`, from the types that programs read and write. No file of them is written
-//! by hand, but the examples are: those of messages in `examples/v1`, those of the API in `examples/api.json`.
+//! The contracts: `openapi.json`, `asyncapi.json` and `schemas/`, from the types that programs read and write, and
+//! from what the API answers. No file of them is written by hand, but the examples of messages in `examples/v1` are.
 //!
 //! What must never be here: a rule about a message or an operation. It stands at the type, or beside the route.
 
 #![allow(clippy::disallowed_methods, reason = "a tool of the repository reads and writes files")]
 
+mod asyncapi;
+mod examples;
 mod messages;
 mod openapi;
 mod tidy;
@@ -27,6 +29,7 @@ pub fn folder() -> PathBuf {
 /// An example cannot be read.
 pub fn documents() -> io::Result<BTreeMap<String, String>> {
     let mut documents = messages::schemas()?;
+    documents.insert("asyncapi.json".to_owned(), asyncapi::document(&documents));
     documents.insert("openapi.json".to_owned(), openapi::document()?);
     Ok(documents.into_iter().map(|(path, document)| (path, format!("{document:#}\n"))).collect())
 }

@@ -1,4 +1,4 @@
-//! `cargo run -p contracts` writes `openapi.json` and `schemas/` anew.
+//! `cargo run -p contracts` writes the contracts anew.
 
 #![allow(clippy::disallowed_methods, reason = "a tool of the repository reads and writes files")]
 

@@ -6,12 +6,12 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::example;
+use crate::examples;
 use crate::tidy::{For, tidy};
 
 /// The document.
 pub(crate) fn document() -> io::Result<Value> {
-    let examples = example("api.json")?;
+    let examples = examples::played()?;
     let settings =
         || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
     let (mut bodies, mut answers) = (settings().into_generator(), settings().for_serialize().into_generator());

@@ -7,10 +7,11 @@ use std::thread;
 use domain::alert::{Turn, has_own_event};
 use domain::message::{Action, CloudEvent};
 use domain::ports::OutageReason;
-use domain::task::NoticeKind;
+use domain::situation::Situation;
+use domain::task::{NoticeKind, StepError};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wire::{Reason, Situation, StepError};
+use wire::Reason;
 
 use crate::terminal::plain;
 
@@ -33,7 +34,7 @@ struct Alert {
     reason: Reason<'static>,
     failed_steps: Vec<FailedStep>,
     actions: Vec<String>,
-    situation: Option<Situation<'static>>,
+    situation: Option<Situation>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -42,7 +43,7 @@ struct FailedStep {
     name: String,
     attempt: u32,
     failure_count: u32,
-    last_error: Option<StepError<'static>>,
+    last_error: Option<StepError>,
 }
 
 impl Screen {
@@ -114,7 +115,7 @@ pub fn line(event: &CloudEvent) -> Option<String> {
 /// The line for an order that needs an operator.
 fn needs_operator(order_id: &str, alert: Alert) -> String {
     // A result contradicts the end of an order, which allows no action.
-    if let Some(Situation { head, text: Some(text), to_do: Some(to_do), .. }) =
+    if let Some(Situation { head, text, to_do: Some(to_do), .. }) =
         alert.situation.as_ref().filter(|_| alert.actions.is_empty())
     {
         return format!("ALERT order {order_id}: {head} {text} To do: {to_do}");
@@ -130,7 +131,8 @@ fn needs_operator(order_id: &str, alert: Alert) -> String {
         line.push_str(&format!("; {}", tried(step)));
     }
     if !alert.actions.is_empty() {
-        let to_do = alert.situation.and_then(|situation| situation.to_do).map(|to_do| to_do + " ").unwrap_or_default();
+        let to_do = alert.situation.and_then(|situation| situation.to_do);
+        let to_do = to_do.map(|to_do| format!("{to_do} ")).unwrap_or_default();
         let way = |action: &String| match **action == *Action::Settle.segment() {
             true => format!("stepwarden {action} {order_id} STEP --outcome … --reason …"),
             false => format!("stepwarden {action} {order_id} --reason …"),
@@ -152,8 +154,7 @@ fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -
         count => words.push_str(&format!(" in all, {count} failed since the step last started afresh")),
     }
     if let Some(StepError { code, message, at, attempt: _ }) = last_error {
-        let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-        words.push_str(&format!("; last error{at}: {message} ({code})"));
+        words.push_str(&format!("; last error at {at}: {message} ({code})"));
     }
     words
 }
@@ -234,7 +235,8 @@ mod tests {
     #[test]
     fn an_order_whose_end_is_contradicted_is_one_line_with_what_came() {
         let data = r#"{"ProcessState": "Compensated", "Actions": [], "Reason": {"Code": "cancelled", "Message": "x"},
-            "Situation": {"Head": "Compensated.", "Text": "But a result came for pay.", "ToDo": "Look at the service."}}"#;
+            "Situation": {"Head": "Compensated.", "Text": "But a result came for pay.", "ToDo": "Look at the service.",
+                          "Waits": false}}"#;
         let words = "ALERT order 0193-7: Compensated. But a result came for pay. To do: Look at the service.";
         assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), words);
     }

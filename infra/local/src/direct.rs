@@ -132,8 +132,6 @@ mod tests {
     use std::pin::pin;
 
     use domain::definition::Catalogue;
-    use domain::id::OrderId;
-    use domain::json::Json;
     use domain::limits::SHARDS;
     use domain::ports::{Source, Store};
     use domain::time::Timestamp;
@@ -145,20 +143,8 @@ mod tests {
     use super::*;
 
     fn order() -> Order {
-        let document = Json::document(br#"{"Item": "book"}"#).unwrap();
-        Order {
-            order_id: OrderId::from_idempotency_key("shop", "k"),
-            fingerprint: document.fingerprint().into(),
-            document,
-            submitted_at: Timestamp::from_epoch_ms(1_795_176_000_000),
-            submitter: "shop".into(),
-            reply_channel: None,
-            correlation_id: None,
-            priority: None,
-            workflow: None,
-            terms: Vec::new(),
-            again_of: None,
-        }
+        let at = Timestamp::from_epoch_ms(1_795_176_000_000);
+        memory::sample::order("shop", "k", r#"{"Item": "book"}"#, at)
     }
 
     fn direct(engine: &Engine) -> Direct<Engine> {

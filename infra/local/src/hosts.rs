@@ -9,10 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use bytes::Bytes;
 use http::header::HOST;
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, Uri};
 
 use crate::BadSetting;
-use crate::problem::typed;
 
 /// The names of this machine.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -98,7 +97,7 @@ impl Hosts {
 
     /// The answer to a request with another name.
     pub(crate) fn refuse(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
-        (!self.accept(request)).then(misdirected)
+        (!self.accept(request)).then(api::misdirected)
     }
 
     /// Whether a request has an accepted name.
@@ -113,12 +112,6 @@ impl Hosts {
         given.all(|value| parsed(value).as_ref().is_some_and(is_known))
             && request.uri().authority().is_none_or(is_known)
     }
-}
-
-fn misdirected() -> Response<Bytes> {
-    let detail = "this API does not go by the name in Host; call it localhost or 127.0.0.1, or start it with \
-                  `stepwarden serve --allow-host NAME`";
-    typed(StatusCode::MISDIRECTED_REQUEST, "/problems/misdirected-request", "Misdirected request", detail)
 }
 
 #[cfg(test)]

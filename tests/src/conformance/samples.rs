@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job, Spec};
-use domain::id::{CommandId, OrderId};
+use domain::id::CommandId;
 use domain::json::Json;
 use domain::limits::{SETTLES_WITHIN_MS_DEFAULT, SHARDS};
 use domain::message::{
@@ -36,20 +36,8 @@ pub fn order(n: u32) -> Order {
 /// If the document is invalid.
 #[must_use]
 pub fn order_with(n: u32, document: &str) -> Order {
-    let document = Json::document(document.as_bytes()).expect("a document");
-    Order {
-        order_id: OrderId::from_idempotency_key("samples", &n.to_string()),
-        fingerprint: document.fingerprint().into(),
-        document,
-        submitted_at: NOON.plus_ms(u64::from(n)),
-        submitter: "samples".into(),
-        reply_channel: None,
-        correlation_id: Some(format!("sample-{n}").into()),
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    let sample = memory::sample::order("samples", &n.to_string(), document, NOON.plus_ms(u64::from(n)));
+    Order { correlation_id: Some(format!("sample-{n}").into()), ..sample }
 }
 
 /// The first task of an order.

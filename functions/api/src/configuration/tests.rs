@@ -217,16 +217,3 @@ fn a_version_whose_agents_have_no_settings_is_not_chosen() {
     choose.is_problem(409, "configuration-refused");
     assert!(choose.body["detail"].as_str().unwrap().contains("no table [agents.bank]"), "{}", choose.text);
 }
-
-#[test]
-fn a_way_back_is_kept_also_where_the_highest_version_was_not_written() {
-    let fake = fake();
-    apply(&fake, 1, &json!({}));
-    apply(&fake, 2, &json!({}));
-    // As a start leaves it that applied nothing.
-    fake.changes_deployment(|deployment| deployment.highest.clear());
-    let back = fake.post("/workflows/shop/choose", &[], r#"{"By":"ada","Reason":"x","Version":1}"#);
-    assert_eq!(back.status, 200, "{}", back.text);
-    let again = apply(&fake, 2, &json!({}));
-    assert_eq!((again.status, &again.body["Changes"]), (200, &json!([])), "{}", again.text);
-}

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use domain::message::Action;
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -11,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::parts::{Parameter, header};
 use super::refusals::Refusal;
 use crate::caller::Caller;
-use crate::route::{JobAction, Route, Verb};
+use crate::problem_kind::Kind;
+use crate::route::{Route, Verb};
 
 /// The schema of a type, by the generator of requests or of answers.
 pub(super) type Of = fn(&mut SchemaGenerator) -> Schema;
@@ -31,8 +31,13 @@ pub(super) enum Tag {
     About,
 }
 
+/// The path of the pages about problems.
+pub(super) const PROBLEM_PAGE: &str = "/problems/{name}";
+
 /// An operation.
 pub(super) struct Call {
+    /// With its parameters in braces.
+    pub(super) path: &'static str,
     pub(super) verb: Verb,
     pub(super) id: &'static str,
     tag: Tag,
@@ -45,14 +50,24 @@ pub(super) struct Call {
 }
 
 /// An operation that reads.
-pub(super) fn get(id: &'static str, tag: Tag, summary: &'static str) -> Call {
-    let (description, parameters, body) = ("", Vec::new(), None);
-    Call { verb: Verb::Get, id, tag, summary, description, parameters, body, answers: Vec::new(), refusals: Vec::new() }
+pub(super) fn get(path: &'static str, id: &'static str, tag: Tag, summary: &'static str) -> Call {
+    Call {
+        path,
+        verb: Verb::Get,
+        id,
+        tag,
+        summary,
+        description: "",
+        parameters: Vec::new(),
+        body: None,
+        answers: Vec::new(),
+        refusals: Vec::new(),
+    }
 }
 
 /// An operation that changes something.
-pub(super) fn post(id: &'static str, tag: Tag, summary: &'static str) -> Call {
-    Call { verb: Verb::Post, ..get(id, tag, summary) }
+pub(super) fn post(path: &'static str, id: &'static str, tag: Tag, summary: &'static str) -> Call {
+    Call { verb: Verb::Post, ..get(path, id, tag, summary) }
 }
 
 /// The generators, which collect the schemas that operations refer to.
@@ -82,6 +97,12 @@ impl Call {
     /// The problems that do not follow from its route, parameters and body.
     pub(super) fn refuses<const N: usize>(self, names: [&'static str; N]) -> Self {
         Self { refusals: names.into(), ..self }
+    }
+
+    /// Its route, in which each parameter is its own value.
+    pub(super) fn route(&self) -> Route<'static> {
+        let known = (self.path == PROBLEM_PAGE).then_some(Route::Problem(Kind::UnknownRoute));
+        known.or_else(|| Route::of(self.path)).expect("an operation has a path that the API knows")
     }
 
     /// Whether it is for callers that are known, by their roles.
@@ -125,13 +146,8 @@ impl Call {
     }
 
     /// As it stands in the contract.
-    pub(super) fn shown(
-        &self,
-        route: Route<'_>,
-        refusals: &[Refusal],
-        examples: &Value,
-        generators: &mut Generators<'_>,
-    ) -> Value {
+    pub(super) fn shown(&self, refusals: &[Refusal], examples: &Value, generators: &mut Generators<'_>) -> Value {
+        let route = self.route();
         let mut responses: BTreeMap<String, Value> = BTreeMap::new();
         for name in self.refused(route) {
             let status = refusals.iter().find(|refusal| refusal.name == name).map_or(StatusCode::OK, Refusal::status);
@@ -242,39 +258,4 @@ fn links(route: Route<'_>) -> Map<String, Value> {
         ((*name).to_owned(), json!({"operationId": call, "description": text, "parameters": {"id": id}}))
     };
     of.iter().map(link).collect()
-}
-
-/// The path of a route, with its parameters in braces. The console has none in the contract.
-pub(super) fn path(route: Route<'_>) -> String {
-    match route {
-        Route::Orders => "/orders".to_owned(),
-        Route::Order(id) => format!("/orders/{id}"),
-        Route::Document(id) => format!("/orders/{id}/document"),
-        Route::Command(id, action) => format!("/orders/{id}/{}", Action::segment(action)),
-        Route::Again(id) => format!("/orders/{id}/again"),
-        Route::Callback(token) => format!("/callbacks/{token}"),
-        Route::Heartbeat(token) => format!("/callbacks/{token}/heartbeat"),
-        Route::Jobs => "/bulk".to_owned(),
-        Route::Job(id) => format!("/bulk/{id}"),
-        Route::JobCommand(id, JobAction::Start) => format!("/bulk/{id}/start"),
-        Route::JobCommand(id, JobAction::Cancel) => format!("/bulk/{id}/cancel"),
-        Route::DeadLetters => "/dead-letters".to_owned(),
-        Route::Alerts => "/alerts".to_owned(),
-        Route::Services => "/services".to_owned(),
-        Route::AcceptRejections(name) => format!("/services/{name}/accept-rejections"),
-        Route::Overview => "/overview".to_owned(),
-        Route::Numbers => "/numbers".to_owned(),
-        Route::Metrics => "/metrics".to_owned(),
-        Route::Leases => "/leases".to_owned(),
-        Route::Workflows => "/workflows".to_owned(),
-        Route::Workflow(name, version) => format!("/workflows/{name}/{version}"),
-        Route::Retire(name, version) => format!("/workflows/{name}/{version}/retire"),
-        Route::Choose(name) => format!("/workflows/{name}/choose"),
-        Route::Configuration => "/configuration".to_owned(),
-        Route::Contract => "/openapi.json".to_owned(),
-        Route::Problem(_) => "/problems/{name}".to_owned(),
-        Route::Health => "/health".to_owned(),
-        Route::Ready => "/ready".to_owned(),
-        Route::Console(_) => String::new(),
-    }
 }

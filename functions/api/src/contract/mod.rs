@@ -19,13 +19,9 @@ pub fn paths(examples: &Value, bodies: &mut SchemaGenerator, answers: &mut Schem
     let refusals = refusals::refusals();
     let generators = &mut call::Generators { bodies, answers };
     let mut paths = Map::new();
-    for route in calls::routes() {
-        let calls = calls::calls(route);
-        let methods = calls.iter().map(|call| {
-            let method = if call.verb == Verb::Post { "post" } else { "get" };
-            (method.to_owned(), call.shown(route, &refusals, examples, generators))
-        });
-        paths.insert(call::path(route), methods.collect::<Map<String, Value>>().into());
+    for call in calls::calls() {
+        let method = if call.verb == Verb::Post { "post" } else { "get" };
+        paths.entry(call.path).or_insert_with(|| json!({}))[method] = call.shown(&refusals, examples, generators);
     }
     paths.into()
 }

@@ -9,7 +9,7 @@ use domain::task::{StepError, Task};
 use domain::time::Timestamp;
 use wire::Failure;
 
-use crate::view::{shown_error, text};
+use crate::view::text;
 
 /// Largest number of orders that a group names.
 const NAMED: usize = 5;
@@ -79,7 +79,7 @@ fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: b
         at_least,
         oldest_at: Some(group.oldest_at?),
         newest_at: Some(group.newest.first()?.0),
-        last_error: group.last_error.as_ref().map(shown_error),
+        last_error: group.last_error.clone(),
         text: Some(text(meaning)),
         to_do: Some(text(to_do)),
         order_ids: group.newest.iter().map(|(_, order_id)| *order_id).collect(),

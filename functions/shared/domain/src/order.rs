@@ -107,7 +107,7 @@ impl Order {
     }
 }
 
-/// The origin of an order that was posted again: the order, the operator, and the operator's reason.
+/// The origin of an order that was posted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -115,7 +115,7 @@ pub struct AgainOf {
     /// The compensated order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::TEXT_CHARS_MAX)))]
     pub by: Arc<str>,
     /// The operator's reason.

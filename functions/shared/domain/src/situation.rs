@@ -4,27 +4,29 @@
 //! A situation follows from the task alone, without a clock. So the same version always has the same description: the
 //! entity tag of an order is its version.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
 use crate::template::NOT_KEPT;
 use crate::time::Timestamp;
 
-/// The situation of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// How an order stands, in words. It follows from the order's version alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation {
-    /// One sentence.
+    /// In one sentence.
     pub head: String,
-    /// Reasons and details.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// Reasons and details. It may repeat what a service said, in which nothing is redacted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The operator's remedy. `None` once the order is finished.
+    /// What an operator does about it. Missing once the order is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to_do: Option<&'static str>,
-    /// Whether the order waits: for an operator, for the end of a pause, or for the time of a step's next attempt.
+    pub to_do: Option<Cow<'static, str>>,
+    /// Whether the order waits: for an operator, for the end of a pause, or until a step may be tried again.
     pub waits: bool,
 }
 
@@ -212,7 +214,7 @@ impl Situation {
                 Self {
                     head: format!("Paused by {} since {}: {}", pause.by, pause.since, sentence(&pause.reason)),
                     text: busy.to_owned(),
-                    to_do: Some("Resume the order once the reason is gone."),
+                    to_do: Some("Resume the order once the reason is gone.".into()),
                     waits: true,
                 }
             }
@@ -230,7 +232,7 @@ impl Situation {
         });
         Self {
             head: head.to_owned(),
-            to_do: contradicted.is_some().then_some(CONTRADICTED),
+            to_do: contradicted.is_some().then_some(CONTRADICTED.into()),
             text: joined([text, contradicted.unwrap_or_default()]),
             waits: false,
         }
@@ -296,7 +298,7 @@ fn in_error(task: &Task) -> Situation {
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
         text: joined([meaning.to_owned(), message, undone, may_run(task), late(task), past_pivot(task)]),
-        to_do: Some(to_do),
+        to_do: Some(to_do.into()),
         waits: true,
     }
 }
@@ -332,7 +334,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
             false => joined(shown.iter().map(|step| of_step(step, task.wait_of(step)))),
         },
         text: joined(texts),
-        to_do: Some(nothing_to_do(task, &shown)),
+        to_do: Some(nothing_to_do(task, &shown).into()),
         waits: shown.iter().any(waits),
     }
 }

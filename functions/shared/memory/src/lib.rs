@@ -9,6 +9,7 @@ pub mod faulty;
 mod outside;
 mod queue;
 mod records;
+pub mod sample;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -126,19 +126,14 @@ pub struct Job<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "OpenEnum<BulkAction>"))]
     pub action: Cow<'a, str>,
     /// The selected orders.
-    #[serde(default)]
     pub selector: Selector<'a>,
     /// Number of orders that go first.
-    #[serde(default)]
     pub canary: u32,
     /// Time in which a canary has to be settled, in milliseconds.
-    #[serde(default)]
     pub canary_timeout_ms: u64,
     /// Orders handled in a second.
-    #[serde(default)]
     pub rate_per_second: u32,
     /// The job stops at a larger share of orders that failed again, in percent.
-    #[serde(default)]
     pub stop_at_failed_percent: u8,
     /// Result of the dry run.
     pub dry_run: DryRun<'a>,
@@ -148,16 +143,12 @@ pub struct Job<'a> {
     /// The time of planning.
     pub planned_at: Timestamp,
     /// The time of the last change of state.
-    #[serde(default)]
     pub since: Timestamp,
     /// Outcomes so far.
-    #[serde(default)]
     pub tally: Tally,
     /// Orders handled and not settled yet.
-    #[serde(default)]
     pub under_way: usize,
     /// Orders found and not yet handled.
-    #[serde(default)]
     pub waiting: usize,
 }
 
@@ -210,7 +201,6 @@ pub struct DryRun<'a> {
     /// Whether all orders in the state were read. If false, more orders may match.
     pub complete: bool,
     /// The result, for people.
-    #[serde(default)]
     pub message: Cow<'a, str>,
 }
 

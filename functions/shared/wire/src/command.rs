@@ -24,7 +24,7 @@ pub struct Command<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// Its id, by which the sender finds it in the history. Default: the API makes one.
-    #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
@@ -50,7 +50,7 @@ pub struct Settle<'a> {
     pub outcome: OpenEnum<Settled>,
     /// Of a step that is Done: its output, any JSON value of at most 16 KiB. Default: {}. The steps after it get it,
     /// and its undo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     /// The operator, kept in the history, with the authenticated caller in brackets beside it.
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Operator"))]
@@ -59,7 +59,7 @@ pub struct Settle<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// Its id, by which the sender finds it in the history. Default: the API makes one.
-    #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
@@ -80,14 +80,14 @@ pub struct Callback<'a> {
     #[cfg_attr(feature = "contract", schemars(extend("enum" = ["Done", "No"])))]
     pub outcome: Cow<'a, str>,
     /// Of a result Done: its output, any JSON value. Default: {}. The workflow's keep applies to it, as to an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     /// Of a result No, where it is required: the reason, for programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Text>"))]
     pub code: Option<Cow<'a, str>>,
     /// Of a result No: the same for people. Default: Code. At most 400 characters are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
 }
 
@@ -104,7 +104,7 @@ pub struct CalledBack<'a> {
     /// Whether it may change something.
     pub taken: bool,
     /// Why it changes nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<Cow<'a, str>>,
 }
 
@@ -122,10 +122,10 @@ pub struct Note<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// true: the operator takes the order on. false: it is let go, for somebody else. Default: neither.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub take: Option<bool>,
     /// Its id, by which the sender finds it in the history. Default: the API makes one.
-    #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }
@@ -149,11 +149,11 @@ pub struct Decision<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub reason: Cow<'a, str>,
     /// The step, where several wait for an approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Text>"))]
     pub step: Option<Cow<'a, str>>,
     /// Its id, by which the sender finds it in the history. Default: the API makes one.
-    #[serde(rename = "CommandID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "CommandID", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<domain::id::CommandId>"))]
     pub command_id: Option<Cow<'a, str>>,
 }

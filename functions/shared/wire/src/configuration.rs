@@ -22,18 +22,18 @@ pub struct Configure<'a> {
     #[cfg_attr(feature = "contract", schemars(length(max = 100)))]
     pub files: Vec<ConfigurationFile<'a>>,
     /// The share of new orders that begin with the new versions, in percent. Absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(min = 1, max = 99)))]
     pub share_percent: Option<u8>,
     /// Only tells what would change. Absent: no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// The version of the configuration that the operator saw. Refused if another one applies now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// Makes a new key of callback addresses, which signs after a minute. The addresses that the earlier keys signed
     /// count for this long, in milliseconds; with 0 they end at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(max = domain::limits::WAIT_MS_MAX)))]
     pub earlier_callback_key_ms: Option<u64>,
 }
@@ -86,7 +86,7 @@ pub struct Choose<'a> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u32,
     /// The share of new orders that begin with it, in percent. Absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(min = 1, max = 99)))]
     pub share_percent: Option<u8>,
     /// Whether orders that name no workflow begin with this one from now on. Absent: as before.
@@ -114,13 +114,13 @@ pub struct Definition<'a> {
     /// The SHA-256 of its content, in hexadecimal.
     pub hash: Cow<'a, str>,
     /// When it was applied. Missing: it is compiled in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<Timestamp>,
     /// The operator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_by: Option<Cow<'a, str>>,
     /// When it was retired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retired_at: Option<Timestamp>,
 }
 
@@ -136,9 +136,9 @@ pub struct Configuration<'a> {
     /// The text of `stepwarden.toml`. Secrets are references.
     pub settings: Cow<'a, str>,
     /// When it was changed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<Timestamp>,
     /// The operator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_by: Option<Cow<'a, str>>,
 }

@@ -3,8 +3,8 @@
 //! The API writes the answers, and the clients read them with the same type. The API borrows texts, so an answer copies
 //! no text of an order. The clients own texts: the API writes `Task<'a>`, and a client reads `Task<'static>`.
 //!
-//! Client and server may have different versions. A reader therefore ignores unknown members and gives optional members
-//! a default. It keeps an unknown word as it is ([`OpenEnum`]).
+//! Client and server may have different versions. A reader therefore ignores unknown members, and keeps an unknown word
+//! as it is ([`OpenEnum`]). A member that the version before did not write is an `Option`, or has a default.
 //!
 //! What must never be here: a rule about orders, or a decision about a caller's access. `wire` depends on `domain`
 //! alone.
@@ -32,8 +32,6 @@ pub use numbers::{
     AttemptNumbers, Count, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers,
 };
 pub use open_enum::OpenEnum;
-pub use order::{
-    Accepted, AgainOf, Approvers, Order, OrderList, Pause, Reason, Situation, Step, StepError, Taken, Task, Transition,
-};
+pub use order::{Accepted, Approvers, Order, OrderList, Reason, Step, Task, Transition};
 pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -112,10 +112,8 @@ pub struct Lease<'a> {
     #[cfg_attr(feature = "contract", schemars(extend("examples" = ["supervisor/00"])))]
     pub name: Cow<'a, str>,
     /// The present or last holder.
-    #[serde(default)]
     pub owner: Cow<'a, str>,
     /// +1 at every change of holder.
-    #[serde(default)]
     pub epoch: u64,
     /// The end of its term; absent if it was given back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +125,6 @@ pub struct Lease<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Cow<'a, str>>,
     /// Whether the lease is held now.
-    #[serde(default)]
     pub held: bool,
 }
 
@@ -151,20 +148,18 @@ pub struct Workflow<'a> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u32,
     /// Whether new orders of this workflow begin with this version. With a share, those outside of it.
-    #[serde(default)]
     pub current: bool,
     /// Whether orders that name no workflow begin with this one. Absent: no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
     /// The share of new orders that begin with this version, in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(min = 1, max = 99)))]
     pub share_percent: Option<u8>,
     /// When it was retired: no new order begins with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retired_at: Option<Timestamp>,
     /// Priority of orders that have none of their own.
-    #[serde(default)]
     pub priority: OpenEnum<Priority>,
     /// Time that an order has, from its acceptance. Absent: no deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +171,6 @@ pub struct Workflow<'a> {
     #[cfg_attr(feature = "contract", schemars(extend("examples" = ["alert", "compensate", "hold"])))]
     pub on_late: Option<Cow<'a, str>>,
     /// Its steps.
-    #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = domain::limits::STEPS_MAX)))]
     pub steps: Vec<WorkflowStep<'a>>,
 }
@@ -191,10 +185,9 @@ pub struct WorkflowStep<'a> {
     /// The agent that carries it out.
     pub agent: Cow<'a, str>,
     /// Present if people decide on it: no service is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<WorkflowApproval<'a>>,
     /// Steps that must be processed or skipped first.
-    #[serde(default)]
     pub after: Vec<Cow<'a, str>>,
     /// The time-out of one attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,26 +278,24 @@ pub struct Alert<'a> {
     /// When it began.
     pub since: Timestamp,
     /// Since when its cause is not found any more. It ends a minute later, unless the cause comes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_since: Option<Timestamp>,
     /// When it ended. Missing while it is on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// What happened, in words.
     pub text: Cow<'a, str>,
     /// The operator's remedy.
     pub to_do: Cow<'a, str>,
     /// Orders that waited because of it at the supervisor's last look; 0 if it is not about orders.
-    #[serde(default)]
     pub count: u64,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// The sinks that did not take the last message. They are tried again. Missing if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_told: Vec<Cow<'a, str>>,
     /// One of them.
-    #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "OrderID", skip_serializing_if = "Option::is_none")]
     pub order_id: Option<OrderId>,
 }
 
@@ -343,7 +334,6 @@ pub struct DeadLetter<'a> {
     /// The number of deliveries.
     pub receive_count: u32,
     /// The time at which the queue gave up the message.
-    #[serde(default)]
     pub at: Timestamp,
     /// The time of settlement.
     pub settled_at: Timestamp,

@@ -49,13 +49,12 @@ pub struct Count {
     /// The count. Without CountedSince, of 1,000 tasks read at most.
     pub count: usize,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// Only orders submitted since this time are counted. Present for final states without CountedSince.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// When the oldest of them was accepted, on one machine. Absent for final states, and if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Timestamp>,
 }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::task::{Direction, ProcessState, StepState, Watch};
+use domain::order::AgainOf;
+use domain::situation::Situation;
+use domain::task::{Direction, Pause, ProcessState, StepError, StepState, Taken, Watch};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -29,10 +31,8 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
     /// Pinned at submission.
-    #[serde(default)]
     pub workflow: Cow<'a, str>,
     /// Pinned at submission.
-    #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub workflow_version: u32,
     /// State of the order.
@@ -41,7 +41,6 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason<'a>>,
     /// In the order of the workflow.
-    #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::STEPS_MAX)))]
     pub steps: Vec<Step<'a>>,
     /// Who has to look at the order: `due#NN` the supervisor of that shard, `wait#NN` the same after a long wait or at
@@ -65,14 +64,13 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<Timestamp>,
     /// The priority of its messages.
-    #[serde(default)]
     pub priority: OpenEnum<Priority>,
     /// The pause that keeps new steps from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused: Option<Pause<'a>>,
+    pub paused: Option<Pause>,
     /// The operator who has taken it on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Taken<'a>>,
+    pub taken: Option<Taken>,
     /// The time of acceptance. Absent if the task no longer has it; the order has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
@@ -81,11 +79,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
     pub updated_at: Option<Timestamp>,
     /// The commands that are allowed now: last segments of paths of this API.
-    #[serde(default)]
     pub actions: Vec<Cow<'a, str>>,
     /// The order's wait and the operator's remedy.
-    #[serde(default)]
-    pub situation: Situation<'a>,
+    pub situation: Situation,
     /// With `with=index`: the texts by which the order is found, by their positions in the document: `/CorrelationID`,
     /// and the members that its workflow declares.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,10 +129,8 @@ pub struct Step<'a> {
     /// The deadline of the attempt.
     pub complete_by: Option<Timestamp>,
     /// Attempts that expired or failed since the step last started afresh.
-    #[serde(default)]
     pub failure_count: u32,
     /// The number of claims; the fencing token.
-    #[serde(default)]
     pub attempt: u32,
     /// Forward, or compensation.
     #[cfg_attr(feature = "contract", schemars(with = "Direction"))]
@@ -148,7 +142,7 @@ pub struct Step<'a> {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
     /// Present if people decide on it: no service is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,
     /// The time at which a supervisor found the attempt expired implausibly late, and doubted its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,10 +161,10 @@ pub struct Step<'a> {
     pub output: Option<Cow<'a, Json>>,
     /// The last failure, in either direction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<StepError<'a>>,
+    pub last_error: Option<StepError>,
     /// How long the call took that brought the last success or rejection, in milliseconds. Present once its present
     /// direction has ended, if the agent reported it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub call_ms: Option<u64>,
     /// The time of the first claim in this direction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -191,71 +185,6 @@ pub struct Approvers<'a> {
     /// The name of a person who may not decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_by: Option<Cow<'a, str>>,
-}
-
-/// The last failure of a step.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase", default)]
-pub struct StepError<'a> {
-    /// The agent's code, or `expired` if no answer came in time. A service's code is unchanged: nothing in it is
-    /// redacted.
-    pub code: Cow<'a, str>,
-    /// A message for people. A service's message is unchanged: nothing in it is redacted, and services should not quote
-    /// documents.
-    pub message: Cow<'a, str>,
-    /// The attempt that failed.
-    pub attempt: u32,
-    /// The time at which the failure was noticed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "contract", schemars(extend("x-always" = true)))]
-    pub at: Option<Timestamp>,
-}
-
-/// A pause of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase")]
-pub struct Pause<'a> {
-    /// The operator, and in brackets the authenticated caller.
-    pub by: Cow<'a, str>,
-    /// The reason.
-    pub reason: Cow<'a, str>,
-    /// The start time.
-    pub since: Timestamp,
-    /// The version of the task in which the pause began.
-    #[serde(default)]
-    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
-    pub version: u64,
-}
-
-/// The operator who has taken the order on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase")]
-pub struct Taken<'a> {
-    /// The operator, and in brackets the authenticated caller.
-    pub by: Cow<'a, str>,
-    /// Since when.
-    pub since: Timestamp,
-}
-
-/// How an order stands, in words. It follows from the order's version alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase")]
-pub struct Situation<'a> {
-    /// In one sentence.
-    pub head: Cow<'a, str>,
-    /// Reasons and details. It may repeat what a service said, in which nothing is redacted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Cow<'a, str>>,
-    /// What an operator does about it. Missing once the order is finished.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to_do: Option<Cow<'a, str>>,
-    /// Whether the order waits: for an operator, for the end of a pause, or until a step may be tried again.
-    #[serde(default)]
-    pub waits: bool,
 }
 
 /// A line of an order's history.
@@ -365,30 +294,13 @@ pub struct Order<'a> {
     pub priority: Option<OpenEnum<Priority>>,
     /// The compensated order that an operator posted again as this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again_of: Option<AgainOf<'a>>,
+    pub again_of: Option<AgainOf>,
     /// The order that this one was posted again as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<OrderId>,
     /// The document; marked members are redacted.
     #[cfg_attr(feature = "contract", schemars(with = "BTreeMap<String, Json>"))]
     pub document: Cow<'a, Json>,
-}
-
-/// The origin of an order that was posted again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "PascalCase")]
-pub struct AgainOf<'a> {
-    /// The compensated order.
-    #[serde(rename = "OrderID")]
-    pub order_id: OrderId,
-    /// The operator, and in brackets the authenticated caller.
-    pub by: Cow<'a, str>,
-    /// The operator's reason.
-    pub reason: Cow<'a, str>,
-    /// The bulk job that posted it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bulk: Option<Cow<'a, str>>,
 }
 
 impl<History> Task<'_, History> {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use domain::id::OrderId;
+use domain::task::StepError;
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Count, Lease, Service, StepError, Took};
+use crate::{Count, Lease, Service, Took};
 
 /// `GET /overview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,6 @@ pub struct Failure<'a> {
     #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub count: usize,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// The time of the oldest failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,9 +101,9 @@ pub struct Failure<'a> {
     pub newest_at: Option<Timestamp>,
     /// The last error of that step in the newest order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<StepError<'a>>,
+    pub last_error: Option<StepError>,
     /// The newest orders.
-    #[serde(rename = "OrderIDs", default)]
+    #[serde(rename = "OrderIDs")]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = 5)))]
     pub order_ids: Vec<OrderId>,
     /// What the code means.
@@ -122,7 +122,6 @@ pub struct DeadLetterCount {
     /// The count, at most 100.
     pub count: usize,
     /// Whether there may be more.
-    #[serde(default)]
     pub at_least: bool,
     /// The time of the last settlement.
     #[serde(skip_serializing_if = "Option::is_none")]

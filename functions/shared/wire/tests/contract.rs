@@ -115,9 +115,11 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
 #[test]
 fn an_answer_of_a_newer_server_is_read() {
     let text = r#"{
-        "OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "Version": 9, "ProcessState": "Archived", "Shelf": {"No": 7},
+        "OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "Version": 9, "Workflow": "shop", "WorkflowVersion": 1,
+        "ProcessState": "Archived", "Actions": ["burn"], "Situation": {"Head": "Archived.", "Waits": false}, "Shelf": {"No": 7},
         "Priority": "urgent", "Watch": "shelf#7",
-        "Steps": [{"Name": "a", "Agent": "b", "ProcessState": "Frozen", "Direction": "Sideways", "Attempt": 1, "New": []}],
+        "Steps": [{"Name": "a", "Agent": "b", "ProcessState": "Frozen", "Direction": "Sideways", "Attempt": 1,
+                   "FailureCount": 0, "New": []}],
         "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "archived", "Kind": "Archived"}]
     }"#;
     let task: Task<'static> = serde_json::from_str(text).unwrap();

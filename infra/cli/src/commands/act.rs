@@ -245,9 +245,12 @@ mod tests {
     fn task(state: &str, direction: &str, commands: &[&str]) -> Task<'static> {
         let line = |id: &&str| json!({"At": "2026-11-20T17:26:01.000Z", "Who": "ann", "What": "", "Kind": "Resubmitted", "CommandID": id});
         let history: Vec<_> = commands.iter().map(line).collect();
-        let step = json!({"Name": "a", "Agent": "b", "ProcessState": "Processed", "Direction": direction});
+        let step = json!({"Name": "a", "Agent": "b", "ProcessState": "Processed", "Direction": direction,
+                          "FailureCount": 0, "Attempt": 1});
         let task = json!({
             "OrderID": OrderId::from_idempotency_key("shop", "a"), "Version": 1, "ProcessState": state, "Steps": [step], "History": history,
+            "Workflow": "order", "WorkflowVersion": 1, "Priority": "normal", "Actions": [],
+            "Situation": {"Head": "", "Waits": false},
         });
         serde_json::from_value(task).unwrap()
     }

@@ -158,7 +158,8 @@ mod tests {
     fn a_cause_that_is_gone_is_told_with_its_time_and_without_a_remedy() {
         let words = |gone_since: Value, ended_at: Value| {
             let alert = json!({"Cause": "service/pay/failing", "Since": "2026-11-20T17:26:43.007Z", "GoneSince": gone_since,
-                               "EndedAt": ended_at, "Text": "pay is failing.", "ToDo": "Restore pay."});
+                               "EndedAt": ended_at, "Text": "pay is failing.", "ToDo": "Restore pay.", "Count": 0,
+                               "AtLeast": false});
             alert_words(&serde_json::from_value(alert).unwrap())
         };
         let at = json!("2026-11-20T17:36:43.007Z");

@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_name_alone_means_the_version_of_new_orders_and_else_the_last_one() {
-        let one = |name, version, current| json!({"Name": name, "Version": version, "Current": current});
+        let one = |name, version, current| json!({"Name": name, "Version": version, "Current": current, "Priority": "normal", "Steps": []});
         let workflows =
             [one("a", 1, false), one("a", 2, true), one("a", 3, false), one("b", 2, false), one("b", 1, false)];
         let workflows: Vec<Workflow<'static>> =
@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn which_new_orders_begin_with_a_version_is_said_in_words() {
         let one = |version, more: serde_json::Value| {
-            let mut workflow = json!({"Name": "a", "Version": version, "Steps": []});
+            let mut workflow =
+                json!({"Name": "a", "Version": version, "Current": false, "Priority": "normal", "Steps": []});
             workflow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             serde_json::from_value::<Workflow<'static>>(workflow).unwrap()
         };

@@ -49,12 +49,17 @@ mod tests {
             .iter()
             .map(|(name, agent)| {
                 serde_json::json!({
-                    "Name": name, "Agent": agent, "ProcessState": "Processed", "Attempt": 1, "Direction": "Forward"
+                    "Name": name, "Agent": agent, "ProcessState": "Processed", "Attempt": 1, "Direction": "Forward",
+                    "FailureCount": 0
                 })
             })
             .collect();
         let order_id = OrderId::from_idempotency_key("demo", "verdict");
-        let last = serde_json::json!({ "OrderID": order_id, "Version": 5, "ProcessState": state, "Steps": steps });
+        let last = serde_json::json!({
+            "OrderID": order_id, "Version": 5, "ProcessState": state, "Steps": steps,
+            "Workflow": "order", "WorkflowVersion": 1, "Priority": "normal", "Actions": [],
+            "Situation": {"Head": "", "Waits": false}
+        });
         serde_json::from_value(last).unwrap()
     }
 

@@ -206,8 +206,10 @@ mod tests {
         };
         let order_id = OrderId::from_idempotency_key("outage", name);
         let steps = STEPS.map(step);
-        serde_json::from_value(json!({"OrderID": order_id, "Version": 9, "ProcessState": state, "Steps": steps}))
-            .unwrap()
+        let order = json!({"OrderID": order_id, "Version": 9, "ProcessState": state, "Steps": steps,
+                           "Workflow": "order", "WorkflowVersion": 1, "Priority": "normal", "Actions": [],
+                           "Situation": {"Head": "", "Waits": false}});
+        serde_json::from_value(order).unwrap()
     }
 
     fn effects(orders: &[Task<'_>], times: u64) -> Effects {

@@ -14,14 +14,14 @@ const ALONE_MS: u64 = 5_000;
 pub(super) fn last_call<'a>(step: &'a Step<'_>) -> Option<&'a str> {
     let error = step.last_error.as_ref()?;
     let last = error.message.rsplit_once(LAST_CALL).map(|(_, problem)| problem);
-    if error.code == StepError::RETRYING { Some(&error.message) } else { last }
+    if *error.code == *StepError::RETRYING { Some(&error.message) } else { last }
 }
 
 /// What to do where calls of this order alone fail for long: the service has no failure in a row, so others go through.
 pub(super) fn only_this_order(step: &Step<'_>, services: &[Service<'_>], now: Timestamp) -> Option<String> {
     let service = services.iter().find(|service| service.service == step.agent)?;
     let is_well = service.state == Breaker::Closed && service.failures_in_a_row.unwrap_or(0) == 0;
-    let since = step.last_error.as_ref()?.at?;
+    let since = step.last_error.as_ref()?.at;
     let problem = last_call(step).filter(|_| is_well && since.ms_until(now) >= ALONE_MS)?;
     Some(format!(
         "Only this order fails at {} ({problem}); others go through. Look at what it sends. After max_failures attempts the \
@@ -43,6 +43,7 @@ mod tests {
     fn said(code: &str, message: &str, ago_ms: u64, service: &Value) -> Option<String> {
         let step: Step<'static> = serde_json::from_value(json!({
             "Name": "ship", "Agent": "ship", "ProcessState": "Processing", "Direction": "Forward", "Attempt": 1,
+            "FailureCount": 0,
             "LastError": {"Code": code, "Message": message, "Attempt": 1, "At": now().minus_ms(ago_ms)},
         }))
         .unwrap();

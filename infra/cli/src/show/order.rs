@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::{Action, Priority};
-use domain::task::{Direction, ProcessState, StepState};
+use domain::task::{Direction, ProcessState, StepError, StepState};
 use domain::time::Timestamp;
-use wire::{Reason, Service, Step, StepError, Task, Transition};
+use wire::{Reason, Service, Step, Task, Transition};
 
 use super::alone::{last_call, only_this_order};
 use super::step::words;
@@ -62,7 +62,7 @@ pub(crate) fn table<'a>(tasks: &'a [Task<'_>], columns: &[Column], ids: Ids, now
 }
 
 /// An error in words, with its code.
-pub(crate) fn error_words(StepError { code, message, .. }: &StepError<'_>) -> String {
+pub(crate) fn error_words(StepError { code, message, .. }: &StepError) -> String {
     format!("{message} ({code})")
 }
 
@@ -142,8 +142,7 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     }
     let situation = &task.situation;
     if !situation.head.is_empty() {
-        let text = situation.text.as_deref().unwrap_or_default();
-        line("Situation", plain(&format!("{} {text}", situation.head)));
+        line("Situation", plain(&format!("{} {}", situation.head, situation.text)));
         let is_needed = |service: &&Service<'_>| {
             service.text.is_some() && task.steps.iter().any(|step| is_open(step) && step.agent == service.service)
         };
@@ -294,7 +293,7 @@ mod tests {
         };
         serde_json::from_value(json!({
             "OrderID": ID, "Version": 7, "Workflow": "order", "WorkflowVersion": 1, "ProcessState": state,
-            "UpdatedAt": "2026-11-20T17:26:43.007Z",
+            "UpdatedAt": "2026-11-20T17:26:43.007Z", "Priority": "normal",
             "Steps": [
                 step("reserve-inventory", "inventory", "Processed", 1),
                 step("charge-payment", "payment", if state == "Error" { "Error" } else { "Processing" }, 3),
@@ -352,7 +351,8 @@ mod tests {
         assert!(text.contains("Service    payment rejects most steps.\nTo do      Mend payment.\n"), "{text}");
         assert!(!text.contains("shipping rejects"), "{text}");
         let mut paused = task("Processing");
-        paused.paused = serde_json::from_value(json!({"By": "ann", "Reason": "x", "Since": now()})).unwrap();
+        paused.paused =
+            serde_json::from_value(json!({"By": "ann", "Reason": "x", "Since": now(), "Version": 3})).unwrap();
         for task in [task("Error"), paused] {
             assert!(!whole(PLAIN, &task, &services, now()).contains("Mend payment."));
         }
@@ -429,6 +429,7 @@ mod tests {
         let mut task = task("Archived");
         task.steps[1] = serde_json::from_value(json!({
             "Name": "charge-payment", "Agent": "payment", "ProcessState": "Frozen", "Direction": "Forward", "Attempt": 1,
+            "FailureCount": 0,
         }))
         .unwrap();
         let text = whole(PLAIN, &task, &[], now());

@@ -9,7 +9,11 @@ const OTHER: &str = "01934b2e-1c5a-7d3f-8a21-5f0c0000e011";
 /// An API whose newest orders are the one and many others, with the other one in `Error`.
 fn orders(asked: &Asked) -> Option<String> {
     let order = |id: &str, state: &str| {
-        format!(r#"{{"OrderID": "{id}", "Version": 2, "ProcessState": "{state}", "Steps": [], "History": []}}"#)
+        format!(
+            r#"{{"OrderID": "{id}", "Version": 2, "ProcessState": "{state}", "Steps": [], "History": [],
+                "Workflow": "order", "WorkflowVersion": 1, "Priority": "normal", "Actions": [],
+                "Situation": {{"Head": "", "Waits": false}}}}"#
+        )
     };
     let list = |orders: &[String]| format!(r#"{{"Orders": [{}], "NextCursor": "c"}}"#, orders.join(","));
     let body = match asked.target.as_str() {

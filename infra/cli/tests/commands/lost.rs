@@ -48,7 +48,10 @@ fn a_job_whose_start_was_lost_is_known_by_who_started_it() {
     let job = |started: &str| {
         format!(
             r#"{{"JobID": "j-1", "Version": 2, "State": "Running", "Action": "Resubmit", "By": "ann", "Reason": "r", {started}
-                "DryRun": {{"Matching": 2, "Complete": true}}, "PlannedAt": "2026-11-20T17:00:00.000Z"}}"#
+                "DryRun": {{"Matching": 2, "Complete": true, "Message": ""}}, "PlannedAt": "2026-11-20T17:00:00.000Z",
+                "Since": "2026-11-20T17:00:00.000Z", "Selector": {{}}, "Canary": 5, "CanaryTimeoutMs": 1000, "RatePerSecond": 10,
+                "StopAtFailedPercent": 20, "UnderWay": 0, "Waiting": 0,
+                "Tally": {{"Begun": 0, "Recovered": 0, "FailedAgain": 0, "PassedOver": 0}}}}"#
         )
     };
     for (told, status) in [(r#""StartedBy": "ann: back","#, 0), (r#""StartedBy": "bob: back","#, 4)] {

@@ -119,7 +119,7 @@ fn each_function_is_given_every_variable_that_it_reads() {
             if is_from_lambda { Some("1".into()) } else { variable(&template, id, name) }
         });
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
-        assert_eq!(config.senders.is_some(), id == "Scheduler", "{id}");
+        assert_eq!(!config.senders.system.is_empty(), id == "Scheduler", "{id}");
         assert_eq!(config.services.stand_ins, None, "{id}");
         assert!(config.queues.agents.is_empty(), "{id}");
         assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");

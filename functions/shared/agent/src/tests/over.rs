@@ -5,8 +5,9 @@ use domain::message::{Deferral, Delivery, Outcome, Request};
 use domain::order::Order;
 use domain::task::{Direction, Pause, ProcessState, Step, StepState, Task};
 use domain::workflow::Workflows;
+use memory::sample;
 
-use crate::testing::{Act, START, World, delivery, done, json, request, retry};
+use crate::testing::{Act, START, World, delivery, done, request, retry};
 use crate::{Answer, MemoPolicy};
 
 /// The number of the step of [`request`] in the shipped workflow.
@@ -16,19 +17,7 @@ const STEP: usize = 1;
 fn with_task(world: World) -> World {
     let workflows = Workflows::shipped().unwrap();
     let workflow = workflows.current();
-    let order = Order {
-        order_id: request().order_id,
-        document: json("{\"Total\":1}"),
-        fingerprint: "f".into(),
-        submitted_at: START,
-        submitter: "shop".into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    };
+    let order = Order { order_id: request().order_id, ..sample::order("shop", "", "{\"Total\":1}", START) };
     let mut task = Task::new(&order, workflow, 16, 0);
     task.process_state = ProcessState::Processing;
     let step = &mut task.steps[STEP];

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cloud::Said;
 use domain::id::OrderId;
-use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
 use domain::ports::{Commit, Inserted, PortError, PortErrorKind, Record, RecordKind, Records, Seen, Store};
@@ -98,20 +97,7 @@ async fn every_answer_of_the_store_fits_what_is_stored_by_whatever_chance() {
 impl World {
     fn order(&self) -> Order {
         let (number, total) = (self.network.below(ORDERS), self.network.below(8) / 7);
-        let document = Json::document(format!("{{\"Total\":{total}}}").as_bytes()).unwrap();
-        Order {
-            order_id: OrderId::from_idempotency_key("chance", &number.to_string()),
-            fingerprint: document.fingerprint().into(),
-            document,
-            submitted_at: NOON,
-            submitter: "chance".into(),
-            reply_channel: None,
-            correlation_id: None,
-            priority: None,
-            workflow: None,
-            terms: Vec::new(),
-            again_of: None,
-        }
+        memory::sample::order("chance", &number.to_string(), &format!("{{\"Total\":{total}}}"), NOON)
     }
 
     /// The order and the task that are stored. No task is there without its order.

@@ -68,8 +68,8 @@ pub struct Config {
     pub services: ServicesConfig,
     /// The agents that have a service without a table of their own (rule 22). `None`: it is not known.
     pub served: Option<BTreeSet<Arc<str>>>,
-    /// Who may send what (rule 45), for [`Function::Scheduler`]. `None`: senders are not checked.
-    pub senders: Option<Senders>,
+    /// Who may send what (rule 45), for [`Function::Scheduler`].
+    pub senders: Senders,
     /// The names of members whose values the API hides, and by which no order is found.
     pub redacted: Vec<Arc<str>>,
     /// How the scopes of tokens begin that are roles (rule 42). `None`: scopes are no roles.
@@ -172,7 +172,7 @@ impl Config {
         };
         let senders = match function {
             Function::Scheduler => senders(&mut reader, &queues),
-            Function::Api | Function::Submission | Function::Agents | Function::Supervisor => None,
+            Function::Api | Function::Submission | Function::Agents | Function::Supervisor => Senders::default(),
         };
         let redacted = redacted(&mut reader);
         let role_scopes = reader.optional("ROLE_SCOPES");
@@ -347,11 +347,14 @@ struct Roles {
 }
 
 /// Who may send what.
-fn senders(reader: &mut Reader<'_>, queues: &QueueUrls) -> Option<Senders> {
+fn senders(reader: &mut Reader<'_>, queues: &QueueUrls) -> Senders {
     const ROLES: &str = "SENDERS";
     const OWN: &str = "AGENT_SENDERS";
     let advice = r#"give {"System":["AROA...",...],"Agents":"AROA..."} with the unique ids of the stack's roles"#;
-    let Roles { system, agents } = reader.json(ROLES, advice)?;
+    let Some(Roles { system, agents }) = reader.json(ROLES, advice) else {
+        reader.missing(ROLES, advice);
+        return Senders::default();
+    };
     let advice =
         r#"give {"name":["AROA..."]} with the roles that answer for agents with queues of their own, or leave it out"#;
     let mut named: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = reader.json(OWN, advice).unwrap_or_default();
@@ -364,7 +367,7 @@ fn senders(reader: &mut Reader<'_>, queues: &QueueUrls) -> Option<Senders> {
         }
     }
     let own = queues.agents.keys().map(|agent| (agent.clone(), named.remove(agent).unwrap_or_default())).collect();
-    Some(Senders { system, agents, own })
+    Senders { system, agents, own }
 }
 
 fn reply_channels(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, Arc<str>> {

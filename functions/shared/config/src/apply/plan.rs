@@ -53,7 +53,7 @@ impl Plan {
         let (mut notes, mut is_shared) = (Vec::new(), false);
         for (name, newest) in newest(checked) {
             let (was, version) = (catalogue.taken(before, name), newest.workflow.version);
-            let known = before.and_then(|before| before.highest(name)).max(was.and_then(|was| was.versions().max()));
+            let known = highest.get(name).copied().max(was.and_then(|was| was.versions().max()));
             let is_new = known.is_none_or(|known| known < version);
             let choice = match was {
                 Some(was) if !is_new => was,
@@ -111,9 +111,9 @@ impl Plan {
         let of_start = &*application.by == Deployment::BY_START;
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)
+                && before.highest == highest
                 && before.callback_keys == callback_keys
                 && (before.of_start || !of_start)
-                && highest.iter().all(|(name, version)| before.highest(name) == Some(*version))
         });
         let deployment = (!is_same).then(|| Deployment {
             version: seen + 1,

@@ -97,7 +97,7 @@ pub struct Deployment {
     pub default: Arc<str>,
     /// For each workflow, the versions that new orders begin with.
     pub workflows: BTreeMap<Arc<str>, Choice>,
-    /// The highest version of each workflow that was applied. An application chooses only a later one, so it takes no
+    /// The highest version of each workflow that was applied or chosen. An application chooses only a later one, so it takes no
     /// choice of an operator back.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub highest: BTreeMap<Arc<str>, u32>,
@@ -125,13 +125,6 @@ impl Deployment {
     #[must_use]
     pub fn agents(&self) -> Option<&Arc<str>> {
         (!agent_names(&self.settings).is_empty()).then_some(&self.settings)
-    }
-
-    /// The highest version of a workflow that was applied, as far as it is known.
-    #[must_use]
-    pub fn highest(&self, name: &str) -> Option<u32> {
-        let chosen = self.workflows.get(name).and_then(|choice| choice.versions().max());
-        self.highest.get(name).copied().max(chosen)
     }
 }
 

@@ -68,7 +68,7 @@ fn a_retry_is_shown_with_its_time_and_the_number_of_failures() {
 }
 
 /// The head, and what an operator is to do.
-fn told(case: &Case) -> (String, &'static str) {
+fn told(case: &Case) -> (String, Cow<'static, str>) {
     let Situation { head, to_do, .. } = of(case);
     (head, to_do.unwrap())
 }
@@ -92,7 +92,7 @@ fn a_wait_is_shown_once_it_is_the_turn_of_the_step() {
     assert!(!of(&case).head.contains("waits"), "{}", of(&case).head);
     case.done("a");
     let head = format!("B waits until {until}, as the workflow or the order says.");
-    assert_eq!(told(&case), (head, "Nothing. It starts then, and a cancel ends the wait."));
+    assert_eq!(told(&case), (head, "Nothing. It starts then, and a cancel ends the wait.".into()));
     assert!(of(&case).waits);
     case.cancel();
     assert!(!of(&case).head.contains("B waits"), "{}", of(&case).head);
@@ -130,7 +130,7 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     let until = case.step("a").waits_until.unwrap();
     let head = format!("Any took a on, and tells the result later: attempt 1, awaited until {until}.");
     let to_do = "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again.";
-    assert_eq!(told(&case), (head, to_do));
+    assert_eq!(told(&case), (head, to_do.into()));
     case.next_sweep();
     case.next_sweep();
     assert_eq!(case.state(), ProcessState::Error);
@@ -164,7 +164,7 @@ fn rule_19_an_answer_without_what_keep_takes_is_the_workflows_fault() {
     case.expire_all();
     assert_eq!(case.state(), ProcessState::Error);
     assert!(of(&case).text.starts_with(NOT_KEPT_IN_ERROR.0), "{}", of(&case).text);
-    assert_eq!(of(&case).to_do, Some(NOT_KEPT_IN_ERROR.1));
+    assert_eq!(of(&case).to_do.as_deref(), Some(NOT_KEPT_IN_ERROR.1));
     let since = Timestamp::from_epoch_ms(1_000);
     let outage = Outage { reason: OutageReason::Failing, problem: words.into(), since };
     let to_do = outage_to_do("svc", &outage);
@@ -192,7 +192,7 @@ fn a_cancelled_order_says_so_while_it_is_undone_and_afterwards() {
     let until = "until then a call for a may still have its effect";
     assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}: {until}."), text));
     assert!(of(&case).waits);
-    assert_eq!(of(&case).to_do, Some("Nothing. The undo starts then by itself."));
+    assert_eq!(of(&case).to_do.as_deref(), Some("Nothing. The undo starts then by itself."));
     case.retry_all();
     assert!(of(&case).head.starts_with("The undo of a was handed to any (attempt "), "{}", of(&case).head);
     assert!(!of(&case).waits);
@@ -211,7 +211,7 @@ fn a_refused_step_waits_for_an_operator_with_its_reason() {
     assert_eq!(of(&case).head, "Waiting for an operator: rejected at a.");
     let (meaning, to_do) = explain("rejected");
     assert!(of(&case).text.starts_with(meaning), "{}", of(&case).text);
-    assert_eq!((of(&case).to_do, of(&case).waits), (Some(to_do), true));
+    assert_eq!((of(&case).to_do.as_deref(), of(&case).waits), (Some(to_do), true));
 }
 
 #[test]

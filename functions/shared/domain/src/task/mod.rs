@@ -167,25 +167,30 @@ pub struct Notice {
     pub resends: u32,
 }
 
-/// The pause of a task.
+/// A pause of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Pause {
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Arc<str>,
-    /// The operator's reason.
+    /// The reason.
     pub reason: Arc<str>,
-    /// The time at which it began.
+    /// The start time.
     pub since: Timestamp,
-    /// The version that began it. It identifies a command that was meant for an earlier pause.
+    /// The version of the task in which the pause began.
+    ///
+    /// It identifies a command that was meant for an earlier pause.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1)))]
     pub version: u64,
 }
 
-/// Who has taken an order on (rule 30).
+/// The operator who has taken the order on (rule 30).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Taken {
-    /// The operator.
+    /// The operator, and in brackets the authenticated caller.
     pub by: Arc<str>,
     /// Since when.
     pub since: Timestamp,

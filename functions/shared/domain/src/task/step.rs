@@ -43,13 +43,15 @@ impl StepState {
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct StepError {
-    /// The agent's code, [`StepError::EXPIRED`], [`StepError::RETRYING`], or the code of a dead letter.
+    /// The agent's code, or `expired` if no answer came in time. A service's code is unchanged: nothing in it is
+    /// redacted.
     pub code: Arc<str>,
-    /// The same for people.
+    /// A message for people. A service's message is unchanged: nothing in it is redacted, and services should not quote
+    /// documents.
     pub message: Arc<str>,
     /// The attempt that failed.
     pub attempt: u32,
-    /// When it was noticed.
+    /// The time at which the failure was noticed.
     pub at: Timestamp,
 }
 

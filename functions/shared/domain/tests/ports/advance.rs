@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use domain::advance::{AdvanceError, advance, begin, follow_up};
 use domain::batch::HasCause;
 use domain::definition::Catalogue;
-use domain::id::OrderId;
 use domain::instance::Instance;
-use domain::json::Json;
 use domain::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX, SHARDS};
 use domain::machine::{Event, Verdict};
 use domain::message::SchedulerMessage;
@@ -17,8 +15,8 @@ use domain::ports::{Commit, Environment, Inserted, PortError};
 use domain::task::{NoticeKind, ProcessState, Task};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
-use memory::Memory;
 use memory::faulty::{Fault, Faulty};
+use memory::{Memory, sample};
 
 use crate::{START, ports};
 
@@ -32,19 +30,7 @@ fn instance() -> Instance {
 }
 
 fn order() -> Order {
-    Order {
-        order_id: OrderId::from_idempotency_key("test", "advance"),
-        document: Json::document(b"{}").unwrap(),
-        fingerprint: "f".into(),
-        submitted_at: START,
-        submitter: "test".into(),
-        reply_channel: Some("shop".into()),
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    Order { reply_channel: Some("shop".into()), ..sample::order("test", "advance", "{}", START) }
 }
 
 /// A stored order without a claim.

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use domain::bulk::{BulkAction, DRY_RUN_READ_MAX, DryRun, Spec, dry_run};
-use domain::id::OrderId;
-use domain::json::Json;
 use domain::limits::SHARDS;
-use domain::order::Order;
 use domain::ports::{ListError, Page};
 use domain::task::{ProcessState, Task};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use memory::faulty::Faulty;
+use memory::sample;
 
 use crate::{START, ports};
 
@@ -21,19 +19,7 @@ fn spec() -> Spec {
 }
 
 fn store(ports: &Faulty, name: &str, state: ProcessState) {
-    let order = Order {
-        order_id: OrderId::from_idempotency_key("test", name),
-        document: Json::document(b"{}").unwrap(),
-        fingerprint: "f".into(),
-        submitted_at: START,
-        submitter: "test".into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    };
+    let order = sample::order("test", name, "{}", START);
     let task = Task::new(&order, Workflows::shipped().unwrap().current(), SHARDS, 1);
     ports.store_order(order, Task { process_state: state, ..task });
 }

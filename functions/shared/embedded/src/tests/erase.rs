@@ -8,6 +8,7 @@ use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job};
 use domain::id::CommandId;
 use domain::index::Term;
+use domain::json::Json;
 use domain::message::{Action, CloudEvent, Command, Outcome, Priority, SchedulerMessage};
 use domain::order::AgainOf;
 use domain::ports::{

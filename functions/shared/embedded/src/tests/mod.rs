@@ -15,8 +15,6 @@ mod writes;
 
 use std::path::Path;
 
-use domain::id::OrderId;
-use domain::json::Json;
 use domain::order::Order;
 use domain::ports::{HasQueues, Queues};
 use domain::task::Task;
@@ -36,20 +34,8 @@ fn open(directory: &Path) -> Engine {
 }
 
 pub(crate) fn order(n: u64) -> Order {
-    let document = Json::document(format!(r#"{{"Item": {n}}}"#).as_bytes()).unwrap();
-    Order {
-        order_id: OrderId::from_idempotency_key("tests", &n.to_string()),
-        fingerprint: document.fingerprint().into(),
-        document,
-        submitted_at: Timestamp::from_epoch_ms(1_795_176_000_000),
-        submitter: "tests".into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    let at = Timestamp::from_epoch_ms(1_795_176_000_000);
+    memory::sample::order("tests", &n.to_string(), &format!(r#"{{"Item": {n}}}"#), at)
 }
 
 pub(crate) fn task(order: &Order, shards: u8) -> Task {

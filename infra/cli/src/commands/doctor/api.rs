@@ -384,7 +384,10 @@ mod tests {
 
     #[test]
     fn a_version_that_is_gone_is_wrong_with_the_number_of_its_open_orders() {
-        let known = json!({"Workflows": [{"Name": "order", "Version": 2}, {"Name": "return", "Version": 1}]});
+        let known = [("order", 2), ("return", 1)].map(|(name, version)| {
+            json!({"Name": name, "Version": version, "Current": true, "Priority": "normal", "Steps": []})
+        });
+        let known = json!({ "Workflows": known });
         let known = read::<WorkflowList<'static>>(known).workflows;
         let of = |name: &str, version| Pinned { workflow: name.into(), workflow_version: version };
         for (is_all, state) in [(true, State::Ok), (false, State::Warning)] {
@@ -404,7 +407,8 @@ mod tests {
         };
         let alert = |cause: &str, more: Value| {
             let at = now().to_string();
-            let mut alert = json!({"Cause": cause, "Since": at, "Text": "it waits", "ToDo": "mend it"});
+            let mut alert = json!({"Cause": cause, "Since": at, "Text": "it waits", "ToDo": "mend it",
+                                   "Count": 1, "AtLeast": false});
             alert.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             alert
         };
@@ -420,7 +424,8 @@ mod tests {
     #[test]
     fn workflows_are_told_by_their_versions() {
         let of = |version, current| {
-            let told = json!({"Workflows": [{"Name": "order", "Version": version, "Current": current}]});
+            let told = json!({"Workflows": [{"Name": "order", "Version": version, "Current": current,
+                                             "Priority": "normal", "Steps": []}]});
             workflows(&read::<WorkflowList<'static>>(told).workflows)
         };
         assert_eq!(of(1, true).state, State::Ok);
@@ -431,7 +436,7 @@ mod tests {
     #[test]
     fn only_new_dead_letters_are_news() {
         let dead_letter = |ago_h: u64| {
-            json!({"MessageID": "m", "ReceiveCount": 5, "Outcome": "Held", "Message": "x",
+            json!({"MessageID": "m", "ReceiveCount": 5, "Outcome": "Held", "Message": "x", "At": now().to_string(),
                    "SettledAt": now().minus_ms(ago_h * 3_600_000).to_string()})
         };
         let of = |ago_h| dead_letters(&read(json!({"DeadLetters": [dead_letter(ago_h)]})), now()).state;

@@ -173,8 +173,9 @@ fn what_is_special_about_a_step_stands_behind_its_agent() {
     let expected = "●  a  x (pivot, not before /Order/DeliverOn)\n│\n●  b  x (waits 15s, result within 6h)\n";
     assert_eq!(picture(&steps(&api::workflow_steps(&workflow)), PLAIN), expected);
     let step = serde_json::json!({"Name": "a", "Agent": "x", "Pivot": true, "NotBefore": "/Order/On", "WaitMs": 1_500,
-                                  "WaitWithinMs": 172_800_000});
-    let workflow = serde_json::json!({"Name": "w", "Version": 1, "Steps": [step]});
+                                  "WaitWithinMs": 172_800_000, "After": []});
+    let workflow = serde_json::json!({"Name": "w", "Version": 1, "Current": true, "Priority": "normal",
+                                      "Steps": [step]});
     let workflow: wire::Workflow<'_> = serde_json::from_value(workflow).unwrap();
     let expected = "●  a  x (pivot, waits 1s 500ms, not before /Order/On, result within 2d)\n";
     assert_eq!(picture(&steps(&workflow.steps), PLAIN), expected);

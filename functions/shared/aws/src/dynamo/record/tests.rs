@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use domain::definition::Catalogue;
-use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::limits::SHARDS;
@@ -24,20 +23,8 @@ const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
 const UNIT_BYTES: usize = 1_024;
 
 pub(super) fn sample_order(submitter: &str) -> Order {
-    let document = Json::document(br#"{ "Item": "book-1", "Total": 12.50 }"#).unwrap();
-    Order {
-        order_id: OrderId::from_idempotency_key("samples", "1"),
-        fingerprint: document.fingerprint().into(),
-        document,
-        submitted_at: NOON,
-        submitter: submitter.into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    let sample = memory::sample::order("samples", "1", r#"{ "Item": "book-1", "Total": 12.50 }"#, NOON);
+    Order { submitter: submitter.into(), ..sample }
 }
 
 fn sample_task() -> Task {

@@ -132,7 +132,7 @@ fn rule_39_an_undo_waits_longer_too_and_then_asks_for_an_operator() {
     let situation = Situation::of(&case.task);
     assert_eq!(situation.head, format!("The undo of b waits until {until} (2 failures so far), as the workflow says."));
     let to_do = "Nothing. It starts then. Once its service is well, a resubmit starts it at once.";
-    assert_eq!(situation.to_do, Some(to_do));
+    assert_eq!(situation.to_do.as_deref(), Some(to_do));
     for _ in 0..2 {
         pass_wait(&mut case);
         case.expire_all();
