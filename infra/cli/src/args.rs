@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use local::terminal::tell;
 
 pub use api::{ApiArgs, CommandArgs, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
@@ -313,9 +314,9 @@ impl Cli {
                 return ExitCode::SUCCESS;
             }
             if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-                eprint!("{}", error.render());
+                tell(error.render().to_string().trim_end());
             } else {
-                eprintln!("stepwarden: {}", one_line(&error, &args));
+                tell(format_args!("stepwarden: {}", one_line(&error, &args)));
             }
             ExitCode::from(2)
         })

@@ -9,6 +9,7 @@ use local::folder::FolderError;
 use local::run::{self, RunError, Serving};
 use local::serve::{Callers, Listen, RemoteSettings, Setup};
 use local::stand_ins::StandIns;
+use local::terminal::tell;
 use local::{open_files, traces};
 use stepwarden::args::{
     ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     run(cli).unwrap_or_else(|error| {
-        eprintln!("stepwarden: {}", one_line(&*error));
+        tell(format_args!("stepwarden: {}", one_line(&*error)));
         ExitCode::from(2)
     })
 }
@@ -89,7 +90,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let served = run::serve(serving).await;
     sending.stop().await;
     if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {
-        eprint!("{}", commands::fault_lines(faults, &folder));
+        tell(commands::fault_lines(faults, &folder).trim_end());
         return Ok(Exit::Otherwise.into());
     }
     served?;

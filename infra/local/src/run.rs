@@ -21,6 +21,7 @@ use crate::serve::{self, Listen, RemoteSettings, Remotes, Running, Setup, bind};
 use crate::signals::Signals;
 use crate::sinks::TOLD_MS_MAX;
 use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
+use crate::terminal::tell;
 use crate::webhook::Channels;
 use configured::{Parts, parts, still_applies};
 
@@ -195,7 +196,7 @@ async fn stop(running: Running, engine: &Engine, mut signals: Signals) -> Result
     tracing::info!("stopping");
     select! {
         () = running.stop() => {}
-        () = signals.next() => eprintln!("stepwarden: second signal, stopping at once"),
+        () = signals.next() => tell("stepwarden: second signal, stopping at once"),
     }
     tokio::spawn(async move {
         signals.next().await;

@@ -4,7 +4,13 @@
 //! reaches it.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
+
+/// Says something on stderr. Whether anybody reads it changes no exit status: the macros of the library panic then.
+pub fn tell(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
 
 /// In one line, without what a text could do to a terminal.
 #[must_use]

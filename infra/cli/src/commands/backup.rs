@@ -93,7 +93,7 @@ fn told<T>(done: Result<T, Failed>, words: impl FnOnce(T) -> String) -> Result<E
         Ok(done) => return print(&words(done)),
         Err(failed) => failed,
     };
-    eprintln!("stepwarden: {}", plain(&one_line(&failed)));
+    dialogue::note(&one_line(&failed));
     Ok(match failed {
         Failed::Signal(kind) if kind == SignalKind::terminate() => Exit::Terminated,
         Failed::Signal(_) => Exit::Interrupted,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use local::terminal::plain;
+use local::terminal::{plain, tell};
 use rustix::termios::tcgetwinsize;
 
 /// The default width of a terminal.
@@ -31,7 +31,7 @@ pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl 
 
 /// Says something on stderr, in one line: a name or a word of the server may be in it.
 pub(super) fn note(text: &str) {
-    eprintln!("stepwarden: {}", plain(text));
+    tell(format_args!("stepwarden: {}", plain(text)));
 }
 
 /// Shows progress on one line. Dropping it clears the line.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use local::terminal::tell;
 use serde_json::json;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata};
@@ -63,10 +64,9 @@ impl<S> Filter<S> for Limit {
         if left_out > 0 {
             let message = format!("{left_out} lines of {} like the next one were left out", metadata.target());
             match self.format {
-                LogFormat::Text => eprintln!("stepwarden: {message}"),
-                LogFormat::Json => eprintln!(
-                    "{}",
-                    json!({"timestamp": clock::now(), "level": "WARN", "target": "logs", "fields": {"message": message}})
+                LogFormat::Text => tell(format_args!("stepwarden: {message}")),
+                LogFormat::Json => tell(
+                    json!({"timestamp": clock::now(), "level": "WARN", "target": "logs", "fields": {"message": message}}),
                 ),
             }
         }

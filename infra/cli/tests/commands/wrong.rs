@@ -33,6 +33,16 @@ fn a_busy_api_is_asked_again_after_the_time_that_it_names_and_with_the_same_key(
 }
 
 #[test]
+fn a_status_is_the_same_where_nobody_reads_stderr() {
+    for (args, status) in [(&["overview", "--api", "http://127.0.0.1:9"][..], 5), (&["no-such-command"], 2)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = program(args).stderr(writer).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{args:?}");
+    }
+}
+
+#[test]
 fn an_api_that_stays_busy_is_given_up_and_the_key_is_told() {
     let stub = Stub::start(|_, _| {
         let problem = r#"{"type": "/problems/unavailable", "title": "T", "status": 503, "detail": "not now"}"#;

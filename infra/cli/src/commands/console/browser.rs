@@ -9,6 +9,8 @@ use std::process::Stdio;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
+use super::super::dialogue;
+
 /// Opens a URL in the browser; without a browser the printed address is enough. Dropping the value removes the file.
 pub(super) async fn open(url: &str) -> Option<NamedTempFile> {
     let opened = async {
@@ -20,7 +22,7 @@ pub(super) async fn open(url: &str) -> Option<NamedTempFile> {
     };
     let file = opened.await;
     if file.is_none() {
-        eprintln!("stepwarden: no browser could be opened; open the address by hand");
+        dialogue::note("no browser could be opened; open the address by hand");
     }
     file
 }
