@@ -9,7 +9,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 from harness.engine import Engine
 from harness.deployment import ALIAS, Deployment, client, deploy
-from harness.emulator import Emulator
+from harness.emulator import ACCOUNT, Emulator
 from harness.inbox import subscribe_to_alerts
 from harness.report import expect
 from harness.tools import ROOT
@@ -43,7 +43,7 @@ class Bench:
         self.lambdas: Any = client(emulator, "lambda")
         self.sample = json.loads((ROOT / "infra" / "examples" / "order.json").read_text())
         self._feed(enabled=False)
-        self._take_any_sender()
+        self._trust_the_account()
         client(emulator, "scheduler").delete_schedule(Name=self.deployment.function("supervisor"))
         self._alerts = subscribe_to_alerts(self.deployment)
         variables = folder / "variables.json"
@@ -122,12 +122,12 @@ class Bench:
         for mapping in self.lambdas.list_event_source_mappings()["EventSourceMappings"]:
             self.lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
-    def _take_any_sender(self) -> None:
-        """No message has a role as its sender here: the emulator enforces none."""
+    def _trust_the_account(self) -> None:
+        """No message has a role as its sender here: the emulator enforces none, and names the account."""
         name = self.deployment.function("scheduler")
         variables = self.lambdas.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        for variable in ("SENDERS", "AGENT_SENDERS"):
-            variables.pop(variable, None)
+        variables.pop("AGENT_SENDERS", None)
+        variables["SENDERS"] = json.dumps({"System": [ACCOUNT], "Agents": ACCOUNT})
         self.lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
         version = self.lambdas.publish_version(FunctionName=name)["Version"]
         self.lambdas.update_alias(FunctionName=name, Name=ALIAS, FunctionVersion=version)

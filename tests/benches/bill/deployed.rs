@@ -251,7 +251,7 @@ fn event(queue: &str, batch: &[Message]) -> Value {
     let record = |message: &Message| {
         json!({
             "messageId": format!("059f36b4-87a3-44ab-83d2-{:012}", message.id), "receiptHandle": format!("handle-{}", message.id),
-            "body": message.body, "attributes": {"ApproximateReceiveCount": "1"}, "messageAttributes": {},
+            "body": message.body, "attributes": {"ApproximateReceiveCount": "1", "SenderId": "AROAEXAMPLE:a-function"}, "messageAttributes": {},
             "eventSource": "aws:sqs", "eventSourceARN": format!("arn:aws:sqs:eu-central-1:1:{queue}"),
         })
     };

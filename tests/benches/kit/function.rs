@@ -170,6 +170,7 @@ fn variables(surroundings: &Surroundings) -> Vec<(String, String)> {
     set("RUST_LOG", log);
     set("EVENT_BUS_NAME", "bus");
     set("METRICS_NAMESPACE", "Stepwarden");
+    set("SENDERS", r#"{"System":["AROAEXAMPLE"],"Agents":"AROAEXAMPLE"}"#);
     let services = if services.is_empty() { "https://service.example" } else { services };
     for name in AGENTS {
         set(&format!("{}_URL", name.to_uppercase()), &format!("{services}/{name}"));

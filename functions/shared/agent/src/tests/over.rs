@@ -121,6 +121,17 @@ fn rule_6_no_call_is_made_for_a_request_that_waited_on_its_queue_for_more_than_a
 }
 
 #[test]
+fn rule_6_a_request_that_is_sent_again_is_not_called_without_a_look_and_one_that_is_sent_once_is() {
+    let sent_again = Request { may_run_until: Some(request().complete_by), ..request() };
+    let of_an_earlier_attempt = Request { may_run_until: Some(request().complete_by.minus_ms(1)), ..request() };
+    for (request, looks) in [(sent_again, 1), (of_an_earlier_attempt, 0)] {
+        let world = with_task(World::new([Act::Answer(done())]));
+        assert!(!world.instance().handle_one(request));
+        assert_eq!((world.seen().len(), world.looks()), (1, looks));
+    }
+}
+
+#[test]
 fn rule_6_by_a_clock_behind_that_of_the_sender_a_request_is_no_newer_than_its_receipt() {
     let world = with_task(World::new([Act::after(finish, Act::Within(LOOKED_MS_MAX + 1, retry()))]));
     world.set_back_ms(60_000);

@@ -123,8 +123,10 @@ where
         // An earlier delivery may have called, and this one does not know how that ended.
         let earlier_until = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
         let may_run_until = request.may_run_until;
-        // The sender's clock may be ahead. A message that comes again may have been hidden for long.
-        let looked_at = (receive_count == 1).then(|| sent_at(&request).min(received_at));
+        // The sender's clock may be ahead. A message that comes again may have been hidden for long. A request that is sent
+        // again, which shows by the end of its attempt, may be of a paused order.
+        let is_sent_again = may_run_until.is_some_and(|at| request.complete_by <= at);
+        let looked_at = (receive_count == 1 && !is_sent_again).then(|| sent_at(&request).min(received_at));
         Self {
             ports,
             agent,

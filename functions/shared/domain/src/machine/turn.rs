@@ -347,12 +347,9 @@ impl<'a> Turn<'a> {
 
     /// The request of every attempt in flight, except those claimed in this turn and those that were taken on. The
     /// instance that claimed an attempt may have died before it sent the request. If it did not, two requests are
-    /// called, and neither is alone: until calls of the attempt have settled, a 409 is one of them (rule 16). A paused
-    /// order sends them once it goes on: its agents would take the sending for a look (rule 6).
+    /// called, and neither is alone: until calls of the attempt have settled, a 409 is one of them (rule 16). By that end
+    /// of its attempt an agent knows such a request, and looks before it calls: the order may be paused (rule 6).
     pub(super) fn repeat_requests(&mut self, hops: u32) {
-        if self.task.paused.is_some() {
-            return;
-        }
         let now = self.moment.now;
         for index in 0..self.task.steps.len() {
             let step = &mut self.task.steps[index];

@@ -245,17 +245,6 @@ fn a_paused_order_starts_nothing_new_and_lets_attempts_end() {
 }
 
 #[test]
-fn rule_6_a_paused_order_sends_no_request_again_until_it_goes_on() {
-    let mut case = Case::chain();
-    case.wake();
-    case.pause();
-    case.wake_again();
-    assert!(case.requested().is_empty());
-    case.resume();
-    assert_eq!(case.requested(), ["a"]);
-}
-
-#[test]
 fn a_late_duplicate_of_a_pause_or_a_resume_does_nothing() {
     let mut case = Case::chain();
     let seen = Some(case.task.version);
