@@ -75,13 +75,19 @@ impl World {
         self.check_ends(orders);
     }
 
-    /// All tasks but for what a version only tells: that a result contradicts an end (rule 5).
+    /// All tasks but for what a version only tells: that a result contradicts an end (rule 5), or that an undo that has not
+    /// begun waits for its step's calls less long (rule 16).
     fn ended_tasks(&self) -> Vec<Task> {
         let told = |line: &Transition| matches!(line.what, What::Contradicted(_));
         let ended = |task: &Arc<Task>| {
             let mut task = Task::clone(task);
             (task.version, task.nonce, task.watch_at) = (0, 0, None);
             task.history.retain(|line| !told(line));
+            for step in
+                task.steps.iter_mut().filter(|step| step.direction == Direction::Undo && step.started_at.is_none())
+            {
+                (step.may_run_until, step.not_before) = (None, None);
+            }
             task
         };
         self.tasks().iter().map(ended).collect()
