@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::callback::Awaited;
-use domain::id::{CommandId, OrderId};
+use domain::id::CommandId;
 use domain::json::Json;
 use domain::machine::{DeadLetterSubject, Decision, Effect, Event, Impossible, Moment, request};
 use domain::message::{
@@ -12,6 +12,7 @@ use domain::message::{
 };
 use domain::order::Order;
 use domain::workflow::Workflow;
+use memory::sample;
 
 use super::audit::{Breach, Write};
 use super::bounds::{Clocks, STEPS};
@@ -287,17 +288,5 @@ pub(super) fn every_late(task: &Task, clocks: Clocks) -> Vec<Late> {
 /// The order that all orders of the model look like to the state machine.
 #[must_use]
 pub(super) fn sample_order() -> Order {
-    Order {
-        order_id: OrderId::from_idempotency_key("model", "order"),
-        document: Json::of(&()),
-        fingerprint: "model".into(),
-        submitted_at: now(),
-        submitter: "model".into(),
-        reply_channel: None,
-        correlation_id: None,
-        priority: None,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    }
+    sample::order("model", "order", "{}", now())
 }

@@ -1,6 +1,6 @@
 //! What is wrong with the command line, with the environment, or with a file that these name.
 
-/// It cannot be used. The message says which setting, why, and what to do: whoever gave it mends it and starts again.
+/// A setting that cannot be used. The message names the setting, the reason, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSetting(pub String);

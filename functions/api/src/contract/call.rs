@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use wire::{Accepted, Task};
 
 use super::parts::{Parameter, header};
 use super::refusals::Refusal;
@@ -92,6 +93,15 @@ impl Call {
     pub(super) fn gives(mut self, status: u16, text: &'static str, body: Of) -> Self {
         self.answers.push((status, text, body));
         self
+    }
+
+    /// The answers of a post that makes an order.
+    pub(super) fn makes_an_order(self) -> Self {
+        self.gives(200, "With Prefer: wait, the settled order.", of::<Task<'static>>).gives(
+            202,
+            "Accepted and stored durably. Also the answer if the wait ends before the order is settled.",
+            of::<Accepted>,
+        )
     }
 
     /// The problems that do not follow from its route, parameters and body.

@@ -1,9 +1,9 @@
 //! What no type says of the operations: their names, words, parameters and answers.
 
 use wire::{
-    Accepted, AlertList, Callback, CalledBack, Choose, Command, Configuration, Configure, Configured, DeadLetter,
-    DeadLetterList, Decision, Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview,
-    Plan, Queued, Service, ServiceList, Settle, Task, WorkflowList,
+    AlertList, Callback, CalledBack, Choose, Command, Configuration, Configure, Configured, DeadLetter, DeadLetterList,
+    Decision, Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Queued,
+    Service, ServiceList, Settle, Task, WorkflowList,
 };
 
 use super::call::Tag::{About, Operating, Orders, Services, Watching};
@@ -29,12 +29,7 @@ pub(super) fn calls() -> Vec<Call> {
             .says("Answers when the order is stored durably.")
             .takes([shared("IdempotencyKey"), shared("Prefer")])
             .reads(parts::document)
-            .gives(200, "With Prefer: wait, the settled order.", of::<Task<'static>>)
-            .gives(
-                202,
-                "Accepted and stored durably. Also the answer if the wait ends before the order is settled.",
-                of::<Accepted>,
-            )
+            .makes_an_order()
             .refuses(["Unprocessable", "TooManyOrders"]),
         get("/orders/{id}", "getOrder", Orders, "Read an order")
             .takes([shared("OrderID"), shared("Prefer"), shared("IfNoneMatch")])
@@ -118,12 +113,7 @@ pub(super) fn calls() -> Vec<Call> {
             )
             .takes([shared("OrderID"), shared("Prefer")])
             .reads(of::<Command<'static>>)
-            .gives(200, "With Prefer: wait, the settled order.", of::<Task<'static>>)
-            .gives(
-                202,
-                "Accepted and stored durably. Also the answer if the wait ends before the order is settled.",
-                of::<Accepted>,
-            )
+            .makes_an_order()
             .refuses(["StateConflict", "Unprocessable"]),
         post("/callbacks/{token}", "callBack", Services, "Tell the result of a call")
             .says(

@@ -225,3 +225,16 @@ async fn write(ports: &impl AgentPorts, known: &mut Option<Memo>, after: Memo) -
     }
     Ok(commit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_of_an_earlier_attempt_stands_for_the_one_that_called_since() {
+        let (key, at) = ("k".into(), Timestamp::from_epoch_ms(1_000_000));
+        let claimed = next(&key, None, MemoState::InProgress(at), 2, at);
+        assert_eq!(next(&key, Some(&claimed), MemoState::Undone, 1, at).attempt, 2);
+        assert_eq!(next(&key, Some(&claimed), MemoState::Undone, 3, at).attempt, 3);
+    }
+}

@@ -117,7 +117,7 @@ fn undo_after_the_turn_ms(outcome: Outcome, may_run_ms: Option<u64>) -> (u64, Op
     undo_after_the_turn_for_ms(1_000, outcome, may_run_ms)
 }
 
-/// The time of the claim of step a's undo, if the attempt of a ends so many milliseconds after the order was cancelled.
+/// When the undo of step a is claimed, if its attempt ends this many milliseconds after the cancel.
 fn undo_after_the_turn_for_ms(ms: u64, outcome: Outcome, may_run_ms: Option<u64>) -> (u64, Option<Json>) {
     let mut output = None;
     let undone_ms = undo_after_ms(|case| {
