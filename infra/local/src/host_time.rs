@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 /// Waits for `ms`.
@@ -18,6 +19,6 @@ pub(crate) fn moment() -> Instant {
 }
 
 /// The output of `work`, or `None` after `ms`.
-pub(crate) async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
+pub(crate) fn within<T>(ms: u64, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    tokio::time::timeout(Duration::from_millis(ms), work).map(Result::ok)
 }

@@ -98,12 +98,15 @@ impl<'a> Tokens<'a> {
 
     fn pass_string(&mut self) {
         self.at += 1;
-        while let Some(byte) = self.byte() {
-            self.at += 1;
-            match byte {
-                b'"' => return,
-                b'\\' => self.at += 1,
-                _ => {}
+        while let Some(rest) = self.text.as_bytes().get(self.at..) {
+            let Some(plain) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) else {
+                self.at = self.text.len();
+                return;
+            };
+            let is_end = rest[plain] == b'"';
+            self.at += plain + if is_end { 1 } else { 2 };
+            if is_end {
+                return;
             }
         }
     }

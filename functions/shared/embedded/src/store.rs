@@ -66,8 +66,8 @@ tokio::task_local! {
 }
 
 /// Does this work. Its next wait for an order to be settled ends when `gone` tells so.
-pub async fn attended<T>(gone: Arc<Notify>, work: impl Future<Output = T>) -> T {
-    GONE.scope(gone, work).await
+pub fn attended<T>(gone: Arc<Notify>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    GONE.scope(gone, work)
 }
 
 impl Store for EngineStore {

@@ -65,7 +65,8 @@ pub(super) fn serve_api(
     let shared = Arc::new(Shared { api, hosts, callers, posts, reads, waits, agents });
     Server::start(listening, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let shared = shared.clone();
-        async move { Ok(answer(shared, request).await) }
+        // Boxed: the server moves it several times, and it has many kilobytes.
+        Box::pin(async move { Ok(answer(shared, request).await) })
     })
 }
 

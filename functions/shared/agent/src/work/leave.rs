@@ -36,10 +36,11 @@ where
     /// [`PortError`] if the memos cannot be read or claimed: without them no call is safe.
     pub(super) async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
         for _ in 0..CONFLICTS_MAX {
-            if self.deadline.is_over(self.ports.environment().now()) {
+            let now = self.ports.environment().now();
+            if self.deadline.is_over(now) {
                 return Ok(Err(Ending::Silence(Silence::NoTimeLeft)));
             }
-            if let Some(ending) = self.look().await? {
+            if let Some(ending) = self.look(now).await? {
                 return Ok(Err(ending));
             }
             if let Some(ending) = self.remember().await? {
@@ -63,8 +64,8 @@ where
                 Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
             };
             self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
-            let seat = match self.turn(pass).await {
-                Ok(seat) => seat,
+            let (seat, now) = match self.turn(pass).await {
+                Ok(turn) => turn,
                 Err(ending) => return Ok(Err(ending)),
             };
             if self.agent.stopping.load(Relaxed) {
@@ -72,7 +73,7 @@ where
                 return Ok(Err(Ending::Park { wait_ms: 0, reason: Parked::Stop }));
             }
             // It may have waited for its turn.
-            let granted = match self.look().await {
+            let granted = match self.look(now).await {
                 Ok(Some(ending)) => Ok(Some(Err(ending))),
                 Ok(None) => self.claim(pass, seat).await.map(|leave| leave.map(Ok)),
                 Err(error) => Err(error),
@@ -89,8 +90,7 @@ where
 
     /// The ending of an attempt that is over; `None` if a call is wanted. A look serves for one call and for a second, and
     /// so does the sender's (rule 6): a request that is called at once costs no read.
-    async fn look(&mut self) -> Result<Option<Ending>, PortError> {
-        let now = self.ports.environment().now();
+    async fn look(&mut self, now: Timestamp) -> Result<Option<Ending>, PortError> {
         if self.has_looked(now) {
             return Ok(None);
         }
@@ -130,28 +130,30 @@ where
     }
 
     /// Waits for the turn of the call if the service has a rate, or the instance a number of calls at once (rule 20). A
-    /// probe goes at once, since all others wait for it.
-    async fn turn(&mut self, pass: Pass) -> Result<Option<Seat>, Ending> {
-        if pass.probe {
-            return Ok(None);
-        }
+    /// probe goes at once, since all others wait for it. Also returns the time then.
+    async fn turn(&mut self, pass: Pass) -> Result<(Option<Seat>, Timestamp), Ending> {
         let environment = self.ports.environment();
-        let left_ms = || self.deadline.startable_ms(environment.now());
         let (began, mut seat) = (environment.now(), None);
+        if pass.probe {
+            return Ok((None, began));
+        }
+        let mut left_ms = self.deadline.startable_ms(began);
         if let Some(concurrency) = &self.agent.concurrency {
-            seat = concurrency.seat(environment, SEAT_WAIT_MS.min(left_ms())).await;
+            seat = concurrency.seat(environment, SEAT_WAIT_MS.min(left_ms)).await;
             if seat.is_none() {
                 return Err(self.wait_for_service(SEAT_WAIT_MS + environment.random() % (3 * SEAT_WAIT_MS)));
             }
+            left_ms = self.deadline.startable_ms(environment.now());
         }
-        let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms());
+        let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms);
         match self.agent.health.turn(self.ports, self.has_waited(), wait_ms_max).await {
             Turn::Call { wait_ms: 0 } => {}
-            Turn::Call { wait_ms } if wait_ms < left_ms() => environment.sleep(wait_ms).await,
+            Turn::Call { wait_ms } if wait_ms < left_ms => environment.sleep(wait_ms).await,
             Turn::Call { wait_ms } | Turn::Line { wait_ms } => return Err(self.wait_for_service(wait_ms)),
         }
-        self.was_held_back = began < environment.now();
-        Ok(seat)
+        let now = environment.now();
+        self.was_held_back = began < now;
+        Ok((seat, now))
     }
 
     /// Declines the step if its service is failing and another agent may be asked (rule 21). `None` if it may not be
