@@ -54,6 +54,8 @@ pub(crate) struct Auth {
 pub(crate) struct Faulty {
     problem: String,
     cause: Cause,
+    /// How long the token endpoint asks to wait, in milliseconds.
+    after_ms: Option<u64>,
 }
 
 /// Why there is no proof.
@@ -71,23 +73,23 @@ enum Cause {
 
 impl Faulty {
     fn passing(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), cause: Cause::Passing }
+        Self { problem: problem.into(), cause: Cause::Passing, after_ms: None }
     }
 
     pub(crate) fn late() -> Self {
         let problem = "the proof of identity took so long that the attempt may be over".to_owned();
-        Self { problem, cause: Cause::Late }
+        Self { problem, cause: Cause::Late, after_ms: None }
     }
 
     fn configuration(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), cause: Cause::Configuration }
+        Self { problem: problem.into(), cause: Cause::Configuration, after_ms: None }
     }
 }
 
 impl From<Faulty> for Answer {
-    fn from(Faulty { problem, cause }: Faulty) -> Self {
+    fn from(Faulty { problem, cause, after_ms }: Faulty) -> Self {
         match cause {
-            Cause::Passing => Self::retry(problem),
+            Cause::Passing => Self::Retry { after_ms, problem: problem.into() },
             Cause::Late => Self::NotCalled { problem },
             Cause::Configuration | Cause::ClientSecret => Self::misconfigured(problem),
         }

@@ -298,7 +298,12 @@ async fn no_token_is_a_fault_of_the_configuration_or_passes() {
         (refused, Answer::misconfigured("no token: HTTP 401 Unauthorized, invalid_client")),
         (echo, Answer::misconfigured("no token: HTTP 400 Bad Request")),
         (response(503, &[], ""), Answer::retry("no token: HTTP 503 Service Unavailable")),
-        (response(200, &[], "word-5520"), Answer::retry("the answer of the token endpoint has no text access_token")),
+        (
+            response(429, &[("Retry-After", "20")], ""),
+            Answer::Retry { after_ms: Some(20_000), problem: "no token: HTTP 429 Too Many Requests".into() },
+        ),
+        (response(200, &[], "word-5520"), Answer::retry("no token: the answer has no text access_token")),
+        (token("", 60), Answer::retry("no token: the answer has no text access_token")),
     ] {
         let endpoint = StandIn::start([respond]).await;
         let mut service = payment("http://localhost:1", &oauth2(&endpoint), &secrets()).await;

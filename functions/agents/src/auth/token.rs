@@ -15,6 +15,7 @@ use super::{Cause, Faulty};
 use crate::answer::Read;
 use crate::client::{HttpClient, chain};
 use crate::form::escaped;
+use crate::retry_after::retry_after_ms;
 
 /// A token is fetched again when less than a fifth of its life is left, and at most a minute before its end.
 const REFRESH_MS_MAX: u64 = 60_000;
@@ -58,15 +59,17 @@ pub(super) async fn fetch(
     secret: &Secret,
     now: Timestamp,
 ) -> Result<Token, Faulty> {
-    let request = request(settings, secret).ok_or_else(|| Faulty::configuration("the token request cannot be sent"))?;
+    let request = request(settings, secret)
+        .ok_or_else(|| Faulty::configuration("no token: the request for it cannot be sent"))?;
     let response = match client.request(request).await {
         Ok(response) => response,
-        Err(error) => return Err(Faulty::passing(format!("no answer for a token: {}", chain(&error)))),
+        Err(error) => return Err(Faulty::passing(format!("no token: no answer: {}", chain(&error)))),
     };
     let (parts, body) = response.into_parts();
     let read = Read::of(&parts.headers, body).await;
     if !parts.status.is_success() {
-        return Err(refused(parts.status, &read.text()));
+        let after_ms = retry_after_ms(&parts.headers, now);
+        return Err(Faulty { after_ms, ..refused(parts.status, &read.text()) });
     }
     let (mut token, granted) = granted(&read, now)?;
     token.lacks = granted.and_then(|granted| missing(settings.scope.as_deref()?, &granted));
@@ -110,15 +113,15 @@ fn granted(read: &Read, now: Timestamp) -> Result<(Token, Option<String>), Fault
     let body = read.text();
     let [token, kind, life, scope] = members(&body, ["access_token", "token_type", "expires_in", "scope"]);
     let text = |literal: Option<&str>| serde_json::from_str::<String>(literal?).ok();
-    let Some(token) = text(token) else {
-        let problem = format!("the answer of the token endpoint{} has no text access_token", read.said());
+    let Some(token) = text(token).filter(|token| !token.is_empty()) else {
+        let problem = format!("no token: the answer{} has no text access_token", read.said());
         return Err(Faulty::passing(problem));
     };
     if text(kind).is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-        return Err(Faulty::configuration("the token endpoint gives no bearer token"));
+        return Err(Faulty::configuration("no token: the endpoint gives another one than a bearer token"));
     }
     let header = sensitive(&format!("Bearer {token}"));
-    let header = header.ok_or_else(|| Faulty::passing("the token cannot be sent"))?;
+    let header = header.ok_or_else(|| Faulty::passing("no token: it cannot be sent"))?;
     let life_ms = life.and_then(life_ms);
     let refresh_at = life_ms.map(|life_ms| now.plus_ms(life_ms - (life_ms / 5).min(REFRESH_MS_MAX)));
     let expires_at = life_ms.map(|life_ms| now.plus_ms(life_ms));
@@ -153,7 +156,7 @@ fn refused(status: StatusCode, body: &str) -> Faulty {
         status if status.is_client_error() => Cause::Configuration,
         _ => Cause::Passing,
     };
-    Faulty { problem, cause }
+    Faulty { problem, cause, after_ms: None }
 }
 
 #[cfg(test)]

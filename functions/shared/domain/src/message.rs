@@ -43,6 +43,17 @@ impl SchedulerMessage {
         }
     }
 
+    /// Whether it follows from stored state or from a request, and so comes again if it is lost. A command does not, nor
+    /// does a result that no request asked for (rule 36).
+    #[must_use]
+    pub const fn comes_again(&self) -> bool {
+        match self {
+            Self::Wake(_) => true,
+            Self::Reply(reply) => reply.hops > 0,
+            Self::Command(_) => false,
+        }
+    }
+
     /// The kind of message, in words.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use domain::audit::{Entry, Hash};
 use domain::definition::{Definition, Deployment};
+use domain::message::SchedulerMessage;
 use domain::ports::{Acceptance, RecordKind, ServiceHealth};
 use domain::time::Timestamp;
 use rusqlite::types::Type;
@@ -65,7 +66,9 @@ impl Chain {
             Write::Erase { before, task, .. } => {
                 self.append(connection, now, &Entry::erased(now, before, task, erased))
             }
-            Write::Command { command, .. } => self.append(connection, now, &Entry::command(now, command)),
+            Write::Send { message: SchedulerMessage::Command(command), .. } => {
+                self.append(connection, now, &Entry::command(now, command))
+            }
             Write::Forget { task } => self.append(connection, now, &Entry::deleted(now, task)),
             Write::Record(RecordWrite { kind, key, version, body, is_conflict, .. }) => {
                 match told(*kind, key, body, kept) {
@@ -77,7 +80,8 @@ impl Chain {
             }
             Write::Accept { .. }
             | Write::Remove { .. }
-            | Write::RemoveCommand { .. }
+            | Write::Send { .. }
+            | Write::RemoveSent { .. }
             | Write::Bury(_)
             | Write::RemoveDeadLetter { .. }
             | Write::Event(_)

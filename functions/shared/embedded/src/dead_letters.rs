@@ -26,7 +26,7 @@ impl Burial {
         let stored = |sql| connection.prepare_cached(sql)?.query_row([message_id], |row| row.get(0)).optional();
         let body: Option<String> = match remains {
             Remains::Submission(_) => stored(SUBMISSION)?,
-            Remains::Command => stored(COMMAND)?,
+            Remains::Sent => stored(COMMAND)?,
             Remains::Body(body) => Some(body.clone()),
         };
         let Some(body) = body else { return Ok(None) };
@@ -35,7 +35,7 @@ impl Burial {
         connection.prepare_cached(INSERT)?.execute(values)?;
         match remains {
             Remains::Submission(_) => messages::remove(connection, *message_id)?,
-            Remains::Command => messages::remove_command(connection, *message_id)?,
+            Remains::Sent => messages::remove_sent(connection, *message_id)?,
             Remains::Body(_) => {}
         }
         let dead_letter = DeadLetter {

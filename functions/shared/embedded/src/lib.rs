@@ -42,9 +42,9 @@
 //!
 //! # Queues
 //!
-//! Wakes, replies and requests are in memory, since they follow from committed state. [`Engine::recover`] makes a wake
-//! for each order in flight. The wake sends the requests again, and replies follow. Submissions, operators' commands
-//! and dead letters are on disk. A message in memory that was delivered too often stays in its queue until it is on
+//! Wakes, agents' replies and requests are in memory, since they follow from committed state. [`Engine::recover`] makes a
+//! wake for each order in flight. The wake sends the requests again, and replies follow. Submissions, operators'
+//! commands, results that services tell by themselves, and dead letters are on disk. A message in memory that was delivered too often stays in its queue until it is on
 //! disk as a dead letter.
 //!
 //! Each queue has two priorities. A submission takes the priority that its order names. The workflow's default priority

@@ -1,6 +1,6 @@
-//! The SQL of the messages on disk: submissions and operators' commands.
+//! The SQL of the messages on disk: submissions, and what the scheduler is told but by its agents.
 
-use domain::message::{Command, Priority, SchedulerMessage};
+use domain::message::{Priority, SchedulerMessage};
 use domain::order::Order;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
@@ -21,21 +21,20 @@ pub(crate) fn remove(connection: &Connection, message_id: i64) -> rusqlite::Resu
     Ok(())
 }
 
-pub(crate) fn command(
+pub(crate) fn send(
     connection: &Connection,
     message_id: i64,
-    command: &Command,
+    message: &SchedulerMessage,
     priority: Priority,
     not_before: Timestamp,
 ) -> rusqlite::Result<()> {
     const SQL: &str = "INSERT INTO commands (message_id, priority, not_before, body) VALUES (?1, ?2, ?3, ?4)";
-    let body = json(&SchedulerMessage::Command(command.clone()))?;
-    let values = params![message_id, priority.name(), not_before.epoch_ms(), body];
+    let values = params![message_id, priority.name(), not_before.epoch_ms(), json(message)?];
     connection.prepare_cached(SQL)?.execute(values)?;
     Ok(())
 }
 
-pub(crate) fn remove_command(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
+pub(crate) fn remove_sent(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM commands WHERE message_id = ?1")?.execute([message_id])?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
-use domain::message::{Command, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Environment, Inserted, PortError, Queues, SourceQueue};
 use domain::trace;
@@ -23,7 +23,7 @@ use crate::write::Write;
 pub(crate) struct AllQueues {
     /// Its messages are also on disk.
     pub(crate) submissions: Queue<Order>,
-    /// The commands in it are also on disk.
+    /// What does not come again by itself is also on disk.
     pub(crate) scheduler: Queue<SchedulerMessage>,
     requests: RwLock<BTreeMap<Arc<str>, Arc<Queue<Request>>>>,
     request_options: QueueOptions,
@@ -127,14 +127,16 @@ impl Queues for EngineQueues {
         delay_ms: u64,
     ) -> Result<(), PortError> {
         let delay_ms = delay_ms.min(DELAY_MS_MAX);
-        match message {
-            // A command follows from no stored state, so the command itself is stored.
-            SchedulerMessage::Command(command) => self.command(command, priority, delay_ms).await,
-            SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {
-                self.all.scheduler.push(message, priority, delay_ms);
-                Ok(())
-            }
+        if message.comes_again() {
+            self.all.scheduler.push(message, priority, delay_ms);
+            return Ok(());
         }
+        let message_id = self.all.scheduler.reserve();
+        let not_before = self.core.clock.now().plus_ms(delay_ms);
+        // The writer enqueues it, as it does with submissions.
+        let write = Write::Send { message_id, message, priority, visible_at: delayed(delay_ms), not_before };
+        let durable = lock(&self.core.state).log.append_awaited(write);
+        durable.reached("queues.to_scheduler").await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -147,16 +149,5 @@ impl Queues for EngineQueues {
         // An old receipt changes nothing: the later delivery decides.
         self.all.agent(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
         Ok(())
-    }
-}
-
-impl EngineQueues {
-    async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
-        let message_id = self.all.scheduler.reserve();
-        let not_before = self.core.clock.now().plus_ms(delay_ms);
-        // The writer enqueues it, as it does with submissions.
-        let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
-        let durable = lock(&self.core.state).log.append_awaited(write);
-        durable.reached("queues.to_scheduler").await
     }
 }

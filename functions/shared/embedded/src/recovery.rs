@@ -22,7 +22,7 @@ pub struct Recovered {
     pub submissions: usize,
     /// Orders in flight.
     pub wakes: usize,
-    /// Operators' commands that may not have been carried out.
+    /// Operators' commands that may not have been carried out, and results that may not have been taken.
     pub commands: usize,
     /// Dead letters that are not settled.
     pub dead_letters: usize,

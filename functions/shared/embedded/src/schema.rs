@@ -51,6 +51,7 @@ CREATE TABLE orders (
 );
 CREATE TABLE terms (term TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (term, seq)) WITHOUT ROWID;
 CREATE TABLE messages (message_id INTEGER NOT NULL PRIMARY KEY, order_id TEXT NOT NULL, body TEXT NOT NULL);
+-- What the scheduler is told and would not be told again: operators' commands, and results that services told (rule 36).
 CREATE TABLE commands (
     message_id INTEGER NOT NULL PRIMARY KEY,
     priority TEXT NOT NULL,

@@ -102,7 +102,7 @@ impl Source<SchedulerMessage> for Scheduler {
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
         for receipt in &receipts {
             if let Some(message_id) = self.0.all_queues().scheduler.delete(receipt) {
-                let write = Write::RemoveCommand { message_id };
+                let write = Write::RemoveSent { message_id };
                 let queued = lock(&self.0.core().state).log.append(write, Urgency::Lazy);
                 queued.map_err(|error| PortError::unavailable("source.delete", error))?;
             }
@@ -177,7 +177,7 @@ impl Engine {
     /// Moves a message of the scheduler queue or of an agent's queue to the dead letters.
     fn bury_message<M: Serialize>(&self, queue: SourceQueue, dead: &Dead<M>) {
         let remains = match &dead.body {
-            _ if dead.is_stored => Remains::Command,
+            _ if dead.is_stored => Remains::Sent,
             Ok(message) => Remains::Body(serde_json::to_string(message).unwrap_or_else(|error| error.to_string())),
             Err(undecodable) => Remains::Body(undecodable.to_string()),
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use domain::id::OrderId;
-use domain::message::{CloudEvent, Command, Priority};
+use domain::message::{CloudEvent, Priority, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{RecordKind, Seen, SourceQueue};
 use domain::task::Task;
@@ -32,16 +32,17 @@ pub(crate) enum Write {
     Accept { message_id: i64, order: Order, visible_at: Option<Instant>, parent: Option<TraceParent> },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
-    /// A command on the scheduler queue. `not_before` is `visible_at` as wall-clock time, which survives a restart.
-    Command {
+    /// A message on the scheduler queue that does not come again by itself. `not_before` is `visible_at` as wall-clock
+    /// time, which survives a restart.
+    Send {
         message_id: i64,
-        command: Command,
+        message: SchedulerMessage,
         priority: Priority,
         visible_at: Option<Instant>,
         not_before: Timestamp,
     },
-    /// A command that was handled.
-    RemoveCommand { message_id: i64 },
+    /// Such a message that was handled.
+    RemoveSent { message_id: i64 },
     /// A message that was delivered too often.
     Bury(Burial),
     /// A dead letter that was settled.
@@ -70,8 +71,8 @@ pub(crate) struct Burial {
 pub(crate) enum Remains {
     /// In the table of submissions. The order id is known if the body is readable.
     Submission(Option<OrderId>),
-    /// In the table of commands.
-    Command,
+    /// In the table of the scheduler's messages.
+    Sent,
     /// Here: the message was only in memory.
     Body(String),
 }
@@ -81,7 +82,7 @@ impl Burial {
     pub(crate) const fn submission_of(&self) -> Option<OrderId> {
         match self.remains {
             Remains::Submission(order_id) => order_id,
-            Remains::Command | Remains::Body(_) => None,
+            Remains::Sent | Remains::Body(_) => None,
         }
     }
 }

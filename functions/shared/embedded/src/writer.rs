@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use domain::id::OrderId;
-use domain::message::{CloudEvent, SchedulerMessage};
+use domain::message::CloudEvent;
 use domain::ports::{DeadLetter, Environment};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -234,10 +234,10 @@ impl Writer {
                     }
                 }
                 Write::Remove { message_id, .. } => messages::remove(&transaction, *message_id)?,
-                Write::Command { message_id, command, priority, not_before, .. } => {
-                    messages::command(&transaction, *message_id, command, *priority, *not_before)?;
+                Write::Send { message_id, message, priority, not_before, .. } => {
+                    messages::send(&transaction, *message_id, message, *priority, *not_before)?;
                 }
-                Write::RemoveCommand { message_id } => messages::remove_command(&transaction, *message_id)?,
+                Write::RemoveSent { message_id } => messages::remove_sent(&transaction, *message_id)?,
                 Write::Bury(burial) => found.dead_letters.extend(burial.write(&transaction)?),
                 Write::RemoveDeadLetter { dead_letter_id } => dead_letters::remove(&transaction, *dead_letter_id)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
@@ -286,11 +286,10 @@ impl Writer {
                         queues.submissions.finish(message_id);
                         order_id.into_iter().for_each(|order_id| live.submission_over(order_id, log));
                     }
-                    Write::Command { message_id, command, priority, visible_at, .. } => {
-                        let message = SchedulerMessage::Command(command);
+                    Write::Send { message_id, message, priority, visible_at, .. } => {
                         queues.scheduler.put(Arrival::stored(message_id, message, priority, visible_at, None));
                     }
-                    Write::RemoveCommand { message_id } => queues.scheduler.finish(message_id),
+                    Write::RemoveSent { message_id } => queues.scheduler.finish(message_id),
                     Write::Bury(burial) => {
                         queues.buried(&burial.queue, burial.message_id);
                         burial.submission_of().into_iter().for_each(|order_id| live.submission_over(order_id, log));

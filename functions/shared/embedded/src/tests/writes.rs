@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::ports::{HasStore, Source, Store};
+use domain::json::Json;
+use domain::message::{Outcome, Priority, Reply, SchedulerMessage};
+use domain::ports::{HasQueues, HasStore, Queues, Source, Store};
+use domain::task::Direction;
 use rusqlite::params;
 
 use super::{count, open, order, other_program, submit, task};
+use crate::Recovered;
 
 #[tokio::test]
 async fn a_task_that_another_program_changed_is_not_overwritten() {
@@ -64,4 +68,34 @@ async fn a_start_wakes_the_orders_of_every_shard() {
     engine.close().await.unwrap();
     drop(engine);
     assert_eq!(open(directory.path()).recover().await.unwrap().wakes, usize::from(SHARDS));
+}
+
+/// A reply to a request comes again, since the request is sent again. One that follows from no request does not.
+#[tokio::test]
+async fn a_result_that_a_service_tells_by_itself_survives_a_kill_until_it_is_handled() {
+    let told = |hops| {
+        SchedulerMessage::Reply(Reply {
+            order_id: order(0).order_id,
+            step: "charge-payment".into(),
+            direction: Direction::Forward,
+            attempt: 1,
+            outcome: Outcome::Done(Json::empty()),
+            hops,
+            may_run_until: None,
+            call_ms: None,
+        })
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    for hops in [1, 0] {
+        engine.queues().to_scheduler(told(hops), Priority::Normal, 0).await.unwrap();
+    }
+    drop(engine);
+    let engine = open(directory.path());
+    assert_eq!(engine.recover().await.unwrap(), Recovered { commands: 1, ..Recovered::default() });
+    let taken = engine.scheduler().receive(10).await;
+    assert_eq!((taken.len(), &taken[0].body), (1, &Ok(told(0))));
+    engine.scheduler().delete(taken.into_iter().map(|delivery| delivery.receipt).collect()).await.unwrap();
+    drop(engine);
+    assert_eq!(open(directory.path()).recover().await.unwrap(), Recovered::default());
 }
