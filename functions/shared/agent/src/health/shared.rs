@@ -56,9 +56,10 @@ impl SharedHealth {
         Self { policy, known, turns: Turns::new(()) }
     }
 
-    /// Whether a call may be made now. `waits_since`: what failed since then may have delayed its request. `probe_ms`: the
-    /// longest time of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their answers say nothing
-    /// about rejections. Failures of a few orders do not hold up another one: its call shows whether it is the service.
+    /// Whether a call may be made now. `waits_since`: an outage since then may have delayed its request. `probe_ms`: the
+    /// longest time of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their
+    /// answers say nothing about rejections. Failures of a few orders do not hold up another one: its call shows whether
+    /// it is the service.
     pub(crate) async fn ask(
         &self,
         ports: &impl AgentPorts,
