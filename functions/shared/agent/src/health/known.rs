@@ -34,7 +34,7 @@ pub(super) struct Known {
     pub(super) own: Vec<OrderAt>,
     /// How long no further order is let in by itself.
     pub(super) lets_in_at: Timestamp,
-    /// Failures since the last permits.
+    /// Released calls that failed since the last permits.
     pub(super) failed_in_release: u32,
     /// Answers to forward calls that are not in the record yet, all in its era.
     pub(super) answers: Vec<Answers>,
@@ -74,7 +74,7 @@ impl Known {
 
     pub(super) fn keep(&mut self, record: ServiceHealth) {
         if record.era != self.record.era {
-            (self.failures, self.permits) = (0, 0);
+            (self.failures, self.permits, self.failed_in_release) = (0, 0, 0);
             self.answers.clear();
             self.asked.clear();
             self.orders.clear();
@@ -117,7 +117,7 @@ impl Known {
         policy: &HealthPolicy,
     ) -> Option<Failures<'f>> {
         self.failures = self.failures.max(-i64::from(self.record.failures_in_a_row)) + 1;
-        self.failed_in_release += u32::from(self.record.release.is_some());
+        self.failed_in_release += u32::from(pass.released);
         add_orders(&mut self.orders, &[order]);
         let is_suspect = is_among(&self.own, order) || is_among(&self.record.evidence.own, order);
         if let Some(after_ms) = failed.after_ms.filter(|after_ms| *after_ms > 0 && !is_suspect) {
@@ -144,7 +144,7 @@ impl Known {
     pub(super) fn pass(&self, now: Timestamp) -> Pass {
         // A change that seems to come only later says nothing about the requests of now (rule 23).
         let since = if self.record.since.is_beyond(now, 0) { Timestamp::default() } else { self.record.since };
-        Pass { era: self.record.era, probe: false, other: false, since }
+        Pass { era: self.record.era, probe: false, other: false, since, released: false }
     }
 
     /// Whether a request may have had to wait at any time since then: the breaker was not closed, or there was a line.

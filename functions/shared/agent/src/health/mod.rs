@@ -16,10 +16,11 @@
 //!   next wait. A permanent refusal is an answer: a service that can refuse is alive.
 //! - **Brake** (rule 18): the breaker also opens when most of the last minute's answers are rejections. Then only a step
 //!   that is done closes it, or an operator, and a rejection is given back like the answer of a failing service.
-//! - **Release**: once closed, new requests flow at once. Those that the outage may have delayed, possibly thousands,
-//!   take permits from the record. The first interval has as many as the service carried before, and each next one has
-//!   twice as many, or half as many if most calls failed, up to a maximum rate. That rate is kept until no request had to
-//!   wait for some intervals. Then the record is a plain closed one again, and the writes end.
+//! - **Release**: once closed, new requests flow at once, also when they come back from a back-off of their own. Those that
+//!   the outage may have delayed, possibly thousands, take permits from the record. The first interval has as many as the
+//!   service carried before, and each next one has twice as many, or half as many if most calls with a permit failed, up to
+//!   a maximum rate. That rate is kept until no request had to wait for some intervals. Then the record is a plain closed
+//!   one again, and the writes end.
 //!
 //! The record of a service with a rate also has the times that its calls have taken ([`pace`], rule 20). Each call of
 //! such a service costs a write, which requests that wait at the same time share.

@@ -12,6 +12,8 @@ pub(crate) struct Pass {
     /// Whether the breaker is not closed, for other orders that failed.
     pub(crate) other: bool,
     pub(super) since: Timestamp,
+    /// Whether it took a permit of a release.
+    pub(super) released: bool,
 }
 
 /// A call that failed.

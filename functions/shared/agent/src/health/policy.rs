@@ -18,7 +18,7 @@ pub struct HealthPolicy {
     pub backoff: BackoffPolicy,
     /// Requests that an outage may have delayed and that are let through in the first second after a recovery, if the
     /// service did not carry more before. Each second lets through twice as many as the one before, or half as many if
-    /// most calls failed in it.
+    /// most of them failed.
     pub release_first: u32,
     /// The most delayed requests that are let through in a second. Seconds count from the recovery, so any other second
     /// may see the end of one and the beginning of the next. New requests come on top. With half of the service's

@@ -1,5 +1,5 @@
 //! The release of parked requests after a recovery: permits by interval. It begins with what the service carried before.
-//! Each interval has twice as many as the one before, or half as many if most calls failed in that one.
+//! Each interval has twice as many as the one before, or half as many if most of the calls that took them failed.
 
 use domain::ports::Release;
 use domain::time::Timestamp;

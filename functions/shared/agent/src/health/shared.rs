@@ -56,10 +56,17 @@ impl SharedHealth {
         Self { policy, known, turns: Turns::new(()) }
     }
 
-    /// Whether a call may be made now. `waited`: an outage may have delayed its request. `probe_ms`: the longest time
-    /// of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their answers say nothing
-    /// about rejections. Failures of a few orders do not hold up another one: its call shows whether it is the service.
-    pub(crate) async fn ask(&self, ports: &impl AgentPorts, request: &Request, waited: bool, probe_ms: u64) -> Gate {
+    /// Whether a call may be made now. `waits_since`: an outage since then may have delayed its request. `probe_ms`: the
+    /// longest time of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their
+    /// answers say nothing about rejections. Failures of a few orders do not hold up another one: its call shows whether
+    /// it is the service.
+    pub(crate) async fn ask(
+        &self,
+        ports: &impl AgentPorts,
+        request: &Request,
+        waits_since: Option<Timestamp>,
+        probe_ms: u64,
+    ) -> Gate {
         self.refresh(ports).await;
         let now = ports.environment().now();
         let (phase, pass, is_braked) = {
@@ -71,8 +78,10 @@ impl SharedHealth {
         }
         match phase {
             Phase::Healthy => Gate::Open(pass),
-            Phase::Recovering if !waited => Gate::Open(pass),
-            Phase::Recovering => self.ask_for_release(ports).await,
+            Phase::Recovering if waits_since.is_some_and(|at| pass.failed_since(at)) => {
+                self.ask_for_release(ports).await
+            }
+            Phase::Recovering => Gate::Open(pass),
             Phase::Recovered => {
                 self.apply(ports, Event::ReleaseOver).await;
                 Gate::Open(self.known().pass(now))
@@ -260,7 +269,7 @@ impl SharedHealth {
                 return Gate::Shut { wait_ms: INTERVAL_MS };
             };
             if known.use_permit(interval) {
-                return Gate::Open(known.pass(now));
+                return Gate::Open(Pass { released: true, ..known.pass(now) });
             }
             interval
         };
@@ -270,7 +279,7 @@ impl SharedHealth {
                 let mut known = self.known();
                 known.interval = after.release.map_or(interval, |release| release.interval);
                 known.permits = permits.saturating_sub(1);
-                Gate::Open(known.pass(now))
+                Gate::Open(Pass { released: true, ..known.pass(now) })
             }
             None => shut(ports, Phase::Probing),
         }

@@ -5,7 +5,7 @@ use domain::message::{Delivery, Outcome, Request};
 use domain::ports::Breaker;
 
 use crate::HealthPolicy;
-use crate::testing::{Act, Fleet, START, World, delivery, done, request, retry, world_where};
+use crate::testing::{Act, Fleet, START, World, delivery, done, request, request_of, retry, world_where};
 
 const RECOVERY_MS: u64 = 4_000;
 
@@ -27,6 +27,13 @@ fn outage(release_first: u32, release_max: u32) -> World {
 
 fn patient() -> Request {
     Request { attempt: 1, complete_by: START.plus_ms(600_000), budget_ms: 600_000, ..request() }
+}
+
+/// The same of another order, sent after the recovery.
+fn sent_later(order: u32) -> Request {
+    let Request { attempt, budget_ms, .. } = patient();
+    let complete_by = START.plus_ms(RECOVERY_MS + 1 + budget_ms);
+    Request { attempt, budget_ms, complete_by, ..request_of(&order.to_string()) }
 }
 
 /// Calls in each second from the recovery on, the probe left out.
@@ -153,7 +160,7 @@ fn permits_that_were_not_used_are_void_in_the_next_second() {
 }
 
 #[test]
-fn a_new_request_whose_call_fails_needs_a_permit_for_the_next() {
+fn a_request_of_the_outage_whose_first_call_fails_after_it_needs_a_permit_for_the_next() {
     let world = outage(1, 1).with_policy(|policy| policy.wait_in_invocation_ms_max = 1_000);
     let world = world.with_policy(|policy| policy.health.failures_to_open = 2);
     let instance = world.instance();
@@ -165,6 +172,40 @@ fn a_new_request_whose_call_fails_needs_a_permit_for_the_next() {
     let calls = world.seen().len();
     assert!(instance.handle_one(patient()), "parked after one call");
     assert_eq!(world.seen().len(), calls + 1);
+}
+
+#[test]
+fn a_request_that_was_sent_after_the_outage_needs_no_permit_whether_or_not_it_waited() {
+    let world = outage(1, 1);
+    let instance = world.instance();
+    assert!(instance.handle_one(patient()));
+    world.pass_ms(RECOVERY_MS);
+    assert!(!instance.handle_one(patient()), "the probe");
+    let back = |request| instance.handle(vec![Delivery { receive_count: 2, ..delivery("m", request) }]).is_empty();
+    assert!(back(patient()), "the only permit");
+    assert!(!back(patient()), "one of the outage waits");
+    assert!((0..50).all(|order| back(sent_later(order))), "they come back from a back-off of their own");
+}
+
+#[test]
+fn failures_of_calls_that_need_no_permit_do_not_slow_the_release_down() {
+    let world = outage(20, 10_000).with_policy(|policy| policy.health.failures_to_open = 2);
+    let instance = world.instance();
+    (0..2).for_each(|_| assert!(instance.handle_one(patient())));
+    world.pass_ms(RECOVERY_MS);
+    assert!(!instance.handle_one(patient()), "the probe");
+    let waited = || instance.handle(vec![Delivery { receive_count: 2, ..delivery("m", patient()) }]).is_empty();
+    assert!(waited());
+    (0..50).for_each(|order| {
+        world.play([Act::Answer(done()), Act::Answer(retry())]);
+        instance.handle_one(sent_later(order));
+        instance.handle_one(sent_later(100 + order));
+    });
+    assert!(waited());
+    world.pass_ms(1_000);
+    assert!(waited());
+    let release = world.health_record().unwrap().release.unwrap();
+    assert_eq!((release.interval, release.rate), (1, 40), "{release:?}");
 }
 
 #[test]

@@ -167,3 +167,31 @@ fn a_release_shrinks_while_most_of_its_calls_fail() {
     let done = world.outcomes().len();
     assert!(done >= 3_000 + 40 * 20, "{done} orders are done");
 }
+
+/// The orders that are done within half a minute, with 64 in flight all the time, at a service that fails this many percent
+/// of its calls at random, and all of them in an outage.
+fn done_at_full_load(percent: u64, outage_ms: std::ops::Range<u64>, failures_to_open: u32) -> usize {
+    let world = world(percent, outage_ms).with_policy(|policy| {
+        policy.health.failures_to_open = failures_to_open;
+        policy.backoff = Policy::default().backoff;
+    });
+    let (mut fleet, mut sent) = (Fleet::new(&world, 1), 0);
+    while world.now_ms() < 30_000 {
+        while fleet.waiting() < 64 {
+            sent += 1;
+            fleet.send(Request { complete_by: START.plus_ms(world.now_ms() + 600_000), ..patient(&sent.to_string()) });
+        }
+        fleet.run_until_ms(world.now_ms() + 200);
+    }
+    world.outcomes().len()
+}
+
+#[test]
+fn after_a_short_outage_failures_by_chance_hold_up_a_busy_service_no_longer() {
+    for percent in [10, 30] {
+        for outage_ms in [0..200, 3_000..4_000] {
+            let [with, without] = [5, u32::MAX].map(|opens| done_at_full_load(percent, outage_ms.clone(), opens));
+            assert!(with * 10 >= without * 9, "{percent} percent after {outage_ms:?}: {with} orders of {without}");
+        }
+    }
+}

@@ -58,8 +58,8 @@ where
             if !self.deadline.lets_start(now) {
                 return Ok(Err(self.out_of_time().await));
             }
-            let (waited, timeout_ms) = (self.has_waited(), self.timeout_ms(now));
-            let pass = match self.agent.health.ask(self.ports, &self.request, waited, timeout_ms).await {
+            let (waits_since, timeout_ms) = (self.waits_since(), self.timeout_ms(now));
+            let pass = match self.agent.health.ask(self.ports, &self.request, waits_since, timeout_ms).await {
                 Gate::Open(pass) => pass,
                 Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
             };
@@ -146,7 +146,7 @@ where
             left_ms = self.deadline.startable_ms(environment.now());
         }
         let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms);
-        match self.agent.health.turn(self.ports, self.has_waited(), wait_ms_max).await {
+        match self.agent.health.turn(self.ports, self.waits_since().is_some(), wait_ms_max).await {
             Turn::Call { wait_ms: 0 } => {}
             Turn::Call { wait_ms } if wait_ms < left_ms => environment.sleep(wait_ms).await,
             Turn::Call { wait_ms } | Turn::Line { wait_ms } => return Err(self.wait_for_service(wait_ms)),

@@ -140,10 +140,11 @@ where
         self.under_way_ms.map(|wait_ms| wait_ms.max(until_settled_ms))
     }
 
-    /// Whether it may be one of the requests that an outage delayed. A deferred request comes as a new message of a
-    /// later attempt.
-    pub(super) fn has_waited(&self) -> bool {
-        self.receive_count > 1 || self.request.attempt > 1 || self.retries() > 0
+    /// Since when it waits, if it may have waited at all: an outage that ended before that did not delay it. A deferred
+    /// request comes as a new message of a later attempt, and nobody knows when the first one was sent.
+    pub(super) fn waits_since(&self) -> Option<Timestamp> {
+        let is_back = self.receive_count > 1 || self.retries() > 0;
+        if self.request.attempt > 1 { Some(Timestamp::default()) } else { is_back.then(|| sent_at(&self.request)) }
     }
 }
 

@@ -148,7 +148,7 @@ pub struct Release {
     pub crowded: u32,
     /// The permits of this interval. 0: not known yet.
     pub rate: u32,
-    /// Calls that failed in it, as far as they are reported.
+    /// Calls with such a permit that failed, as far as they are reported.
     pub failed: u32,
 }
 
