@@ -82,7 +82,7 @@ enum Ending {
 enum Parked {
     /// Its back-off.
     Retry,
-    /// The recovery of the service, or its turn after it.
+    /// The recovery of the service, or its turn at a limit of ours.
     Health,
     /// The end of a call with the same key.
     Twin,
