@@ -13,7 +13,7 @@ use super::script::Scripted;
 use super::{START, World, delivery};
 use crate::{Agent, handle};
 
-pub(super) type MakeScripted<'w> = Box<dyn Fn() -> Scripted<'w> + Send + Sync + 'w>;
+pub(crate) type MakeScripted<'w> = Box<dyn Fn() -> Scripted<'w> + Send + Sync + 'w>;
 
 /// More than any batch of a test needs.
 const POLLS_MAX: u32 = 10_000;
@@ -21,7 +21,7 @@ const POLLS_MAX: u32 = 10_000;
 /// One instance of the agent. All instances of a test share its ports.
 pub(crate) struct Instance<'w> {
     pub(super) world: &'w World,
-    pub(super) agent: Agent<MakeScripted<'w>>,
+    pub(crate) agent: Agent<MakeScripted<'w>>,
 }
 
 impl Instance<'_> {

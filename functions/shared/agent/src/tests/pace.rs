@@ -1,10 +1,10 @@
 //! A service with a rate, or with a number of calls at once (rule 20).
 
-use domain::message::{Outcome, Request};
+use domain::message::{Deferral, Delivery, Outcome, Request};
 use domain::ports::Pace;
 
 use crate::Rate;
-use crate::testing::{Act, Fleet, START, World, delivery, done, request, world_where};
+use crate::testing::{Act, Fleet, START, World, delivery, done, drive, request, world_where};
 
 /// 20 calls a second. A request waits on its queue, so that the instances take turns.
 fn limited() -> World {
@@ -50,7 +50,8 @@ fn rule_20_a_request_whose_turn_is_too_far_is_deferred_and_none_falls_silent() {
     let outcomes = world.outcomes();
     let deferred = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Deferred(_))).count();
     assert_eq!((fleet.waiting(), outcomes.len()), (0, 1_000), "each is answered");
-    assert!((790..=830).contains(&deferred), "some 10 s of calls are made: {deferred}");
+    assert!((900..=930).contains(&deferred), "some 4 s of calls are made: {deferred}");
+    assert!(world.seen().iter().all(|call| call.timeout_ms == 5_000), "and none is cut off by its deadline");
 }
 
 #[test]
@@ -93,4 +94,23 @@ fn rule_20_a_batch_makes_no_more_calls_at_once_than_allowed() {
     let batch = (0..6).map(|n| delivery(&format!("m{n}"), first_attempt(10_000))).collect();
     assert!(world.handle(batch).is_empty());
     assert_eq!(world.seen().len(), 6);
+}
+
+#[test]
+fn rule_20_a_request_waits_for_its_turn_only_while_the_time_of_its_call_is_left() {
+    // It waits a second here and a second on its queue, and may come back a second late. Its call may take 5 s of its 10.
+    let at = |at_ms, receive_count| {
+        let world = World::new([]).with_policy(|policy| policy.concurrency = Some(1));
+        let instance = world.instance();
+        let seat = drive(instance.agent.concurrency.as_ref().unwrap().seat(&world.ports, 0));
+        world.pass_ms(at_ms);
+        let is_parked =
+            !instance.handle(vec![Delivery { receive_count, ..delivery("m", first_attempt(10_000)) }]).is_empty();
+        drop(seat);
+        (is_parked, world.outcomes())
+    };
+    let deferred = || vec![Outcome::Deferred(Deferral::after(1_000))];
+    assert_eq!([at(2_000, 1), at(2_001, 1)], [(true, vec![]), (false, deferred())]);
+    assert_eq!([at(2_000, 2), at(2_001, 2)], [(true, vec![]), (false, deferred())], "it has waited before");
+    assert_eq!([at(6_499, 2), at(6_500, 2)], [(true, vec![]), (false, deferred())], "it had no such time when it came");
 }

@@ -6,7 +6,7 @@ use domain::ports::Breaker;
 use domain::task::Direction;
 
 use crate::policy::PARKED_RECEIVES_MAX;
-use crate::testing::{Act, START, World, delivery, done, request};
+use crate::testing::{Act, START, World, delivery, done, request, request_of};
 use crate::{Answer, HealthPolicy, MemoPolicy, Policy, RETRIES_MAX};
 
 fn busy(after_ms: u64) -> Act {
@@ -46,6 +46,19 @@ fn a_park_for_the_back_off_leaves_time_to_wake_late() {
         let world = World::new([busy(after_ms)]);
         let request = Request { complete_by: START.plus_ms(budget_ms), budget_ms, ..request() };
         assert_eq!(!world.handle(received(1, request)).is_empty(), parked, "{budget_ms} {after_ms}");
+    }
+}
+
+#[test]
+fn a_wait_for_a_failing_service_leaves_the_time_of_a_call() {
+    // The breaker opens for 4 s, a request may come back a second late, and its call may take 5 s of its 20.
+    for (at_ms, parked) in [(10_000, true), (10_001, false)] {
+        let world = World::new([busy(4_000)]).with_policy(opening_at(1));
+        world.pass_ms(at_ms);
+        let until_20_s = |key| Request { complete_by: START.plus_ms(20_000), budget_ms: 20_000, ..request_of(key) };
+        assert!(!world.handle(received(1, until_20_s("first"))).is_empty(), "opens it");
+        assert_eq!(!world.handle(received(2, until_20_s("second"))).is_empty(), parked, "{at_ms}");
+        assert_eq!((world.seen().len(), world.outcomes().len()), (1, usize::from(!parked)), "{at_ms}");
     }
 }
 

@@ -137,20 +137,52 @@ fn f64_a_fault_of_the_configuration_counts_as_a_failure_of_the_service_and_never
     assert_eq!((left.len(), world.outcomes().len(), world.seen().len()), (1, 0, 2), "parked by the open breaker");
 }
 
+fn not_called() -> Act {
+    Act::Answer(Answer::NotCalled { problem: "too many open files".into() })
+}
+
 #[test]
 fn f70_a_call_that_could_not_be_made_is_made_later_and_is_no_failure_of_its_service() {
-    let wanting = || Act::Answer(Answer::NotCalled { problem: "too many open files".into() });
-    let world = World::new([wanting(), wanting(), Act::Answer(done())])
+    let world = World::new([not_called(), not_called(), Act::Answer(done())])
         .with_policy(|policy| policy.health.failures_to_open = 1);
     assert!(world.handle(vec![delivery("m", request())]).is_empty());
     assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]), "{:?}", world.outcomes());
-    let world = World::new([wanting()]).with_policy(|policy| {
+    let world = World::new([not_called()]).with_policy(|policy| {
         policy.retries_max = 0;
         policy.health.failures_to_open = 1;
     });
     assert!(world.handle(vec![delivery("m", request())]).is_empty());
     assert!(matches!(world.outcomes().as_slice(), [Outcome::Deferred(_)]), "{:?}", world.outcomes());
     assert!(world.health_record().is_none_or(|health| health.failures_in_a_row == 0));
+}
+
+#[test]
+fn f70_a_call_that_could_not_be_made_in_time_is_given_back_and_not_cut_off() {
+    let wanting = |ms| Act::after(move |world| world.pass_ms(ms), not_called());
+    for (ms, calls) in [(2_500, 3), (2_501, 2)] {
+        let world = World::new([wanting(ms), wanting(ms), Act::Answer(done())]);
+        assert!(world.handle(vec![delivery("m", request())]).is_empty());
+        assert_eq!(world.seen().len(), calls, "5 s of its 10 must be left");
+        let (is_done, is_told) = (matches!(world.outcomes()[..], [Outcome::Done(_)]), !world.troubles().is_empty());
+        assert_eq!((is_done, is_told), (calls == 3, calls == 2), "{:?}", world.outcomes());
+    }
+    // The same on its queue: it waits 3.1 s, and may come back a second late.
+    for (ms, parked) in [(900, true), (901, false)] {
+        let world = World::new([wanting(ms)]).drawing([u64::MAX]).with_policy(|policy| {
+            policy.backoff.slot_time_ms = 3_100;
+            policy.wait_in_invocation_ms_max = 0;
+        });
+        assert_eq!(!world.handle(vec![delivery("m", request())]).is_empty(), parked, "{ms}");
+        assert_eq!(world.outcomes().len(), usize::from(!parked), "{ms}");
+    }
+}
+
+#[test]
+fn rule_32_a_call_that_was_sent_is_not_blamed_for_one_that_could_not_be_made() {
+    let world = World::new([not_called(), not_called(), Act::Hang, Act::Hang]);
+    assert!(world.handle(vec![delivery("m", request())]).is_empty());
+    assert_eq!((world.seen().len(), world.outcomes().len()), (4, 0), "the calls failed");
+    assert_eq!(world.troubles(), []);
 }
 
 #[test]

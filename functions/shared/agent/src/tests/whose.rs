@@ -178,7 +178,7 @@ fn many_orders_of_one_bad_product_end_by_their_own_limits_and_hold_up_no_other()
         let placed: Vec<(u64, &str)> = bad.iter().map(|key| (10, *key)).collect();
         let times_ms = two_hours(&world, instances, 20, &placed);
         let slow: Vec<u64> = times_ms.iter().copied().filter(|ms| *ms >= 2_000).collect();
-        assert!(slow.len() <= 6, "{count} orders, {instances} instances: {slow:?}");
+        assert!(slow.len() <= 8, "{count} orders, {instances} instances: {slow:?}");
     }
 }
 

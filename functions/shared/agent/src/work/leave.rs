@@ -55,13 +55,13 @@ where
             if self.was_queued_too_long(now) {
                 return Ok(Err(self.later()));
             }
-            if !self.deadline.lets_start(now) {
+            if !self.has_room(now) {
                 return Ok(Err(self.out_of_time().await));
             }
             let (waits_since, timeout_ms) = (self.waits_since(), self.timeout_ms(now));
             let pass = match self.agent.health.ask(self.ports, &self.request, waits_since, timeout_ms).await {
                 Gate::Open(pass) => pass,
-                Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
+                Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms).await)),
             };
             self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
             let (seat, now) = match self.turn(pass).await {
@@ -137,23 +137,21 @@ where
         if pass.probe {
             return Ok((None, began));
         }
-        let mut left_ms = self.deadline.startable_ms(began);
+        let mut left_ms = self.spare_ms(began);
         if let Some(concurrency) = &self.agent.concurrency {
             seat = concurrency.seat(environment, SEAT_WAIT_MS.min(left_ms)).await;
             if seat.is_none() {
-                return Err(self.wait_for_service(SEAT_WAIT_MS + environment.random() % (3 * SEAT_WAIT_MS)));
+                return Err(self.wait_for_turn(SEAT_WAIT_MS + environment.random() % (3 * SEAT_WAIT_MS)));
             }
-            left_ms = self.deadline.startable_ms(environment.now());
+            left_ms = self.spare_ms(environment.now());
         }
         let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms);
         match self.agent.health.turn(self.ports, self.waits_since().is_some(), wait_ms_max).await {
             Turn::Call { wait_ms: 0 } => {}
             Turn::Call { wait_ms } if wait_ms < left_ms => environment.sleep(wait_ms).await,
-            Turn::Call { wait_ms } | Turn::Line { wait_ms } => return Err(self.wait_for_service(wait_ms)),
+            Turn::Call { wait_ms } | Turn::Line { wait_ms } => return Err(self.wait_for_turn(wait_ms)),
         }
-        let now = environment.now();
-        self.was_held_back = began < now;
-        Ok((seat, now))
+        Ok((seat, environment.now()))
     }
 
     /// Declines the step if its service is failing and another agent may be asked (rule 21). `None` if it may not be
@@ -194,6 +192,6 @@ where
         }
         // The call must not outlast its claim.
         let timeout_ms = until.map_or(u64::MAX, |until| at.ms_until(until)).min(self.timeout_ms(at));
-        Ok(self.deadline.lets_start(at).then_some(Leave { pass, at, timeout_ms, seat }))
+        Ok(self.has_room(at).then_some(Leave { pass, at, timeout_ms, seat }))
     }
 }

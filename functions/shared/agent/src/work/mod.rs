@@ -57,8 +57,10 @@ pub(crate) struct Work<'a, P, F, S> {
     call_ms: Option<u64>,
     /// What went wrong with the last call of this delivery.
     problem: Option<Arc<str>>,
-    /// Whether it waited for its turn, and has not called since (rule 20).
-    was_held_back: bool,
+    /// When its next call was due: at its receipt, or after its back-off. What holds the call up since is a limit of ours.
+    due_at: Timestamp,
+    /// Whether the last call could not be made.
+    is_uncalled: bool,
     /// Made at the first call, and made again after a call without an answer.
     service: Option<S>,
 }
@@ -80,7 +82,7 @@ enum Ending {
 enum Parked {
     /// Its back-off.
     Retry,
-    /// The recovery of the service, or its turn after it.
+    /// The recovery of the service, or its turn at a limit of ours.
     Health,
     /// The end of a call with the same key.
     Twin,
@@ -118,7 +120,7 @@ where
 {
     pub(crate) fn new(ports: &'a P, agent: &'a Agent<F>, record: Record<Request>, received_at: Timestamp) -> Self {
         let Record { message: request, receipt, receive_count, .. } = record;
-        let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
+        let deadline = Deadline::of(&request, received_at, &agent.policy);
         let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
         // An earlier delivery may have called, and this one does not know how that ended.
         let earlier_until = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
@@ -145,7 +147,8 @@ where
             is_own: false,
             call_ms: None,
             problem: None,
-            was_held_back: false,
+            due_at: received_at,
+            is_uncalled: false,
             service: None,
         }
     }
@@ -167,12 +170,13 @@ where
             };
             let (called, call_ms) = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
-            (self.was_held_back, self.looked_at) = (false, None);
+            self.looked_at = None;
             let called = self.judge(leave.at, called).await;
             let sent_at = sent_at(&self.request);
             self.is_own = self.agent.health.report(self.ports, leave.pass, &self.request, sent_at, &called).await;
             self.note_unanswered(leave.at, &called);
             (self.under_way_ms, self.no_failure_ms) = (None, None);
+            self.is_uncalled = matches!(called, Called::Answered(Answer::NotCalled { .. }));
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
                     self.call_ms = Some(call_ms);
@@ -214,11 +218,18 @@ where
                     next @ (Next::OnQueue { .. } | Next::AskedLater { .. } | Next::Exhausted | Next::TooLate) => next,
                 },
             };
-            if matches!(next, Next::Here { .. } | Next::OnQueue { .. }) && self.retries.is_some_and(Retries::is_told) {
+            let goes_on = matches!(next, Next::Here { .. } | Next::OnQueue { .. });
+            if goes_on && !self.is_uncalled && self.retries.is_some_and(Retries::is_told) {
                 self.tell_trouble().await;
             }
             match next {
-                Next::Here { wait_ms } => self.ports.environment().sleep(wait_ms).await,
+                Next::Here { wait_ms } => {
+                    self.ports.environment().sleep(wait_ms).await;
+                    if !self.is_uncalled {
+                        self.due_at = self.ports.environment().now();
+                    }
+                }
+                Next::OnQueue { wait_ms } if self.is_uncalled => return Ok(self.wait_for_turn(wait_ms)),
                 Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
                 Next::AskedLater { wait_ms } => {
                     self.tell_trouble().await;

@@ -20,6 +20,10 @@ where
     pub(super) async fn settle(&mut self, ending: Ending) -> Result<Handled, PortError> {
         match ending {
             Ending::Reply(outcome) => {
+                if self.is_uncalled && matches!(outcome, Outcome::Deferred(_)) {
+                    // Only now: a call that was sent after all must not be blamed for it.
+                    self.tell_trouble().await;
+                }
                 let outcome = self.write_down(outcome).await;
                 self.reply(outcome).await
             }

@@ -1,5 +1,6 @@
 //! The waits without a call: parked, deferred, or in silence.
 
+use domain::id::OrderId;
 use domain::limits::DEFERRAL_MS_MAX;
 use domain::message::{Deferral, Outcome};
 use domain::ports::Environment;
@@ -7,6 +8,7 @@ use domain::task::Direction;
 use domain::time::Timestamp;
 
 use super::{Ending, Parked, Silence, Work, sent_at};
+use crate::deadline::Room;
 use crate::policy::PARKED_RECEIVES_MAX;
 use crate::ports::AgentPorts;
 use crate::service::Service;
@@ -26,9 +28,22 @@ where
     F: Fn() -> S + Sync,
     S: Service,
 {
-    /// Waits for the service, or gives the attempt back if the wait would be too long.
-    pub(super) fn wait_for_service(&self, wait_ms: u64) -> Ending {
-        if !self.is_worn_out() && self.deadline.lets_start(self.back_at(wait_ms)) {
+    /// Waits for the service, or gives the attempt back if its call would have too little time after the wait.
+    pub(super) async fn wait_for_service(&self, wait_ms: u64) -> Ending {
+        let shut = |order| self.agent.health.shut(self.ports, order);
+        // What the failures of this order and a few others shut, and lets any other in, is no limit of ours.
+        let is_its_own =
+            shut(self.request.order_id).await.is_some() && shut(OrderId::from_bytes([0; 16])).await.is_none();
+        self.wait(wait_ms, if is_its_own { Room::Cut } else { self.room() })
+    }
+
+    /// The same for a limit of ours.
+    pub(super) fn wait_for_turn(&self, wait_ms: u64) -> Ending {
+        self.wait(wait_ms, self.room())
+    }
+
+    fn wait(&self, wait_ms: u64, room: Room) -> Ending {
+        if !self.is_worn_out() && self.deadline.room(self.back_at(wait_ms)) >= room {
             Ending::Park { wait_ms, reason: Parked::Health }
         } else {
             deferred(wait_ms)
@@ -102,11 +117,28 @@ where
         deferred(self.ports.environment().random() % span_ms)
     }
 
-    /// There is no time for a call. If it was spent waiting for the service, that is no failure of the step.
+    /// Whether a call that starts at this time has the room that it had when it was due: else a limit of ours would cut it
+    /// off. An order whose failures are its own must not be given back for that: it would never be given up.
+    pub(super) fn has_room(&self, at: Timestamp) -> bool {
+        self.deadline.room(at) >= self.room()
+    }
+
+    /// How long its call may be held up, in milliseconds.
+    pub(super) fn spare_ms(&self, now: Timestamp) -> u64 {
+        self.deadline.spare_ms(now, self.room())
+    }
+
+    fn room(&self) -> Room {
+        if self.is_own { Room::Cut } else { self.deadline.room(self.due_at).max(Room::Cut) }
+    }
+
+    /// There is too little time for a call. If it was spent waiting for the service, or for a limit of ours, that is no
+    /// failure of the step.
     pub(super) async fn out_of_time(&self) -> Ending {
         let waits = self.agent.health.held_back_since(self.ports, sent_at(&self.request)).await;
         let waits = waits.or_else(|| self.until_settled_ms());
-        match waits.or(self.was_held_back.then_some(0)) {
+        let was_held_back = self.deadline.lets_start(self.due_at);
+        match waits.or(was_held_back.then_some(self.no_failure_ms.unwrap_or(0))) {
             Some(wait_ms) if !self.is_own => deferred(wait_ms),
             Some(_) | None => Ending::Silence(Silence::NoTimeLeft),
         }

@@ -1,6 +1,6 @@
 //! The start of compensation (rule 9).
 
-use super::turn::{Turn, believed_settled, settled_at};
+use super::turn::{Turn, believed_settled, open_until};
 use crate::task::{Direction, ProcessState, StepState, What, shortened};
 
 impl Turn<'_> {
@@ -16,8 +16,7 @@ impl Turn<'_> {
             let starts_afresh = match (step.direction, step.process_state) {
                 // Only the attempt in flight has a `CompleteBy`.
                 (Direction::Forward, _) => {
-                    let settled = step.may_run_until.max(settled_at(step, rule));
-                    step.may_run_until = settled.map(|at| believed_settled(at, rule, now));
+                    step.may_run_until = open_until(step, rule).map(|at| believed_settled(at, rule, now));
                     step.not_before = step.may_run_until.filter(|&at| now < at);
                     true
                 }

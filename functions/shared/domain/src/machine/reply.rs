@@ -194,10 +194,13 @@ impl Turn<'_> {
         let step = &mut self.task.steps[index];
         step.may_run_until = match &reply.outcome {
             _ if !reply.is_in_flight(step) => step.may_run_until.max(settled),
-            // A call of a key that is done has no effect of its own, whichever request it is of.
-            Outcome::Done(_) => known.min(settled),
+            // A call of a key that is done has no effect of its own, whichever request it is of. The API does not know
+            // the call of an early result: its agent looks at the step, so it begins within a second.
+            Outcome::Done(_) => known.min(settled).min(over),
             // A duplicate of the request may be at work.
             Outcome::Deferred(_) => known.max(over).min(settled),
+            // Nor has a call of a key that was taken on. An agent that names no time made its call before now.
+            Outcome::Accepted(_) if !step.is_awaited() => step.may_run_until.max(known.or(over).min(settled)).min(over),
             Outcome::Failed(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => {
                 step.may_run_until.min(over).max(known.min(settled))
             }

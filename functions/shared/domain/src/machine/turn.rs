@@ -221,8 +221,7 @@ impl<'a> Turn<'a> {
 
     /// The attempt ended without an answer: a call of it may still have its effect (rule 16).
     pub(super) fn leave_unanswered(&mut self, index: usize) {
-        let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
-        self.task.steps[index].may_run_until = self.task.steps[index].may_run_until.max(settled);
+        self.task.steps[index].may_run_until = open_until(&self.task.steps[index], &self.workflow.steps[index]);
     }
 
     /// The time from which on no call of a step has an effect any more, if its attempts are over now: a duplicate of
@@ -478,6 +477,12 @@ impl<'a> Turn<'a> {
 /// approval makes none.
 pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
     step.complete_by.filter(|_| rule.approval.is_none()).map(|at| at.plus_ms(rule.settles_within_ms))
+}
+
+/// Until when a call of the step may have its effect, if its present attempt ends without an answer. What was taken on is
+/// called no more.
+pub(super) fn open_until(step: &Step, rule: &StepRule) -> Option<Timestamp> {
+    if step.is_awaited() { step.may_run_until } else { step.may_run_until.max(settled_at(step, rule)) }
 }
 
 /// Such a time, if it can be right. No call that started by `now` has an effect later than this after it, with whatever

@@ -1,6 +1,7 @@
 //! Rule 38: results that come to the address of a call.
 
 use crate::callback::{Awaited, NotTaken};
+use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Verdict};
 use crate::message::{Acceptance, Outcome, Reply};
@@ -48,12 +49,32 @@ fn rule_38_a_result_counts_before_and_after_the_service_took_the_call_on_and_onc
 
 #[test]
 fn rule_16_the_undo_after_an_early_result_waits_for_the_call() {
+    // No call begins more than a second after the result, nor after the end of the attempt.
+    for (told_ms, begins_ms) in [(0, 1_000), (2_000, 3_000), (9_500, 10_000)] {
+        let mut case = patient();
+        case.wake();
+        let settled = case.now.plus_ms(begins_ms + SETTLES_WITHIN_MS_DEFAULT);
+        case.pass_ms(told_ms);
+        let reply = told_of_a(&case, done()).unwrap();
+        case.take(&reply);
+        case.pass_ms(5_000);
+        case.rejected("b");
+        assert_eq!((case.step("a").direction, case.step("a").not_before), (Direction::Undo, Some(settled)));
+    }
+}
+
+#[test]
+fn rule_16_a_heartbeat_before_the_answer_to_the_call_leaves_it_open_and_a_later_one_opens_none() {
     let mut case = patient();
     case.wake();
-    let reply = told_of_a(&case, done()).unwrap();
-    case.take(&reply);
-    case.rejected("b");
-    let settled = case.now.plus_ms(10_000 + crate::limits::SETTLES_WITHIN_MS_DEFAULT);
+    let settled = case.now.plus_ms(1_000 + SETTLES_WITHIN_MS_DEFAULT);
+    for _ in 0..3 {
+        let beat = told_of_a(&case, accepted()).unwrap();
+        case.take(&beat);
+        assert_eq!(case.step("a").may_run_until, Some(settled));
+        case.pass_ms(5_000);
+    }
+    case.cancel();
     assert_eq!((case.step("a").direction, case.step("a").not_before), (Direction::Undo, Some(settled)));
 }
 

@@ -99,6 +99,10 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
     assert_eq!(after(deferred.clone(), None), 32_000, "a duplicate of the request may begin a call within a second");
     assert_eq!(after(deferred.clone(), Some(35_000)), 36_000, "or the agent knows of a later one");
     assert_eq!(after(deferred, Some(500_000)), 40_000, "but no later than for an attempt without an answer");
+    let taken_on = Outcome::Accepted(Acceptance {});
+    assert_eq!(after(taken_on.clone(), Some(25_000)), 26_000, "what was taken on is called no more");
+    assert_eq!(after(taken_on.clone(), None), 32_000, "an agent that does not say when its call began");
+    assert_eq!(after(taken_on, Some(500_000)), 32_000, "or names a time that no call has");
     assert_eq!(undo_after_ms(|case| case.pass_ms(9_000)), 40_000, "an attempt in flight");
     assert_eq!(undo_after_ms(Case::expire_all), 40_000, "an attempt that expired");
     assert_eq!(
@@ -110,6 +114,19 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
         40_000,
         "an attempt whose messages could not be handled"
     );
+}
+
+#[test]
+fn f61_the_undo_of_a_step_without_its_later_result_waits_for_the_call_that_was_taken_on_alone() {
+    let end = "wait_within = \"5s\"\nmax_failures = 1\non_exhausted = \"compensate\"";
+    let mut case = Case::new(&[("a", &[], end)], false);
+    case.wake();
+    let settled = Some(case.now.plus_ms(30_000));
+    let reply = Reply { may_run_until: settled, ..case.reply_of("a", Outcome::Accepted(Acceptance {})) };
+    case.take(&reply);
+    case.pass_ms(7_000);
+    case.sweep();
+    assert_eq!((case.state(), case.step("a").not_before), (ProcessState::Compensating, settled));
 }
 
 /// The same for one second.
