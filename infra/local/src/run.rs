@@ -93,9 +93,10 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ))
         .into());
     }
-    let config = match config {
-        Some(folder) => Some((folder::check(&folder)?, folder)),
-        None => None,
+    let config = match config.map(|folder| (folder::check(&folder), folder)) {
+        // Without data nothing was applied that could count instead.
+        Some((Err(fault), _)) if !data.exists() => return Err(fault.into()),
+        config => config,
     };
     let mut channels = Channels::new();
     // A mistake on the command line is told before anything is made.
