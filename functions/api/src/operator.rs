@@ -160,7 +160,7 @@ impl Author {
     pub(crate) fn of(caller: &str, members: &Members<'_>) -> Result<Self, Problem> {
         let by = members.text("By")?;
         if !author::may_be_typed(&by) {
-            return Err(Problem::member("By", "must not contain ]"));
+            return Err(Problem::member("By", "must not contain ] or a control character"));
         }
         Ok(Self { by: author::signed(by, caller), reason: members.text("Reason")? })
     }

@@ -11,6 +11,7 @@ mod token;
 mod workflow;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +37,7 @@ pub use serve::{LogFormat, ServeArgs, ServiceArgs};
 pub use token::{TokenCommand, TokensFile};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
-use crate::exit;
+use crate::exit::{self, Exit};
 
 const ABOUT: &str = "Runs each order as a saga over several services: completed or compensated, whatever fails";
 
@@ -310,8 +311,14 @@ impl Cli {
         Self::of(&args).map_err(|error| {
             let kind = error.kind();
             if matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                print!("{}", error.render());
-                return ExitCode::SUCCESS;
+                let mut stdout = io::stdout();
+                let written = write!(stdout, "{}", error.render()).and_then(|()| stdout.flush());
+                let Err(error) = written else { return ExitCode::SUCCESS };
+                let exit = Exit::unwritten(&error);
+                if exit == Exit::Unwritten {
+                    tell(format_args!("stepwarden: the output could not be written: {error}"));
+                }
+                return exit.into();
             }
             if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 tell(error.render().to_string().trim_end());

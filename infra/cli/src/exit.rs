@@ -1,5 +1,6 @@
 //! The exit statuses of the commands that call an API. They are a contract: scripts rely on them.
 
+use std::io;
 use std::process::ExitCode;
 
 /// The outcome of a command, for scripts.
@@ -51,6 +52,12 @@ impl Exit {
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
+    }
+
+    /// The outcome where the output could not be written.
+    #[must_use]
+    pub fn unwritten(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputGone } else { Self::Unwritten }
     }
 
     /// Combines two outcomes: the first failure counts.

@@ -166,11 +166,20 @@ fn a_wrong_option_is_one_line_and_status_2() {
 }
 
 #[test]
-fn help_and_version_end_with_status_0() {
+fn help_and_version_end_with_status_0_or_8_if_they_cannot_be_written() {
     for (args, words) in [(["--help"], "Exit status"), (["--version"], env!("CARGO_PKG_VERSION"))] {
         let output = stepwarden(&args).output().unwrap();
         assert!(output.status.success());
         assert!(String::from_utf8(output.stdout).unwrap().contains(words), "{args:?}");
+        #[cfg(target_os = "linux")]
+        {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            assert_eq!(
+                stepwarden(&args).stdout(full).output().unwrap().status.code(),
+                Some(8),
+                "a full disk: {args:?}"
+            );
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use domain::definition::{Deployment, installation};
 use domain::ports::{HasRecords, PortError, Records};
-use embedded::{Engine, OpenError, Options, Recovered};
+use embedded::{DATABASE, Engine, OpenError, Options, Recovered};
 use standins::Service;
 use tokio::select;
 
@@ -93,9 +93,10 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ))
         .into());
     }
-    let config = match config {
-        Some(folder) => Some((folder::check(&folder)?, folder)),
-        None => None,
+    let config = match config.map(|folder| (folder::check(&folder), folder)) {
+        // Without data nothing was applied that could count instead.
+        Some((Err(fault), _)) if !data.join(DATABASE).exists() => return Err(fault.into()),
+        config => config,
     };
     let mut channels = Channels::new();
     // A mistake on the command line is told before anything is made.

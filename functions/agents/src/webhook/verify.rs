@@ -6,16 +6,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::WebhookScheme;
 use domain::time::Timestamp;
-use http::HeaderMap;
-use ring::hmac::{HMAC_SHA256, Key, verify};
+use http::{HeaderMap, HeaderValue};
+use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 
 use crate::auth::{Secret, standard_key};
 
 /// How far the time of an event may be from now, before and after, in milliseconds. It bounds the age of a replay, and
 /// includes the difference of the clocks.
 const TOLERANCE_MS: u64 = 5 * 60 * 1_000;
-/// Signatures of one event that are looked at. A provider that changes its secret sends two.
-const SIGNATURES_MAX: usize = 8;
+/// Most headers of Stripe's scheme: for each, the body is read once for each key. A provider sends one.
+const SETS_MAX: usize = 8;
 const STRIPE: &str = "Stripe-Signature";
 const GITHUB: &str = "X-Hub-Signature-256";
 
@@ -32,8 +32,8 @@ pub(crate) struct Verifier {
 /// Why an event is not genuine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// A header is missing, is there twice, or has another form.
-    #[error("the header {0} is missing or malformed")]
+    /// A header is missing, is there too often, or has another form.
+    #[error("the header {0} is missing, malformed or there too often")]
     Malformed(&'static str),
     /// The event is too old, or from the future.
     #[error("the time of the signature is more than 5 minutes from now")]
@@ -73,24 +73,43 @@ impl Verifier {
         keys.iter().any(Option::is_some).then_some(Self { scheme, keys, is_complete })
     }
 
-    /// Whether one of the secrets signed this body, and just now if the scheme has a time.
+    /// Whether one of the secrets signed this body, and just now if the scheme has a time. One good set of headers is
+    /// enough.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Refusal`] of the set that was looked at furthest.
     pub(crate) fn verify(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> Result<(), Refusal> {
-        let Signed { prefix, at_ms, signatures } = match self.scheme {
-            WebhookScheme::StandardWebhooks => standard(headers)?,
-            WebhookScheme::Stripe => stripe(headers)?,
-            WebhookScheme::Github => github(headers)?,
+        let sets = match self.scheme {
+            WebhookScheme::StandardWebhooks => STANDARD_NAMES.map(|names| standard(headers, names)).into(),
+            WebhookScheme::Stripe => stripe(headers),
+            WebhookScheme::Github => vec![github(headers)],
         };
+        let verified = sets.into_iter().map(|set| self.verify_set(set?, body, now));
+        verified.reduce(better).unwrap_or(Err(Refusal::Malformed(STRIPE)))
+    }
+
+    fn verify_set(&self, set: Signed, body: &[u8], now: Timestamp) -> Result<(), Refusal> {
+        let Signed { prefix, at_ms, signatures } = set;
         if at_ms.is_some_and(|at_ms| at_ms.abs_diff(now.epoch_ms()) > TOLERANCE_MS) {
             return Err(Refusal::Stale);
         }
         let signed = [prefix.as_bytes(), body].concat();
-        // In constant time, so that no answer tells how much of a signature is right.
-        let is_signed =
-            |signature: &Vec<u8>| self.keys.iter().flatten().any(|key| verify(key, &signed, signature).is_ok());
-        if signatures.iter().any(is_signed) { Ok(()) } else { Err(Refusal::Forged) }
+        // The body is read once for each key, however many signatures there are. Two tags are compared by their own tags:
+        // that takes constant time, so that no answer tells how much of a signature is right.
+        let is_signed = |key: &Key| {
+            let right = sign(key, &signed);
+            signatures.iter().any(|signature| verify(key, right.as_ref(), sign(key, signature).as_ref()).is_ok())
+        };
+        if self.keys.iter().flatten().any(is_signed) { Ok(()) } else { Err(Refusal::Forged) }
+    }
+}
+
+/// The result of the set of headers that was looked at further.
+fn better(one: Result<(), Refusal>, other: Result<(), Refusal>) -> Result<(), Refusal> {
+    match (one, other) {
+        (Ok(()), _) | (_, Ok(())) => Ok(()),
+        (Err(Refusal::Malformed(_)), Err(Refusal::Stale)) | (_, Err(Refusal::Forged)) => other,
+        (refused, _) => refused,
     }
 }
 
@@ -98,36 +117,35 @@ impl Verifier {
 const STANDARD_NAMES: [[&str; 3]; 2] =
     [["webhook-id", "webhook-timestamp", "webhook-signature"], ["svix-id", "svix-timestamp", "svix-signature"]];
 
-/// Identifier, time, and signatures such as `v1,BASE64 v1,BASE64`. A set of headers that is incomplete spoils no other.
-fn standard(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    let [standard, older] = STANDARD_NAMES;
-    standard_under(headers, standard).or_else(|refusal| standard_under(headers, older).map_err(|_| refusal))
-}
-
-fn standard_under(headers: &HeaderMap, [id, time, signature]: [&'static str; 3]) -> Result<Signed, Refusal> {
+/// Identifier, time, and signatures such as `v1,BASE64 v1,BASE64`.
+fn standard(headers: &HeaderMap, [id, time, signature]: [&'static str; 3]) -> Result<Signed, Refusal> {
     let (id, seconds) = (only(headers, id)?, only(headers, time)?);
     let at_ms = Some(at_ms(seconds).ok_or(Refusal::Malformed(time))?);
-    let signatures = all(headers, signature).flat_map(|value| value.split(' '));
-    let signatures = signatures.filter_map(|one| STANDARD.decode(one.strip_prefix("v1,")?).ok());
-    let signatures = signatures.take(SIGNATURES_MAX).collect();
-    Signed { prefix: format!("{id}.{seconds}."), at_ms, signatures }.signed_by(signature)
+    let texts: Vec<_> = headers.get_all(signature).iter().flat_map(|value| parts(value, b" ,")).collect();
+    let signatures = texts.windows(2).filter(|pair| pair[0] == "v1").filter_map(|pair| STANDARD.decode(pair[1]).ok());
+    Signed { prefix: format!("{id}.{seconds}."), at_ms, signatures: signatures.collect() }.signed_by(signature)
 }
 
-/// `t=SECONDS,v1=HEX,v1=HEX`.
-fn stripe(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    let parts = || all(headers, STRIPE).flat_map(|value| value.split(',')).filter_map(|part| part.split_once('='));
-    let of = |name: &'static str| parts().filter(move |(key, _)| key.trim() == name).map(|(_, text)| text.trim());
-    // Each signature is of one time.
-    let (mut times, signatures) = (of("t"), of("v1").filter_map(unhexed).take(SIGNATURES_MAX).collect());
-    let (Some(time), None) = (times.next(), times.next()) else { return Err(Refusal::Malformed(STRIPE)) };
-    let at_ms = Some(at_ms(time).ok_or(Refusal::Malformed(STRIPE))?);
-    Signed { prefix: format!("{time}."), at_ms, signatures }.signed_by(STRIPE)
+/// `t=SECONDS,v1=HEX,v1=HEX`. Each such header is a set of its own.
+fn stripe(headers: &HeaderMap) -> Vec<Result<Signed, Refusal>> {
+    let set = |value| {
+        let parts = || parts(value, b",").filter_map(|part| part.split_once('='));
+        let of = |name: &'static str| parts().filter(move |(key, _)| key.trim() == name).map(|(_, text)| text.trim());
+        // Each signature is of one time.
+        let mut times = of("t");
+        let (Some(time), None) = (times.next(), times.next()) else { return Err(Refusal::Malformed(STRIPE)) };
+        let at_ms = Some(at_ms(time).ok_or(Refusal::Malformed(STRIPE))?);
+        Signed { prefix: format!("{time}."), at_ms, signatures: of("v1").filter_map(unhexed).collect() }
+            .signed_by(STRIPE)
+    };
+    let sets: Vec<_> = headers.get_all(STRIPE).iter().map(set).collect();
+    if sets.len() > SETS_MAX { Vec::new() } else { sets }
 }
 
 /// `sha256=HEX`.
 fn github(headers: &HeaderMap) -> Result<Signed, Refusal> {
-    let signatures = all(headers, GITHUB).filter_map(|value| value.strip_prefix("sha256=").and_then(unhexed));
-    let signatures = signatures.take(SIGNATURES_MAX).collect();
+    let parts = headers.get_all(GITHUB).iter().flat_map(|value| parts(value, b" ,"));
+    let signatures = parts.filter_map(|part| part.strip_prefix("sha256=").and_then(unhexed)).collect();
     Signed { prefix: String::new(), at_ms: None, signatures }.signed_by(GITHUB)
 }
 
@@ -138,9 +156,9 @@ impl Signed {
     }
 }
 
-/// The values of a header.
-fn all<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
+/// The parts of a header's value between these signs, without those that cannot be read.
+fn parts<'a>(value: &'a HeaderValue, between: &'static [u8]) -> impl Iterator<Item = &'a str> + use<'a> {
+    value.as_bytes().split(|byte| between.contains(byte)).filter_map(|part| str::from_utf8(part).ok())
 }
 
 /// The value of a header that must be there once.

@@ -155,7 +155,7 @@ fn rule_40_a_decision_is_queued_with_who_why_and_the_step() {
 fn rule_40_nobody_decides_on_an_order_of_their_own_or_on_another_step() {
     for (submitter, body, detail) in [
         (CALLER, COMMAND, format!("{CALLER} posted this order, so somebody else decides")),
-        ("Ada", COMMAND, "ada posted this order, so somebody else decides".to_owned()),
+        ("Ada", COMMAND, "Ada posted this order, so somebody else decides".to_owned()),
         (
             "web",
             r#"{"By":"ada","Reason":"x","Step":"ship-order"}"#,
@@ -384,6 +384,8 @@ fn a_command_that_is_not_complete_is_400_and_named() {
         (r#"{"By":"","Reason":"x"}"#, "By"),
         (r#"{"By":"ada","Reason":" \n"}"#, "Reason"),
         (r#"{"By":"\ud800","Reason":"x"}"#, "By"),
+        (r#"{"By":"a\nda","Reason":"x"}"#, "By"),
+        (r#"{"By":"ada\u0000","Reason":"x"}"#, "By"),
         (r#"{"By":"ada","Reason":"x","Force":true}"#, "Force"),
         (r#"{"by":"ada","Reason":"x"}"#, "by"),
         (&long, "By"),

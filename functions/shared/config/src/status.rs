@@ -71,10 +71,15 @@ pub struct StatusTable {
 }
 
 impl StatusTable {
-    /// The meaning of a status.
+    /// The meaning of a status. Where 200 means that the work is under way, so does every success without a meaning of its
+    /// own.
     #[must_use]
     pub fn meaning(&self, status: StatusCode) -> Meaning {
-        self.statuses.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
+        let of = |status: StatusCode| self.statuses.get(&status.as_u16()).copied();
+        of(status).unwrap_or_else(|| match (usual(status), of(StatusCode::OK)) {
+            (Meaning::Done, Some(Meaning::UnderWay)) => Meaning::UnderWay,
+            (usual, _) => usual,
+        })
     }
 
     /// Whether a condition looks at the body of an answer with this status.
@@ -114,4 +119,23 @@ pub struct Condition {
     pub texts: Vec<String>,
     /// The meaning.
     pub means: Meaning,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_17_where_200_is_under_way_so_is_every_success_without_a_meaning_of_its_own() {
+        let meanings = |statuses: &[(u16, Meaning)]| {
+            let table = StatusTable { statuses: statuses.iter().copied().collect(), conditions: Vec::new() };
+            [200, 201, 202, 204, 404].map(|status| table.meaning(StatusCode::from_u16(status).unwrap()).word())
+        };
+        let (done, way, open) = ("done", "under-way", "misconfigured-without-code");
+        assert_eq!(meanings(&[]), [done, done, way, done, open]);
+        assert_eq!(meanings(&[(200, Meaning::UnderWay)]), [way, way, way, way, open]);
+        let own = [(200, Meaning::UnderWay), (204, Meaning::Done)];
+        assert_eq!(meanings(&own), [way, way, way, done, open]);
+        assert_eq!(meanings(&[(200, Meaning::No)]), ["no", done, way, done, open]);
+    }
 }

@@ -215,8 +215,6 @@ async fn settle(
         let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
             .map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
-            // A result about an erased order may be all that happened.
-            observe::tell(&task, &happened);
             return Ok(Some(Settled { task, as_of, workflow, effects, verdict }));
         };
         let after = Arc::new(after);

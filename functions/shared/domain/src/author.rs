@@ -26,10 +26,10 @@ pub fn plain(caller: &str) -> String {
     cut(caller, CALLER_CHARS_MAX).replace(['[', ']'], "_")
 }
 
-/// Whether a person may type this name. Otherwise it could look as if it had a caller.
+/// Whether a person may type this name. Otherwise it could look as if it had a caller, or like another line.
 #[must_use]
 pub fn may_be_typed(by: &str) -> bool {
-    !by.contains(']')
+    !by.contains(|sign: char| sign == ']' || sign.is_control())
 }
 
 /// The typed name, and the caller if it is known.
@@ -58,7 +58,7 @@ mod tests {
         }
         let longest = signed("é".repeat(TEXT_CHARS_MAX).into(), &"é".repeat(CALLER_CHARS_MAX + 1));
         assert_eq!(longest.chars().count(), CHARS_MAX);
-        for by in ["ada [bob]", "ada]", "ada [bob] x"] {
+        for by in ["ada [bob]", "ada]", "ada [bob] x", "ada\n", "a\u{9b}da"] {
             assert!(!may_be_typed(by), "{by}");
         }
     }

@@ -35,9 +35,9 @@ impl Decimal {
         Self { is_negative, exponent: exponent(power) + places(whole.len()) - places(zeros), digits }
     }
 
-    /// Whether it may stand in a workflow.
+    /// Whether it may stand in a workflow: with one digit before the point, as people count exponents.
     pub(crate) fn is_near(&self) -> bool {
-        self.exponent.abs() <= EXPONENT_MAX
+        (self.exponent - 1).abs() <= EXPONENT_MAX
     }
 
     fn sign(&self) -> i8 {
@@ -130,6 +130,15 @@ mod tests {
         assert_eq!(order(&far, "1e1000000000"), Ordering::Greater);
         assert_eq!(order(&format!("-{far}"), "-1e1000000000"), Ordering::Less);
         assert_eq!(order(&format!("0.{}1", "0".repeat(100_000)), "1e-100001"), Ordering::Equal);
-        assert!(!Decimal::of(&far).is_near() && Decimal::of("1e999").is_near());
+        for (number, expected) in [
+            (&*far, false),
+            ("0", true),
+            ("-9.9e1000000000", true),
+            ("1e-1000000000", true),
+            ("1e1000000001", false),
+            ("1e-1000000001", false),
+        ] {
+            assert_eq!(Decimal::of(number).is_near(), expected);
+        }
     }
 }

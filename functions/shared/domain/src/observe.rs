@@ -84,7 +84,10 @@ fn emit(task: &Task, happened: &Happened) {
                 say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
             }
             What::Contradicted(_) => {
-                say!(task, monotonic_counter.orders_contradicted = 1, workflow, %step, direction, "a result contradicts the end");
+                tracing::warn!(
+                    target: ORDERS, order_id = %task.order_id, monotonic_counter.orders_contradicted = 1, workflow, %step,
+                    direction, "a result contradicts the end"
+                );
             }
             What::Entered(state) => entered(task, *state),
             What::Resubmitted => say!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted"),

@@ -1,5 +1,6 @@
 //! Texts that are cut to a length, and names that are compared.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::limits::ERROR_CHARS_MAX;
@@ -23,11 +24,37 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
 const MARKED: &str = "àáâãäåāăąạảấầẩẫậắằẳẵặa çćĉċčc ďđd èéêëēĕėęěẹẻẽếềểễệe ĝğġģg ĥħh ìíîïĩīĭįıỉịi ĵj ķk ĺļľłl ñńņňn \
                       òóôõöøōŏőọỏốồổỗộơớờởỡợo ŕŗřr śŝşšșs ţťŧțt ùúûüũūŭůűųụủưứừửữựu ŵw ýÿŷỳỵỷỹy źżžz йи ёе άα έε ήη ίι όο ύυ ώω";
 
+/// `Default_Ignorable_Code_Point` of Unicode's `DerivedCoreProperties.txt`, the empty Braille pattern, and the marks of
+/// annotations.
+const INVISIBLE: [RangeInclusive<char>; 18] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
 /// A name as it is compared: without case, marks and invisible characters, and with single blanks. Two people whose names
 /// differ in these alone count as one, which is the safe side where a person must not decide.
 #[must_use]
 pub(crate) fn name(text: &str) -> String {
-    let is_seen = |sign: &char| !matches!(sign, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
+    let is_seen = |sign: &char| {
+        let is_invisible = INVISIBLE.iter().any(|range| range.contains(sign));
+        !is_invisible && !matches!(sign, '\u{300}'..='\u{36f}') && (!sign.is_control() || sign.is_whitespace())
+    };
     // Full-width letters stand for those of ASCII.
     let narrow = |sign: char| match u32::from(sign) {
         wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(sign),
@@ -62,6 +89,11 @@ mod tests {
             ("İnci", "i\u{307}nci"),
         ] {
             assert_eq!(name(one), name(other), "{one:?} {other:?}");
+        }
+        for unseen in
+            "\0\u{7f}\u{ad}\u{115f}\u{180e}\u{200d}\u{202e}\u{2063}\u{2800}\u{3164}\u{fe0f}\u{ffa0}\u{e0061}".chars()
+        {
+            assert_eq!(name(&format!("a{unseen}nn")), "ann", "{unseen:?}");
         }
         for (one, other) in [("ann", "anna"), ("Ann Lee", "AnnLee"), ("Андрей", "Андрея"), ("李", "王"), ("ann", "")]
         {

@@ -14,7 +14,7 @@ use crate::options::{NumberFile, Simulated};
 use crate::own::{OWN_DIRECTORY, own_file};
 
 /// The database's name.
-pub(crate) const DATABASE: &str = "stepwarden.db";
+pub const DATABASE: &str = "stepwarden.db";
 const LOCK: &str = "stepwarden.lock";
 /// The name of a database that a restore has not completed.
 pub(crate) const PART: &str = "stepwarden.part";

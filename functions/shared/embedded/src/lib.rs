@@ -118,7 +118,7 @@ pub use audit::{Entries, Recorded, audit};
 pub use backup::{BackupError, Manifest, Progress, Restored, Stage, Watch, back_up, restore};
 pub use check::{Checked, check};
 pub use clock::{Clock, Now, system_time};
-pub use directory::OpenError;
+pub use directory::{DATABASE, OpenError};
 pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
 pub use flight::Share;

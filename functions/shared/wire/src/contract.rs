@@ -49,8 +49,9 @@ texts! {
     Name => text(NAME_CHARS_MAX);
     /// The name of an operator: the caller stands in brackets behind it.
     Operator => {
-        let other = r"[^\]\u0009-\u000d \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]";
-        let pattern = format!(r"^[^\]]*{other}[^\]]*$");
+        let refused = r"\]\u0000-\u001f\u007f-\u009f";
+        let blank = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
+        let pattern = format!(r"^[^{refused}]*[^{refused}{blank}][^{refused}]*$");
         json_schema!({"type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX, "pattern": pattern})
     };
     /// A time with any fraction, in any zone.

@@ -68,8 +68,7 @@ impl CommandError {
                 error.exit()
             }
             Self::NotThere { .. } => Exit::NotFound,
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
-            Self::Output(_) => Exit::Unwritten,
+            Self::Output(error) => Exit::unwritten(error),
             Self::Usage(_) => Exit::Usage,
         }
     }

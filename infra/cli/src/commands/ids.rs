@@ -56,6 +56,9 @@ fn read(text: &str) -> Result<Given, CommandError> {
         return Ok(Given::Whole(lower));
     }
     let digits = lower.replace('-', "");
+    if text.trim().is_empty() {
+        return Err(CommandError::usage("an order's ID is empty"));
+    }
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(Given::Whole(text.to_owned()));
     }
@@ -117,6 +120,7 @@ async fn newest(context: &Context, filter: &[(&'static str, String)]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     const ID: &str = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011";
 
@@ -131,7 +135,6 @@ mod tests {
             (&ID.to_uppercase(), Given::Whole(ID.to_owned())),
             ("nobody", Given::Whole("nobody".to_owned())),
             ("../bulk", Given::Whole("../bulk".to_owned())),
-            ("", Given::Whole(String::new())),
             ("E011", Given::End("e011".to_owned())),
             ("8a21-5f0c9f4be011", Given::End("8a215f0c9f4be011".to_owned())),
         ] {
@@ -139,6 +142,9 @@ mod tests {
         }
         for text in ["011", "e-0-1"] {
             assert!(read(text).unwrap_err().to_string().contains("its last 4 characters"), "{text}");
+        }
+        for text in ["", " "] {
+            assert_eq!(read(text).unwrap_err().exit(), Exit::Usage);
         }
     }
 

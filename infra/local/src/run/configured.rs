@@ -14,6 +14,7 @@ use embedded::Engine;
 
 use super::{RunError, announce};
 use crate::BadSetting;
+use crate::folder::FolderError;
 use crate::reply_channels::{self, ReplyChannel};
 use crate::serve::{RemoteSettings, Remotes};
 use crate::sinks;
@@ -55,7 +56,7 @@ pub(crate) struct Parts {
 /// applied refuses no start, so of its channels and sinks those that cannot be used are left out.
 pub(crate) async fn parts(
     engine: &Engine,
-    config: Option<(Checked, PathBuf)>,
+    config: Option<(Result<Checked, FolderError>, PathBuf)>,
     mut channels: Channels,
     mut remotes: RemoteSettings,
 ) -> Result<Parts, RunError> {
@@ -63,10 +64,18 @@ pub(crate) async fn parts(
     let mut counts = None;
     let mut sinks = Channels::new();
     if let Some((checked, folder)) = config {
-        match older(engine, &checked).await {
-            Ok(None) => counts = Some((checked, folder)),
-            Ok(Some(older)) => older.tell(&folder),
-            Err(error) => return Err(refused(&folder, error)),
+        match (checked, since_start(engine).await?) {
+            (Ok(checked), None) => counts = Some((checked, folder)),
+            (Ok(checked), Some(before)) => match older(engine, &checked, before).await {
+                Ok(None) => counts = Some((checked, folder)),
+                Ok(Some(older)) => older.tell(&folder),
+                Err(error) => return Err(refused(&folder, error)),
+            },
+            (Err(fault), None) => return Err(fault.into()),
+            (Err(fault), Some(Deployment { applied_at, applied_by, .. })) => announce(&format!(
+                "{} has a fault and is not applied: what {applied_by} applied on {applied_at} counts. The fault: {fault}",
+                folder.display()
+            )),
         }
     }
     if let Some((checked, folder)) = &counts {
@@ -107,12 +116,15 @@ fn refused(folder: &Path, error: ApplyError) -> RunError {
     BadSetting(format!("{}: {error}", folder.display())).into()
 }
 
-/// Whether an operator applied another folder than this one since the last start (rule 22).
-async fn older(engine: &Engine, checked: &Checked) -> Result<Option<Older>, ApplyError> {
+/// What an operator applied since the last start (rule 22).
+async fn since_start(engine: &Engine) -> Result<Option<Deployment>, PortError> {
     let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    let Some(Deployment { applied_at, applied_by, .. }) = before.filter(|before| !before.of_start) else {
-        return Ok(None);
-    };
+    Ok(before.filter(|before| !before.of_start))
+}
+
+/// This folder, if it is another one than an operator applied.
+async fn older(engine: &Engine, checked: &Checked, before: Deployment) -> Result<Option<Older>, ApplyError> {
+    let Deployment { applied_at, applied_by, .. } = before;
     let differences = match apply::plan(engine, &catalogue()?, checked, &of_start()).await {
         Ok(plan) => plan.changes,
         Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
@@ -159,7 +171,10 @@ mod tests {
 
     /// What a start with this folder does, if the folder counts or not.
     async fn start(engine: &Engine, checked: &Checked) -> Option<Older> {
-        let older = older(engine, checked).await.unwrap();
+        let older = match since_start(engine).await.unwrap() {
+            Some(before) => older(engine, checked, before).await.unwrap(),
+            None => None,
+        };
         if older.is_none() {
             applied(engine, checked).await.unwrap();
         }
@@ -235,7 +250,7 @@ mod tests {
         let signed = "{ url = \"http://127.0.0.1:9\", signature = { standard_webhooks = \"env:GONE\" } }";
         let new = of(&format!("[reply_channels]\nshop = \"http://127.0.0.1:9\"\ngone = {signed}"));
         let at_start = async |engine: &Engine, checked: Option<&Checked>| {
-            let config = checked.map(|checked| (checked.clone(), PathBuf::from("conf")));
+            let config = checked.map(|checked| (Ok(checked.clone()), PathBuf::from("conf")));
             let started = parts(engine, config, Channels::new(), RemoteSettings::default()).await;
             let names = |channels: Channels| channels.into_keys().collect::<Vec<_>>();
             started.map(|Parts { channels, sinks, .. }| (names(channels), names(sinks)))
@@ -264,6 +279,24 @@ mod tests {
         by_api(&engine, &Folder::check(&more.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap()).await;
         let older = start(&engine, &old).await.unwrap();
         assert!(older.differences[0].contains("no table [agents.gift]"), "{older:?}");
+        engine.close().await.unwrap();
+    }
+    #[tokio::test]
+    async fn rule_22_a_folder_that_is_broken_or_gone_refuses_no_start_where_another_one_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path(), Options::default()).unwrap();
+        let at_start = async || {
+            let gone = directory.path().join("gone");
+            let config = Some((crate::folder::check(&gone), gone));
+            parts(&engine, config, Channels::new(), RemoteSettings::default()).await.map(|_| ())
+        };
+        let refused = async || assert!(at_start().await.unwrap_err().to_string().contains("gone cannot be read"));
+        refused().await;
+        applied(&engine, &folder("https://old", &[1])).await.unwrap();
+        refused().await;
+        by_api(&engine, &folder("https://new", &[1])).await;
+        at_start().await.unwrap();
+        assert_eq!(url(&engine).await, "https://new");
         engine.close().await.unwrap();
     }
 }

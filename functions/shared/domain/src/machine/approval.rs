@@ -82,11 +82,11 @@ impl Task {
 /// Why the order is a person's own: they submitted it, or it names them at `not_by`. `None` if it is not.
 fn own(task: &Task, step: &Step, person: &str) -> Option<Refused> {
     let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
-    let is_submitter = |name: &Arc<str>| is_same_person(name, person) || is_same_person(&author::plain(name), person);
-    if task.submitter().is_some_and(is_submitter) {
-        return Some(Refused::OwnOrder(person.into()));
+    let is_submitter = |name: &str| is_same_person(name, person) || is_same_person(&author::plain(name), person);
+    if let Some(name) = task.submitter().filter(|name| is_submitter(name)) {
+        return Some(Refused::OwnOrder(name.clone()));
     }
-    not_by.is_some_and(|name| is_same_person(name, person)).then(|| Refused::NamedInOrder(person.into()))
+    not_by.filter(|name| is_same_person(name, person)).cloned().map(Refused::NamedInOrder)
 }
 
 /// Names are typed by people.

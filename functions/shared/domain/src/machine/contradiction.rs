@@ -1,7 +1,6 @@
 //! A result that contradicts how its step or its order ended (rule 5). It changes no state and starts nothing: a person
 //! is told, once.
 
-use super::decision::Happened;
 use super::turn::Turn;
 use crate::limits::NAME_CHARS_MAX;
 use crate::message::{Outcome, Reply};
@@ -32,7 +31,10 @@ impl Reply {
             (Outcome::Done(_), Direction::Forward) if step.direction == Direction::Undo => {
                 // A closed order undoes nothing any more.
                 let is_late = step.started_at.is_some() || task.process_state == ProcessState::Closed;
-                let is_news = step.output.is_none() && is_late;
+                // An order that is erased has lost its outputs.
+                let is_it = |of: &Attempt| of.direction == self.direction && of.name(&task.steps) == &*self.step;
+                let was_done = task.history.iter().any(|line| matches!(&line.what, What::Processed(of) if is_it(of)));
+                let is_news = step.output.is_none() && !was_done && is_late;
                 is_news.then_some("it is reported done after its undo began, and was not known to be done before")
             }
             (Outcome::Done(_), _) if self.direction == step.direction => match step.process_state {
@@ -64,16 +66,15 @@ impl Reply {
 }
 
 impl Turn<'_> {
-    /// Tells a person of a reply that is dropped, if it contradicts what is known. Nothing is written to an order that is
-    /// erased: the metric and the log tell of it.
+    /// Tells a person of a reply that is dropped, if it contradicts what is known. An order that is erased sends no message:
+    /// the numbers of its workflow tell of it.
     pub(super) fn tell_contradiction(&mut self, reply: &Reply) {
         let Some(words) = reply.contradiction(&self.task) else { return };
         let Some((index, _)) = self.task.step(&reply.step) else { return };
         let contradicted = What::Contradicted(Attempt { direction: reply.direction, ..self.attempt(index) });
-        if self.task.erased_at.is_some() {
-            return self.note(Happened::What(contradicted));
-        }
         self.record(contradicted, Some(words.into()));
-        self.owe(NoticeKind::OrderNeedsOperator);
+        if self.task.erased_at.is_none() {
+            self.owe(NoticeKind::OrderNeedsOperator);
+        }
     }
 }

@@ -177,10 +177,10 @@ pub enum Refused {
     /// Several steps wait for people.
     #[error("several steps wait for an approval: name one as Step, or with --step on the command line")]
     WhichStep,
-    /// This person posted the order, and may not decide on it.
+    /// This person posted the order, and may not decide on it. The name is the order's, not as it was typed.
     #[error("{0} posted this order, so somebody else decides")]
     OwnOrder(Arc<str>),
-    /// The order names this person at the place `not_by` of the step: it is their own too.
+    /// The order names this person at the place `not_by` of the step: it is their own too. The name is the order's.
     #[error("the order names {0} as the person who may not decide (not_by), so somebody else decides")]
     NamedInOrder(Arc<str>),
     /// Only a decision ends an approval.

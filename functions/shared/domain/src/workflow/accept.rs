@@ -1,14 +1,14 @@
 //! Whether a workflow takes an order, and what it gives the order.
 
 use super::deadline::COMPLETE_BY;
-use super::waits::{NOT_BEFORE, time_of_order};
-use super::{NotATime, Workflow};
+use super::waits::{NOT_BEFORE, time_at, time_of_order};
+use super::{NotATime, StepRule, Workflow};
 use crate::order::Order;
 use crate::redaction::Redaction;
 use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
-const AFTER_DEADLINE: &str = "is not before CompleteBy: the order could not be in time";
+const AFTER_DEADLINE: &str = "is not before the order's deadline: it could not be in time";
 
 /// Why no order of the workflow may have this document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ impl Workflow {
         }
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
-        can_be_in_time(order, now).map_err(NotAccepted::Time)?;
+        self.can_be_in_time(order, now).map_err(NotAccepted::Time)?;
         order.workflow = Some(self.pin());
         order.terms = self.index.terms(order.correlation_id.as_deref(), &order.document, redaction);
         if order.priority.is_none() && !self.priority.is_normal() {
@@ -42,16 +42,23 @@ impl Workflow {
         }
         Ok(())
     }
-}
-
-/// Refuses a deadline that the order cannot keep. An order that is posted again has the times of the earlier one.
-fn can_be_in_time(order: &Order, now: Timestamp) -> Result<(), NotATime> {
-    let time = |member| time_of_order(&order.document, member, order.submitted_at);
-    let Some(deadline) = time(COMPLETE_BY)?.filter(|_| order.again_of.is_none()) else { return Ok(()) };
-    let (member, fault) = match time(NOT_BEFORE)? {
-        _ if deadline <= now => (COMPLETE_BY, OVER),
-        Some(begin) if deadline <= begin => (NOT_BEFORE, AFTER_DEADLINE),
-        Some(_) | None => return Ok(()),
-    };
-    Err(NotATime { place: format!("/{member}"), fault })
+    /// Refuses a deadline that the order cannot keep, its own or that of the workflow. An order that is posted again has the
+    /// times of the earlier one.
+    fn can_be_in_time(&self, order: &Order, now: Timestamp) -> Result<(), NotATime> {
+        let Order { document, submitted_at, .. } = order;
+        let Some(deadline) = self.complete_by(order)?.filter(|_| order.again_of.is_none()) else { return Ok(()) };
+        let own = time_of_order(document, COMPLETE_BY, *submitted_at)?;
+        if own.is_some_and(|own| own <= now) {
+            return Err(NotATime { place: format!("/{COMPLETE_BY}"), fault: OVER });
+        }
+        let begin = time_of_order(document, NOT_BEFORE, *submitted_at)?.map(|at| (format!("/{NOT_BEFORE}"), at));
+        // The order may go on without a step that has a condition.
+        let steps = self.steps.iter().filter(|rule| rule.when.is_empty());
+        let of_step = |rule: &StepRule| {
+            let place = rule.waits.not_before.as_ref()?;
+            Some((place.text(), time_at(document, place, *submitted_at).ok()??))
+        };
+        let late = begin.into_iter().chain(steps.filter_map(of_step)).find(|(_, at)| deadline <= *at);
+        late.map_or(Ok(()), |(place, _)| Err(NotATime { place, fault: AFTER_DEADLINE }))
+    }
 }

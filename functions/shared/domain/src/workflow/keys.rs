@@ -58,7 +58,7 @@ const SUPERVISION: &[Key] = &[
 
 const STEP: &[Key] = &[
     Key::new("name", NAME)
-        .about("Letters, digits, - and _; in a new version neither undo nor people")
+        .about("Letters, digits, - and _; in a new version not undo")
         .required()
         .like("pay"),
     Key::new("kind", Kind::Word(&["call", "approval"]))
@@ -81,7 +81,7 @@ const STEP: &[Key] = &[
     .about("Where the order names a person who may not decide")
     .or("none")
     .like("/Order/RequestedBy"),
-    Key::new("agent", NAME).about("Every step but an approval has one").like("payment"),
+    Key::new("agent", NAME).about("Every step but an approval has one, never people").like("payment"),
     Key::new("after", Kind::Array(0, STEPS_MAX, &NAME))
         .about("Steps that must be processed or skipped first. Steps without a path between them run side by side")
         .or("none")

@@ -61,6 +61,7 @@ impl Workflow {
     fn of(text: &str, known: Known<'_>) -> Result<Self, Faults> {
         let document = Document::new(text);
         let (mut reader, root) = document.read(WORKFLOW);
+        let deadline = Deadline::read(&root);
         let workflow = Self {
             name: root.exact_text("name").unwrap_or_default().into(),
             version: root.number("version").unwrap_or(1),
@@ -68,21 +69,31 @@ impl Workflow {
             supervision: supervision_of(&mut reader, &root.table("supervision")),
             refuse: Refuse::read(&root),
             index: Index::read(&mut reader, &root),
-            deadline: Deadline::read(&root),
+            deadline,
             retain: Retain::read(&root.table("retain")),
-            steps: steps_of(&mut reader, &root, known),
+            steps: steps_of(&mut reader, &root, known, deadline),
         };
         reader.finish(workflow)
     }
 }
 
-fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>) -> Vec<StepRule> {
+fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>, deadline: Deadline) -> Vec<StepRule> {
     let mut drafts: Vec<Draft<'_>> = Vec::new();
     for table in root.elements("step").into_iter().filter_map(Entry::table) {
         let rule = step(reader, &table, known);
         // A name that is missing is blamed already.
         if !rule.name.is_empty() && drafts.iter().any(|other| other.rule.name == rule.name) {
             reader.blame(table.at("name"), format!("{}: the name is used twice", table.path));
+        }
+        if let (Known::Agents(_), Some(wait_ms), Some(within_ms)) = (known, rule.waits.before_ms, deadline.within_ms)
+            && within_ms <= wait_ms
+        {
+            let (path, [wait, within]) = (&table.path, [wait_ms, within_ms].map(time_text));
+            let why = "no order could be in time";
+            let fault = format!(
+                "{path}.wait is \"{wait}\" and must be shorter than complete_within of the workflow, \"{within}\": {why}"
+            );
+            reader.blame(table.at("wait"), fault);
         }
         drafts.push(Draft { rule, table });
     }

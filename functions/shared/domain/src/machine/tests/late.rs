@@ -181,8 +181,9 @@ fn rule_37_a_late_order_that_is_paused_turns_round_and_waits_for_the_end_of_its_
 fn rule_37_an_order_that_does_nothing_but_wait_is_looked_at_when_it_is_late() {
     for (wait, looks_ms) in [("30m", 1_800_000), ("2d", HOUR_MS)] {
         let step = format!("wait = {wait:?}");
-        let mut case = Case::with(&[("a", &[], &step)], "complete_within = \"1h\"", false);
+        let mut case = Case::new(&[("a", &[], &step)], false);
         let accepted = case.now;
+        case.task.complete_by = Some(accepted.plus_ms(HOUR_MS));
         case.wake();
         case.next_sweep();
         assert!(matches!(case.task.watch, Some(Watch::Wait(_))));

@@ -103,8 +103,42 @@ fn rule_37_a_deadline_that_cannot_be_kept_is_refused() {
     let both = |begin, end| order(&format!("{{\"NotBefore\":\"{}\",\"CompleteBy\":\"{}\"}}", at(begin), at(end)));
     assert_eq!(accepted(both(5_000, 5_001)), Ok(()));
     for begin in [5_000, 6_000] {
-        let refused = Err(("/NotBefore".to_owned(), "is not before CompleteBy: the order could not be in time"));
+        let refused = Err(("/NotBefore".to_owned(), "is not before the order's deadline: it could not be in time"));
         assert_eq!(accepted(both(begin, 5_000)), refused, "{begin}");
     }
     assert_eq!(accepted(order(r#"{"NotBefore":null,"CompleteBy":null}"#)), Ok(()), "null is as absent");
+}
+
+#[test]
+fn rule_37_a_begin_after_the_deadline_is_refused_whoever_set_the_deadline_and_whatever_begins() {
+    let steps = "[[step]]\nname = \"b\"\nagent = \"any\"\nnot_before = \"/Order/Deliver/On\"";
+    let day = |more: &str| parse(&format!("complete_within = \"1d\"\n{steps}\n{more}")).unwrap();
+    let at = |hours: u64| NOW.plus_ms(hours * HOUR_MS);
+    let refused = |workflow: &Workflow, document: String| {
+        let refused = workflow.accept(&mut order(&document), NOW, &Redaction::default()).err();
+        refused.map(|refused| refused.to_string())
+    };
+    let begin = |hours| format!("{{\"NotBefore\":\"{}\"}}", at(hours));
+    let deliver = |hours| format!("{{\"Deliver\":{{\"On\":\"{}\"}}}}", at(hours));
+    let wrong = |place| Some(format!("{place} is not before the order's deadline: it could not be in time"));
+    assert_eq!((refused(&day(""), begin(23)), refused(&day(""), begin(24))), (None, wrong("/NotBefore")));
+    assert_eq!((refused(&day(""), deliver(23)), refused(&day(""), deliver(24))), (None, wrong("/Deliver/On")));
+    assert_eq!(refused(&day("when = \"/Order/Gift == true\""), deliver(24)), None, "it may do without the step");
+    let own = |hours| deliver(24).replacen('{', &format!("{{\"CompleteBy\":\"{}\",", at(hours)), 1);
+    assert_eq!((refused(&day(""), own(25)), refused(&day(""), own(12))), (None, wrong("/Deliver/On")));
+    assert_eq!(refused(&parse(steps).unwrap(), deliver(24)), None, "without a deadline");
+}
+
+#[test]
+fn rule_37_a_step_whose_wait_is_as_long_as_the_deadline_of_its_workflow_is_a_fault() {
+    let step =
+        |wait: &str| format!("complete_within = \"2s\"\n[[step]]\nname = \"b\"\nagent = \"any\"\nwait = \"{wait}\"");
+    assert!(parse(&step("1s")).is_ok());
+    for wait in ["2s", "1h"] {
+        let fault = parse(&step(wait)).unwrap_err();
+        let words = format!("wait is \"{wait}\" and must be shorter than complete_within of the workflow, \"2s\"");
+        assert!(fault.contains(&words), "{fault}");
+    }
+    let stored = format!("name = \"w\"\nversion = 1\n{}", step("1h"));
+    assert!(Workflow::read(&stored).is_ok(), "orders are under way with it");
 }
