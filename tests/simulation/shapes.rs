@@ -167,6 +167,11 @@ fn random_graph(rng: &mut Rng) -> Vec<Vec<usize>> {
     graph
 }
 
+/// The place of a drawn time among all of them, from the shortest.
+fn rank(time: &str) -> Option<usize> {
+    ["2s", "5s", "20s", "2m", "10m", "20m", "3h"].iter().position(|other| *other == time)
+}
+
 fn text(
     [rng, of_ways]: [&mut Rng; 2],
     name: &str,
@@ -177,9 +182,11 @@ fn text(
     let mut text = format!("name = \"{name}\"\nversion = {version}\n");
     // A stream of its own: everything else of a shape stays as it was.
     let mut late = Rng::new(rng.clone().below(u64::MAX).rotate_left(8));
+    let mut deadline = None;
     if late.chance(3_000) {
         let (within, on_late) = (late.pick(&["2s", "20s", "2m", "20m"]), late.pick(&["alert", "compensate", "hold"]));
         let _ = writeln!(text, "complete_within = \"{within}\"\non_late = \"{on_late}\"");
+        deadline = rank(within);
     }
     let priority = rng.pick(&["normal", "normal", "high"]);
     let _ = writeln!(text, "priority = \"{priority}\"\n[supervision]");
@@ -250,7 +257,11 @@ fn text(
             }
         }
         if is_patient && waits.chance(1_500) {
-            let _ = writeln!(text, "wait = \"{}\"", waits.pick(&["5s", "10m", "3h"]));
+            let wait = waits.pick(&["5s", "10m", "3h"]);
+            // A workflow waits no longer than its deadline.
+            if deadline.is_none() || rank(wait) < deadline {
+                let _ = writeln!(text, "wait = \"{wait}\"");
+            }
         }
         let maps = mappings::draw(rng, version, place, before);
         let maps = if own.approval { Mapped::default() } else { maps };

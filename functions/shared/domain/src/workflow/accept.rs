@@ -42,6 +42,7 @@ impl Workflow {
         }
         Ok(())
     }
+
     /// Refuses a deadline that the order cannot keep, its own or that of the workflow. An order that is posted again has the
     /// times of the earlier one.
     fn can_be_in_time(&self, order: &Order, now: Timestamp) -> Result<(), NotATime> {
