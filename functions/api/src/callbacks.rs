@@ -191,7 +191,7 @@ fn not_taken(because: String) -> Response<Bytes> {
 }
 
 fn gone() -> Response<Bytes> {
-    not_taken("the order is not kept any more".to_owned())
+    not_taken("there is no such order, or no more".to_owned())
 }
 
 #[cfg(test)]

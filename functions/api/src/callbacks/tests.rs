@@ -154,7 +154,7 @@ fn rule_38_what_changes_nothing_is_said_and_is_no_error() {
     let path = format!("/callbacks/{}", new.key.token(&gone));
     for path in [path.clone(), format!("{path}/heartbeat")] {
         let answer = new.fake.post(&path, &[], DONE);
-        assert_eq!(answer.body, json!({"Taken": false, "Because": "the order is not kept any more"}));
+        assert_eq!(answer.body, json!({"Taken": false, "Because": "there is no such order, or no more"}));
     }
 }
 

@@ -181,7 +181,7 @@ mod tests {
         let headers = signed(&body);
         let answer = call(address, "POST", "/webhooks/bank", &headers, &body).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        assert!(answer.ends_with(r#"{"Taken":false,"Because":"the order is not kept any more"}"#), "{answer}");
+        assert!(answer.ends_with(r#"{"Taken":false,"Because":"there is no such order, or no more"}"#), "{answer}");
         for (method, path, headers, body, status) in [
             ("POST", "/webhooks/bank", "", &*body, 401),
             ("POST", "/webhooks/bank", &headers, "{}", 401),
