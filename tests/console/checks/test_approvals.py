@@ -67,7 +67,7 @@ def test_who_asked_for_it_is_refused_and_a_rejection_undoes_the_order(browser: B
     with Console.on(browser, travel.url) as console:
         console.open(f"#/order/{order['OrderID']}")
         dialog = console.act("Approve…", by="ada lovelace")
-        console.send("Approve", "the order names ada lovelace as the person who may not", error=True)
+        console.send("Approve", "the order names Ada Lovelace as the person who may not", error=True)
         dialog.get_by_role("button", name="Leave it").click()
         console.act("Reject…", by="ann", reason="too expensive")
         console.done("Reject", "The order was rejected at")
