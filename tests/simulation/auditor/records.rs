@@ -166,7 +166,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     for index in 0..after.steps.len() {
         let (b, a) = (&before.steps[index], &after.steps[index]);
         let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };
-        let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
+        let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred, Ending::Accepted];
         // An approval makes no call.
         let has_answered = dossier.ways(index).approval || endings.iter().any(|ending| dossier.has_reply(of, *ending));
         let longest_ms = flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
