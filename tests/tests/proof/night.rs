@@ -20,8 +20,8 @@ const MINUTES: i64 = 120;
 const TICK_MS: i64 = 100;
 /// Good orders, and what is told of them, take no longer, in milliseconds.
 const SOON_MS: u64 = 2_000;
-/// A bad order ends within this time, in milliseconds. It fails three times, in attempts of 30 s. One that ends while no
-/// other order is answered counts as nobody's, and is made again.
+/// A bad order ends within this time, in milliseconds. It fails three times, in attempts of 30 s. An attempt
+/// during which no other order is answered is not counted: the service may be down for all.
 const BAD_MS_MAX: u64 = 15 * 60_000;
 /// In which minutes the bad ones come.
 const BAD: [(i64, &str); 3] = [(20, "poison"), (50, "stranger"), (80, "unheard")];

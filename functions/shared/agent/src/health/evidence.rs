@@ -137,7 +137,16 @@ pub(crate) fn is_own(
 
 /// Whether an order may make a call though the breaker is not closed: it is another one than those few that failed.
 pub(crate) fn lets_in(record: &ServiceHealth, order: OrderId, policy: &HealthPolicy) -> bool {
-    !record.is_braked() && !is_of_service(&record.evidence, policy) && !record.evidence.orders.contains(&order)
+    is_of_few(record, policy) && !record.evidence.orders.contains(&order)
+}
+
+/// Whether an order is one of the few whose failures opened the breaker.
+pub(crate) fn is_its_own(record: &ServiceHealth, order: OrderId, policy: &HealthPolicy) -> bool {
+    record.state != Breaker::Closed && is_of_few(record, policy) && record.evidence.orders.contains(&order)
+}
+
+fn is_of_few(record: &ServiceHealth, policy: &HealthPolicy) -> bool {
+    !record.is_braked() && !is_of_service(&record.evidence, policy)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use domain::task::Direction;
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
-use crate::health::evidence::{add_orders, is_own, lets_in};
+use crate::health::evidence::{add_orders, is_its_own, is_own, lets_in};
 use crate::health::known::Known;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
 use crate::health::pass::{Failed, Pass};
@@ -37,6 +37,8 @@ pub(crate) enum Gate {
     Shut {
         /// When to ask again.
         wait_ms: u64,
+        /// Whether the order's own failures shut it, and those of a few others.
+        is_its_own: bool,
     },
 }
 
@@ -79,7 +81,7 @@ impl SharedHealth {
         match phase {
             Phase::Healthy => Gate::Open(pass),
             Phase::Recovering if waits_since.is_some_and(|at| pass.failed_since(at)) => {
-                self.ask_for_release(ports).await
+                self.ask_for_release(ports, request.order_id).await
             }
             Phase::Recovering => Gate::Open(pass),
             Phase::Recovered => {
@@ -90,15 +92,16 @@ impl SharedHealth {
                 Some(Change { after, .. }) => {
                     Gate::Open(Pass { era: after.era, probe: true, ..self.known().pass(now) })
                 }
-                None => shut(ports, phase),
+                None => self.shut_for(ports, phase, request.order_id),
             },
             Phase::Parked { .. } | Phase::Probing => {
                 let mut known = self.known();
-                if !lets_in(&known.record, request.order_id, &self.policy) || now < known.lets_in_at {
-                    return shut(ports, phase);
+                if lets_in(&known.record, request.order_id, &self.policy) && known.lets_in_at <= now {
+                    known.lets_in_at = now.plus_ms(probe_ms);
+                    return Gate::Open(Pass { other: true, ..known.pass(now) });
                 }
-                known.lets_in_at = now.plus_ms(probe_ms);
-                Gate::Open(Pass { other: true, ..known.pass(now) })
+                drop(known);
+                self.shut_for(ports, phase, request.order_id)
             }
         }
     }
@@ -257,7 +260,7 @@ impl SharedHealth {
         }
     }
 
-    async fn ask_for_release(&self, ports: &impl AgentPorts) -> Gate {
+    async fn ask_for_release(&self, ports: &impl AgentPorts, order: OrderId) -> Gate {
         let _turn = self.turns.lock().await;
         let now = ports.environment().now();
         let interval = {
@@ -266,7 +269,7 @@ impl SharedHealth {
             let Some(interval) = known.record.release.map(|release| release::interval(release, since, now)) else {
                 // The release ended, or the breaker opened, while this request waited for its turn. It asks again
                 // shortly.
-                return Gate::Shut { wait_ms: INTERVAL_MS };
+                return Gate::Shut { wait_ms: INTERVAL_MS, is_its_own: false };
             };
             if known.use_permit(interval) {
                 return Gate::Open(Pass { released: true, ..known.pass(now) });
@@ -281,7 +284,7 @@ impl SharedHealth {
                 known.permits = permits.saturating_sub(1);
                 Gate::Open(Pass { released: true, ..known.pass(now) })
             }
-            None => shut(ports, Phase::Probing),
+            None => self.shut_for(ports, Phase::Probing, order),
         }
     }
 
@@ -351,13 +354,14 @@ impl SharedHealth {
         self.known().keep(record);
     }
 
+    fn shut_for(&self, ports: &impl AgentPorts, phase: Phase, order: OrderId) -> Gate {
+        let wait_ms = wait_ms(phase, ports.environment().now(), ports.environment().random());
+        Gate::Shut { wait_ms, is_its_own: is_its_own(&self.known().record, order, &self.policy) }
+    }
+
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn shut(ports: &impl AgentPorts, phase: Phase) -> Gate {
-    Gate::Shut { wait_ms: wait_ms(phase, ports.environment().now(), ports.environment().random()) }
 }
 
 /// While the breaker is open, parked requests come back within one interval after its end, so that they are there for

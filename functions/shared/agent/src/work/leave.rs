@@ -11,6 +11,7 @@ use domain::time::Timestamp;
 use super::wait::{DUPLICATE_WAIT_MS, deferred};
 use super::{Ending, Leave, Parked, Silence, Work, retries};
 use crate::concurrency::Seat;
+use crate::deadline::Room;
 use crate::health::{Gate, Pass, Turn};
 use crate::memo::{Claim, Plan};
 use crate::ports::AgentPorts;
@@ -61,7 +62,11 @@ where
             let (waits_since, timeout_ms) = (self.waits_since(), self.timeout_ms(now));
             let pass = match self.agent.health.ask(self.ports, &self.request, waits_since, timeout_ms).await {
                 Gate::Open(pass) => pass,
-                Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms).await)),
+                Gate::Shut { wait_ms, is_its_own } => {
+                    // What its own failures shut is no limit of ours.
+                    let room = if is_its_own { Room::Cut } else { self.room() };
+                    return Ok(Err(self.wait(wait_ms, room)));
+                }
             };
             self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
             let (seat, now) = match self.turn(pass).await {

@@ -1,6 +1,5 @@
 //! The waits without a call: parked, deferred, or in silence.
 
-use domain::id::OrderId;
 use domain::limits::DEFERRAL_MS_MAX;
 use domain::message::{Deferral, Outcome};
 use domain::ports::Environment;
@@ -28,21 +27,13 @@ where
     F: Fn() -> S + Sync,
     S: Service,
 {
-    /// Waits for the service, or gives the attempt back if its call would have too little time after the wait.
-    pub(super) async fn wait_for_service(&self, wait_ms: u64) -> Ending {
-        let shut = |order| self.agent.health.shut(self.ports, order);
-        // What the failures of this order and a few others shut, and lets any other in, is no limit of ours.
-        let is_its_own =
-            shut(self.request.order_id).await.is_some() && shut(OrderId::from_bytes([0; 16])).await.is_none();
-        self.wait(wait_ms, if is_its_own { Room::Cut } else { self.room() })
-    }
-
-    /// The same for a limit of ours.
+    /// Waits for a limit of ours, or gives the attempt back if its call would have too little time after the wait.
     pub(super) fn wait_for_turn(&self, wait_ms: u64) -> Ending {
         self.wait(wait_ms, self.room())
     }
 
-    fn wait(&self, wait_ms: u64, room: Room) -> Ending {
+    /// The same for a call that needs this room.
+    pub(super) fn wait(&self, wait_ms: u64, room: Room) -> Ending {
         if !self.is_worn_out() && self.deadline.room(self.back_at(wait_ms)) >= room {
             Ending::Park { wait_ms, reason: Parked::Health }
         } else {
@@ -128,7 +119,7 @@ where
         self.deadline.spare_ms(now, self.room())
     }
 
-    fn room(&self) -> Room {
+    pub(super) fn room(&self) -> Room {
         if self.is_own { Room::Cut } else { self.deadline.room(self.due_at).max(Room::Cut) }
     }
 
@@ -173,7 +164,7 @@ where
     }
 
     /// Since when it waits, if it may have waited at all: an outage that ended before that did not delay it. A deferred
-    /// request comes as a new message of a later attempt, and nobody knows when the first one was sent.
+    /// request comes back as a new message of a later attempt, which does not say when the first was sent.
     pub(super) fn waits_since(&self) -> Option<Timestamp> {
         let is_back = self.receive_count > 1 || self.retries() > 0;
         if self.request.attempt > 1 { Some(Timestamp::default()) } else { is_back.then(|| sent_at(&self.request)) }

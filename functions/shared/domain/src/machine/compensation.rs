@@ -1,6 +1,7 @@
 //! The start of compensation (rule 9).
 
-use super::turn::{Turn, believed_settled, open_until};
+use super::open_calls::{believed_settled, open_until};
+use super::turn::Turn;
 use crate::task::{Direction, ProcessState, StepState, What, shortened};
 
 impl Turn<'_> {

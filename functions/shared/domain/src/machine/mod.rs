@@ -24,6 +24,7 @@ mod erase;
 mod event;
 mod late;
 mod note;
+mod open_calls;
 mod operator;
 mod pivot;
 mod reply;

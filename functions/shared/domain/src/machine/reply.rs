@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::decision::{Dropped, TooLarge, Verdict};
-use super::turn::{Turn, release, settled_at};
+use super::open_calls::settled_at;
+use super::turn::{Turn, release};
 use crate::json::JsonError;
 use crate::keys::time_text;
 use crate::limits::{

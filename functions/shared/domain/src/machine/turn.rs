@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::decision::{Decision, Effect, Happened, Verdict};
 use super::event::Moment;
+use super::open_calls::{believed_settled, open_until, settled_at};
 use crate::json::Json;
-use crate::limits::{
-    DELAY_MS_MAX, EARLY_MS_MAX, LOOKED_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX,
-};
+use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, LOOKED_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
 use crate::message::Command;
 use crate::task::{
     Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, Transition, What,
@@ -471,25 +470,6 @@ impl<'a> Turn<'a> {
     pub(super) fn attempt(&self, index: usize) -> Attempt {
         Attempt::current(index, &self.task.steps[index])
     }
-}
-
-/// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`. An
-/// approval makes none.
-pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
-    step.complete_by.filter(|_| rule.approval.is_none()).map(|at| at.plus_ms(rule.settles_within_ms))
-}
-
-/// Until when a call of the step may have its effect, if its present attempt ends without an answer. What was taken on is
-/// called no more.
-pub(super) fn open_until(step: &Step, rule: &StepRule) -> Option<Timestamp> {
-    if step.is_awaited() { step.may_run_until } else { step.may_run_until.max(settled_at(step, rule)) }
-}
-
-/// Such a time, if it can be right. No call that started by `now` has an effect later than this after it, with whatever
-/// setting: a wrong clock wrote what lies further ahead (rule 23).
-pub(super) fn believed_settled(at: Timestamp, rule: &StepRule, now: Timestamp) -> Timestamp {
-    let longest_ms = rule.complete_within_ms.saturating_add(SETTLES_WITHIN_MS_MAX);
-    if at.is_beyond(now, longest_ms) { now.plus_ms(longest_ms) } else { at }
 }
 
 /// Releases the claim on the step.

@@ -1,6 +1,7 @@
 //! `Watch` and `WatchAt`: the actor that looks after a task, and the time (rule 14).
 
-use super::turn::{Turn, believed_settled};
+use super::open_calls::believed_settled;
+use super::turn::Turn;
 use super::wait::own_wait_ms;
 use crate::limits::{
     ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
