@@ -89,7 +89,7 @@ impl Faulty {
 impl From<Faulty> for Answer {
     fn from(Faulty { problem, cause, after_ms }: Faulty) -> Self {
         match cause {
-            Cause::Passing => Self::Retry { after_ms, problem: problem.into() },
+            Cause::Passing => Self::Retry { after_ms, problem },
             Cause::Late => Self::NotCalled { problem },
             Cause::Configuration | Cause::ClientSecret => Self::misconfigured(problem),
         }
