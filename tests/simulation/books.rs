@@ -134,7 +134,8 @@ impl State {
         }
         if let Some(work) = self.remotes.books.work_on(&known_key) {
             let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
-            let unless_alone = (!work.is_taken_on).then_some(in_use);
+            let is_taken_on = work.is_taken_on;
+            let unless_alone = (!is_taken_on || self.rng.chance(5_000)).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
             return Begun::Says(Answer::UnderWay { after_ms, unless_alone });
@@ -176,14 +177,19 @@ impl State {
     }
 
     /// The time from the begin to the effect. Both are over within the time that the workflow knows, counted from the
-    /// start of the call.
+    /// start of the call. A careful service may work while its result is awaited: after the undo it has no effect.
     fn draw_work(&mut self, call: &Made) -> u64 {
         // A service with an address for its result takes its time.
         let takes_its_time = call.callback.is_some() && self.rng.chance(3_000);
         if !takes_its_time && !self.strikes(Fault::EffectDelayed) {
             return 0;
         }
-        let over_ms = call.started_ms.saturating_add_unsigned(self.setup.settled_ms(call.agent));
+        let awaited_ms = match takes_its_time && !self.setup.services[call.agent].is_careless {
+            true => self.rule_of(call.of).and_then(|rule| rule.waits.within_ms).unwrap_or(0),
+            false => 0,
+        };
+        let over_ms = self.setup.settled_ms(call.agent).max(awaited_ms.saturating_sub(2 * self.setup.skew_ms + 1));
+        let over_ms = call.started_ms.saturating_add_unsigned(over_ms);
         let left_ms = u64::try_from(over_ms - self.now_ms).unwrap_or(0);
         let longest_ms = self.rng.pick(&[1_000, 12_000, u64::MAX]).min(left_ms);
         self.rng.between(longest_ms.min(1), longest_ms)

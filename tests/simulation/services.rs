@@ -312,10 +312,10 @@ impl State {
     /// The service works on the call for a while; its caller may hear something before the end.
     fn work(&mut self, call: &Made, ms: u64, back_ms: u64) -> Option<(Said, u64)> {
         let is_taken_on = self.strikes(Fault::TakenOn) || (call.callback.is_some() && self.rng.chance(7_000));
-        let is_lost = !is_taken_on && self.strikes(Fault::ServiceAnswerLost);
+        let is_lost = self.strikes(Fault::ServiceAnswerLost);
         let caller = (!is_taken_on && !is_lost).then_some(call.id);
         self.keep_working(call, ms, caller, is_taken_on);
-        if is_taken_on {
+        if is_taken_on && !is_lost {
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
             return Some((Said::Answers(Answer::UnderWay { after_ms, unless_alone: None }), back_ms));
         }

@@ -196,6 +196,23 @@ fn rule_36_a_call_that_was_taken_on_is_accepted_where_the_result_may_come_later(
 }
 
 #[test]
+fn rule_36_a_conflict_after_a_lost_answer_is_awaited_like_the_202_that_it_may_have_been() {
+    let waits_ms = 86_400_000;
+    let patient = Request { wait_within_ms: Some(waits_ms), ..request() };
+    let settled_at = |at| Request { may_run_until: Some(at), ..patient.clone() };
+    let accepted = Outcome::Accepted(Acceptance {});
+    assert_eq!(of_delivery([conflict()], delivery("m", settled_at(START))), (accepted.clone(), settled(0)));
+    let over = START.plus_ms(SETTLES_WITHIN_MS_DEFAULT).minus_ms(waits_ms);
+    assert_eq!(of_delivery([conflict()], delivery("m", settled_at(over.plus_ms(1)))).0, accepted);
+    let rejected = Outcome::Failed(no());
+    assert_eq!(of_delivery([conflict()], delivery("m", settled_at(over))).0, rejected, "it was awaited");
+    assert_eq!(of_delivery([conflict()], delivery("m", patient.clone())).0, rejected, "no call before it");
+    let world = World::new([conflict()]).with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
+    assert!(world.handle(vec![delivery("m", settled_at(START))]).is_empty());
+    assert_eq!(world.outcomes(), [rejected], "a memo knows no such calls");
+}
+
+#[test]
 fn rule_36_an_agent_with_a_memo_asks_again_for_a_call_that_was_taken_on() {
     let world = World::new([taken_on(700), Act::Answer(done())])
         .with_policy(|policy| policy.memo = Some(MemoPolicy::default()));

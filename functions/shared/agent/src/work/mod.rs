@@ -103,6 +103,14 @@ enum Silence {
     TwinAtWork,
 }
 
+/// What another call of the step may be doing.
+enum Other {
+    None,
+    Runs,
+    /// It has settled, and its service may have taken it on.
+    MayBeTakenOn,
+}
+
 /// The permission to start a call.
 struct Leave {
     pass: Pass,
@@ -285,28 +293,43 @@ where
                     None => Answer::Done(output),
                 })
             }
-            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. })
-                if self.is_alone(started_at).await =>
-            {
-                // A duplicate of this request may be the call that is under way.
-                self.extend_if_over();
-                Called::Answered(Answer::Fail(failure))
+            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), after_ms }) => {
+                Called::Answered(match self.other(started_at).await {
+                    Other::Runs => Answer::UnderWay { unless_alone: Some(failure), after_ms },
+                    Other::MayBeTakenOn => Answer::UnderWay { unless_alone: None, after_ms },
+                    Other::None => {
+                        // A duplicate of this request may be the call that is under way.
+                        self.extend_if_over();
+                        Answer::Fail(failure)
+                    }
+                })
             }
             called @ (Called::Answered(_) | Called::TimedOut | Called::Panicked) => called,
         }
     }
 
-    /// Whether no other call of the step may have been under way when this one started. The request may have been sent
-    /// again since: the task knows that. If it cannot be read, nobody knows.
-    async fn is_alone(&mut self, started_at: Timestamp) -> bool {
+    /// The other call of the step that may be under way when this one starts. The request may have been sent again since:
+    /// the task knows that. If it cannot be read, nobody knows.
+    async fn other(&mut self, started_at: Timestamp) -> Other {
         let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= started_at);
-        if !is_over(self.may_run_until.max(self.earlier_until)) {
-            return false;
+        let mut until = self.may_run_until.max(self.earlier_until);
+        if !is_over(until) {
+            return Other::Runs;
         }
-        let Ok(task) = self.ports.store().task(self.request.order_id).await else { return false };
-        let until = task.and_then(|task| task.step(&self.request.step)?.1.may_run_until);
-        self.may_run_until = self.may_run_until.max(until);
-        is_over(until)
+        let Ok(task) = self.ports.store().task(self.request.order_id).await else { return Other::Runs };
+        let stored = task.and_then(|task| task.step(&self.request.step)?.1.may_run_until);
+        self.may_run_until = self.may_run_until.max(stored);
+        if !is_over(stored) {
+            return Other::Runs;
+        }
+        until = until.max(stored);
+        // The answer that got lost may have been a 202. Its result is awaited from the start of that call.
+        let called_at = until.map(|until| until.minus_ms(self.request.settles_within_ms));
+        let is_awaited = |ms| called_at.is_some_and(|called_at| started_at < called_at.plus_ms(ms));
+        match self.request.wait_within_ms {
+            Some(wait_within_ms) if self.may_be_told_later() && is_awaited(wait_within_ms) => Other::MayBeTakenOn,
+            Some(_) | None => Other::None,
+        }
     }
 
     /// A call without an answer may still have its effect for a while. So may one that the service took on.
