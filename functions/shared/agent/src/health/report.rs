@@ -16,7 +16,7 @@ use crate::service::Answer;
 impl SharedHealth {
     /// Reports the end of a call of an attempt that was sent at this time; whether the order must bear it. A rejection is
     /// not the order's while most steps are rejected. A failure is the order's only if the service answered others well
-    /// meanwhile. A panic, or a call that could not be made, is a fault of the agent and says nothing about the service.
+    /// meanwhile, or in the time of one attempt before. A panic, or a call that could not be made, is a fault of the agent and says nothing about the service.
     /// But a probe must have an end.
     pub(crate) async fn report(
         &self,
@@ -28,8 +28,9 @@ impl SharedHealth {
     ) -> bool {
         self.is_back(pass);
         let (order, is_forward) = (request.order_id, request.direction == Direction::Forward);
+        let since = sent_at.minus_ms(request.budget_ms);
         let failed =
-            |reason, problem, after_ms| self.failed(ports, pass, order, sent_at, Failed { reason, problem, after_ms });
+            |reason, problem, after_ms| self.failed(ports, pass, order, since, Failed { reason, problem, after_ms });
         let (problem, after_ms) = match called {
             Called::Answered(Answer::Done(_)) if is_forward => return self.said(ports, pass, order, Said::Yes).await,
             // The service did the work, and only its output cannot be kept.

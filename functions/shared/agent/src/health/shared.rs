@@ -197,14 +197,14 @@ impl SharedHealth {
         self.apply(ports, Event::Succeeded { era: pass.era, order }).await;
     }
 
-    /// A call of this attempt failed; whether that is the order's own. Then it says nothing about the service. Writes the
-    /// record only with a full batch of failures, or to open the breaker.
+    /// A call failed; whether that is the order's own, by what others were answered since then. Then it says nothing about
+    /// the service. Writes the record only with a full batch of failures, or to open the breaker.
     pub(super) async fn failed(
         &self,
         ports: &impl AgentPorts,
         pass: Pass,
         order: OrderId,
-        sent_at: Timestamp,
+        since: Timestamp,
         failed: Failed<'_>,
     ) -> bool {
         let now = ports.environment().now();
@@ -212,7 +212,7 @@ impl SharedHealth {
             let mut known = self.known();
             known.lately.count(now);
             // After a wait that the service asked for, it may be the first call of its attempt.
-            let since = sent_at.min(now.minus_ms(failed.after_ms.unwrap_or(0).min(DEFERRAL_MS_MAX)));
+            let since = since.min(now.minus_ms(failed.after_ms.unwrap_or(0).min(DEFERRAL_MS_MAX)));
             let is_own = is_own(&known.record, &known.own, order, since, &self.policy);
             if is_own {
                 // The next answer to another one shows it again.
