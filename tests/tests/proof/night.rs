@@ -82,6 +82,7 @@ fn check(tasks: &[Arc<Task>], told: &[(Timestamp, CloudEvent)], bad_ms_max: u64)
         let kind = BAD.iter().find(|(at, _)| *at == minute).map(|(_, kind)| *kind);
         if matches!(kind, Some("poison" | "stranger")) {
             let took_ms = came.ms_until(entered_at(task, ProcessState::Error));
+            assert!(took_ms <= bad_ms_max, "{kind:?} ended after {took_ms} ms");
             assert!(told_at("OrderNeedsOperator").is_some(), "{kind:?} is named to nobody");
             continue;
         }
