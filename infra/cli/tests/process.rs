@@ -325,7 +325,7 @@ fn an_outage_that_its_orders_do_not_fit_into_is_one_line_and_status_2() {
 
 #[test]
 fn a_small_outage_meets_every_bar_and_says_so() {
-    let output = stepwarden(&["outage", "--orders", "60", "--down", "2s", "--normal", "1s"]).output().unwrap();
+    let output = stepwarden(&["outage", "--orders", "60", "--down", "4s", "--normal", "1s"]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     for (what, value) in [
