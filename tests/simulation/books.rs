@@ -188,7 +188,10 @@ impl State {
             true => self.rule_of(call.of).and_then(|rule| rule.waits.within_ms).unwrap_or(0),
             false => 0,
         };
-        let over_ms = self.setup.settled_ms(call.agent).max(awaited_ms.saturating_sub(2 * self.setup.skew_ms + 1));
+        // Where settings change, nobody knows when a call started that has settled.
+        let unknown_ms = if self.setup.applied.is_empty() { 0 } else { 2 * self.setup.settles_within_ms() };
+        let over_ms = awaited_ms.saturating_sub(2 * self.setup.skew_ms + 1 + unknown_ms);
+        let over_ms = over_ms.max(self.setup.settled_ms(call.agent));
         let over_ms = call.started_ms.saturating_add_unsigned(over_ms);
         let left_ms = u64::try_from(over_ms - self.now_ms).unwrap_or(0);
         let longest_ms = self.rng.pick(&[1_000, 12_000, u64::MAX]).min(left_ms);

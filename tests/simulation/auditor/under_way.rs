@@ -26,7 +26,8 @@ impl Auditor {
         let (started_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         let settled_ms = started_ms + self.rules.settled_ms.get(agent).copied().unwrap_or(0);
         let is_careless = self.rules.are_careless.get(agent).copied().unwrap_or(false);
-        if of.way == Way::Forward {
+        let is_taken_on = self.dossier(of.order).taken_on.contains(&(of.step, of.attempt));
+        if of.way == Way::Forward && !is_taken_on {
             let open = OpenCall { attempt: of.attempt, started_ms, settled_ms, is_careless };
             let dossier = self.dossier(of.order);
             dossier.open_calls.insert((of.step, call), open);
@@ -84,6 +85,9 @@ impl Auditor {
         let dossier = self.dossier(of.order);
         if !matches!(ending, Ending::Deferred | Ending::Retrying | Ending::Accepted) {
             dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
+        }
+        if ending == Ending::Accepted {
+            dossier.taken_on.insert((of.step, of.attempt));
         }
         let Some(code) = code else { return Ok(()) };
         self.takes_for_a_no(of, code);
