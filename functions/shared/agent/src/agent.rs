@@ -10,6 +10,7 @@ use crate::bounds::{PolicyError, within};
 use crate::callbacks::Callbacks;
 use crate::concurrency::Concurrency;
 use crate::health::SharedHealth;
+use crate::parked::Parked;
 use crate::policy::Policy;
 
 /// One agent: its name in workflows and for its queue, its policy, and how its service is made. Each message gets its
@@ -26,6 +27,8 @@ pub struct Agent<F> {
     pub(crate) concurrency: Option<Arc<Concurrency>>,
     /// The addresses for results that come later.
     pub(crate) callbacks: Option<Callbacks>,
+    /// The requests that this instance returned to their queue.
+    pub(crate) parked: Arc<Parked>,
     /// Whether its host stops, so that no call may start (rule 25).
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -40,7 +43,16 @@ impl<F> Agent<F> {
         policy.check()?;
         let health = Arc::new(SharedHealth::new(name.clone(), policy.health.clone()));
         let concurrency = policy.concurrency.map(Concurrency::new);
-        Ok(Self { name, policy, make_service, health, concurrency, callbacks: None, stopping: Arc::default() })
+        Ok(Self {
+            name,
+            policy,
+            make_service,
+            health,
+            concurrency,
+            callbacks: None,
+            parked: Arc::default(),
+            stopping: Arc::default(),
+        })
     }
 
     /// The same agent. Its calls have an address for a result that comes later, where the step allows it.

@@ -26,6 +26,7 @@ mod deadline;
 mod handler;
 mod health;
 mod memo;
+mod parked;
 mod policy;
 mod ports;
 mod retries;

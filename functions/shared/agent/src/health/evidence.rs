@@ -97,11 +97,20 @@ pub(crate) fn is_among(own: &[OrderAt], order: OrderId) -> bool {
     own.iter().any(|own| own.order_id == order)
 }
 
-/// The evidence after an answer to this order: the others whose calls failed did so while the service was well, or in an
-/// outage that is over.
-pub(crate) fn answered(evidence: &Evidence, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> Evidence {
+/// The evidence after an answer to this order. If it took the step on, the others whose calls failed did so while the service
+/// was well, or in an outage that is over. A front can say no, and an undo be well, while the steps fail.
+pub(crate) fn answered(
+    evidence: &Evidence,
+    order: OrderId,
+    is_taken: bool,
+    now: Timestamp,
+    policy: &HealthPolicy,
+) -> Evidence {
     let mut own = evidence.own.clone();
     own.retain(|own| own.order_id != order);
+    if !is_taken {
+        return Evidence { own, ..Evidence::default() };
+    }
     let at = if is_of_service(evidence, policy) { Timestamp::default() } else { now };
     add_own(&mut own, &each_at(&evidence.orders, order, at));
     Evidence { own, ..Evidence::default() }

@@ -90,8 +90,8 @@ impl Known {
         self.record.evidence.calls.saturating_add(self.lately.calls().saturating_sub(self.reported))
     }
 
-    /// Notes an answer to this order; whether the record has failures that it ends.
-    pub(super) fn answered(&mut self, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> bool {
+    /// Notes an answer to this order, that takes its step on or does not; whether the record has failures that it ends.
+    pub(super) fn answered(&mut self, order: OrderId, is_taken: bool, now: Timestamp, policy: &HealthPolicy) -> bool {
         self.lately.count(now);
         // It takes calls, whatever it said to others.
         self.asked.clear();
@@ -103,7 +103,10 @@ impl Known {
             return false;
         }
         self.failures = 0;
-        add_own(&mut self.own, &each_at(&std::mem::take(&mut self.orders), order, now));
+        let failed = std::mem::take(&mut self.orders);
+        if is_taken {
+            add_own(&mut self.own, &each_at(&failed, order, now));
+        }
         in_record > 0
     }
 

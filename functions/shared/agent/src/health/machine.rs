@@ -25,8 +25,8 @@ pub(crate) enum Event<'a> {
     Probe { probe_ms: u64 },
     /// The service did a step or rejected it. With it come all answers that this instance did not write yet.
     Said { era: u64, order: OrderId, said: Said, answers: &'a [Answers] },
-    /// The service answered anything else: it undid a step or did not, or is at work on the call.
-    Succeeded { era: u64, order: OrderId },
+    /// The service answered anything else: it undid a step or did not, or is at work on the call, and so took it on.
+    Succeeded { era: u64, order: OrderId, is_taken: bool },
     /// The service failed.
     Failed { era: u64, is_probe: bool, failures: &'a Failures<'a> },
     /// The probe was not made.
@@ -145,11 +145,11 @@ pub(crate) fn transition(
                 known
             }
         }
-        (Breaker::Closed, Event::Succeeded { era, order }) if counts(era) && record.failures_in_a_row > 0 => {
-            succeeded(record, order, now, policy)
+        (Breaker::Closed, Event::Succeeded { era, order, is_taken }) if counts(era) && record.failures_in_a_row > 0 => {
+            succeeded(record, order, is_taken, now, policy)
         }
-        (Breaker::Closed, Event::Said { era, order, answers, .. }) if counts(era) => {
-            let known = ServiceHealth { since: known_since(record, now), ..succeeded(record, order, now, policy) };
+        (Breaker::Closed, Event::Said { era, order, said, answers }) if counts(era) => {
+            let known = ServiceHealth { since: known_since(record, now), ..succeeded(record, order, said == Said::Yes, now, policy) };
             count(known, answers, now, draw, policy)
         }
         (_, Event::Turns(asked)) => {
@@ -174,18 +174,18 @@ pub(crate) fn transition(
         }
         (Breaker::HalfOpen, Event::Said { era, order, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
             // The count starts afresh, or the next rejection would open it again.
-            ServiceHealth { rejections: Rejections::default(), ..closed(record, order, now, policy) }
+            ServiceHealth { rejections: Rejections::default(), ..closed(record, order, true, now, policy) }
         }
         // It is alive, and does not say whether it still rejects.
         (Breaker::HalfOpen, Event::Succeeded { era, .. }) if counts(era) && record.is_braked() => {
             entering(record, Breaker::Open, now.plus_ms(policy.backoff.slot_time_ms), now)
         }
         // Of the probe, or of another order than those that failed.
-        (Breaker::Open | Breaker::HalfOpen, Event::Said { era, order, answers, .. }) if counts(era) => {
-            count(closed(record, order, now, policy), answers, now, draw, policy)
+        (Breaker::Open | Breaker::HalfOpen, Event::Said { era, order, said, answers }) if counts(era) => {
+            count(closed(record, order, said == Said::Yes, now, policy), answers, now, draw, policy)
         }
-        (Breaker::Open | Breaker::HalfOpen, Event::Succeeded { era, order }) if counts(era) => {
-            closed(record, order, now, policy)
+        (Breaker::Open | Breaker::HalfOpen, Event::Succeeded { era, order, is_taken }) if counts(era) => {
+            closed(record, order, is_taken, now, policy)
         }
         (Breaker::HalfOpen, Event::Failed { era, is_probe: true, failures }) if counts(era) => {
             open(&failed(record, failures), failures.reason, failures.problem, now, draw, policy)
@@ -239,16 +239,29 @@ fn failed(record: &ServiceHealth, failures: &Failures<'_>) -> ServiceHealth {
 }
 
 /// With an answer to this order.
-fn succeeded(record: &ServiceHealth, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> ServiceHealth {
-    ServiceHealth { failures_in_a_row: 0, evidence: answered(&record.evidence, order, now, policy), ..record.clone() }
+fn succeeded(
+    record: &ServiceHealth,
+    order: OrderId,
+    is_taken: bool,
+    now: Timestamp,
+    policy: &HealthPolicy,
+) -> ServiceHealth {
+    let evidence = answered(&record.evidence, order, is_taken, now, policy);
+    ServiceHealth { failures_in_a_row: 0, evidence, ..record.clone() }
 }
 
 /// Closed by an answer to this order. The release begins with what the service carried before.
-fn closed(record: &ServiceHealth, order: OrderId, now: Timestamp, policy: &HealthPolicy) -> ServiceHealth {
+fn closed(
+    record: &ServiceHealth,
+    order: OrderId,
+    is_taken: bool,
+    now: Timestamp,
+    policy: &HealthPolicy,
+) -> ServiceHealth {
     let rate = record.evidence.carried.clamp(policy.release_first, policy.release_max);
     ServiceHealth {
         release: Some(Release { rate, ..Release::default() }),
-        evidence: answered(&record.evidence, order, now, policy),
+        evidence: answered(&record.evidence, order, is_taken, now, policy),
         ..record.closed(policy.backoff, now)
     }
 }

@@ -53,7 +53,7 @@ fn answers_outlive_an_opening_by_failures_and_its_release() {
     let known = said(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, 0, 12);
     let open = after(&known, failed(9)).unwrap();
     let probing = after_at(&open, PROBE, open.until).unwrap();
-    let closed = after(&probing, Event::Succeeded { era: probing.era, order: *ANYONE }).unwrap();
+    let closed = after(&probing, Event::Succeeded { era: probing.era, order: *ANYONE, is_taken: true }).unwrap();
     assert_eq!(closed.rejections, known.rejections);
     let plain = after_at(&closed, Event::ReleaseOver, closed.since.plus_ms(600_000)).unwrap();
     assert_eq!(plain.rejections, known.rejections);

@@ -70,7 +70,7 @@ fn failed_in(era: u64, count: u32) -> Event<'static> {
 
 const ERA: u64 = 3;
 static ANYONE: LazyLock<OrderId> = LazyLock::new(|| order(0));
-static SUCCEEDED: LazyLock<Event<'_>> = LazyLock::new(|| Event::Succeeded { era: ERA, order: *ANYONE });
+static SUCCEEDED: LazyLock<Event<'_>> = LazyLock::new(|| Event::Succeeded { era: ERA, order: *ANYONE, is_taken: true });
 const GIVEN_BACK: Event<'_> = Event::GivenBack { era: 3 };
 const PROBE: Event<'_> = Event::Probe { probe_ms: 5_000 };
 const RELEASE: Event<'_> = Event::Release { failed: 0 };
@@ -116,7 +116,9 @@ fn every_pair_of_state_and_event_leads_where_it_should() {
 fn what_began_in_another_era_changes_nothing() {
     for state in [Breaker::Closed, Breaker::Open, Breaker::HalfOpen] {
         for era in [2, 4] {
-            for event in [Event::Succeeded { era, order: *ANYONE }, failed_in(era, 9), Event::GivenBack { era }] {
+            for event in
+                [Event::Succeeded { era, order: *ANYONE, is_taken: true }, failed_in(era, 9), Event::GivenBack { era }]
+            {
                 assert_eq!(after(&record(state), event), None, "{state:?} {event:?}");
             }
         }
@@ -238,13 +240,13 @@ fn rule_17_the_orders_that_failed_before_an_answer_to_another_one_fail_by_themse
     let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
     let two = with(&with(&closed, false, &alone(1, None)), false, &alone(2, None));
     assert_eq!((two.evidence.orders.clone(), two.evidence.calls), (vec![order(1), order(2)], 2));
-    let well = after(&two, Event::Succeeded { era: ERA, order: order(2) }).unwrap();
+    let well = after(&two, Event::Succeeded { era: ERA, order: order(2), is_taken: true }).unwrap();
     assert_eq!(well.evidence, Evidence { own: vec![OrderAt { order_id: order(1), at: NOW }], ..Evidence::default() });
     let is_own = |record: &ServiceHealth, n, sent_at| is_own(record, &[], order(n), sent_at, &policy());
     assert!(is_own(&well, 1, NOW) && !is_own(&well, 2, NOW) && !is_own(&well, 1, NOW.plus_ms(1)));
     let all = with(&well, true, &failures(6));
     assert!(all.state == Breaker::Open && !is_own(&all, 1, NOW), "while the service fails nobody can tell");
-    let answered = |n| after(&all, Event::Succeeded { era: 4, order: order(n) }).unwrap();
+    let answered = |n| after(&all, Event::Succeeded { era: 4, order: order(n), is_taken: true }).unwrap();
     assert!(is_own(&answered(9), 1, NOW), "as before");
     assert!(!is_own(&answered(9), 2, NOW), "it may have been an outage");
     assert!(!is_own(&answered(1), 1, NOW), "it is answered itself");
@@ -255,11 +257,11 @@ fn rule_17_orders_that_failed_before_an_answer_to_another_one_hold_up_no_other_h
     let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
     let many = with(&closed, false, &failures(60));
     assert!(!lets_in(&many, order(99), &policy()), "it may be an outage");
-    let well = after(&many, Event::Succeeded { era: 4, order: order(99) }).unwrap();
+    let well = after(&many, Event::Succeeded { era: 4, order: order(99), is_taken: true }).unwrap();
     assert_eq!((well.state, well.evidence.own.len()), (Breaker::Closed, 60));
     let again = with(&well, false, &failures(60));
     assert!(again.state == Breaker::Open && lets_in(&again, order(99), &policy()), "for these alone");
-    let own = after(&again, Event::Succeeded { era: again.era, order: order(99) }).unwrap();
+    let own = after(&again, Event::Succeeded { era: again.era, order: order(99), is_taken: true }).unwrap();
     assert!((1..=60).all(|n| is_own(&own, &[], order(n), NOW, &policy())), "now it is clear");
     let others = Failures { orders: (61..=65).map(order).collect(), ..failures(5) };
     assert!(!lets_in(&with(&again, false, &others), order(99), &policy()));
@@ -269,7 +271,7 @@ fn rule_17_orders_that_failed_before_an_answer_to_another_one_hold_up_no_other_h
 fn rule_17_the_orders_that_may_fail_by_themselves_are_bounded_and_the_oldest_is_forgotten() {
     let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
     let many = with(&closed, false, &failures(99));
-    let well = after(&many, Event::Succeeded { era: 4, order: order(99) }).unwrap();
+    let well = after(&many, Event::Succeeded { era: 4, order: order(99), is_taken: true }).unwrap();
     assert_eq!((many.evidence.orders.len(), well.evidence.own.len()), (69, 64));
     assert_eq!(well.evidence.own.first().map(|own| own.order_id), Some(order(6)));
 }
@@ -299,7 +301,7 @@ fn rule_17_a_breaker_is_open_for_as_long_as_the_service_asked_two_orders() {
     for (other, until) in [(asked.plus_ms(1), asked), (asked.minus_ms(1), asked.minus_ms(1))] {
         let two = with(&one, false, &alone(2, Some(other)));
         assert_eq!(with(&two, false, &failures(4)).until, until);
-        let well = after(&two, Event::Succeeded { era: ERA, order: order(9) }).unwrap();
+        let well = after(&two, Event::Succeeded { era: ERA, order: order(9), is_taken: true }).unwrap();
         assert_eq!(well.evidence.asked, [], "it takes calls again");
     }
     let probing = ServiceHealth { state: Breaker::HalfOpen, ..one };
@@ -314,7 +316,7 @@ fn a_release_begins_with_the_calls_before_the_outage_and_with_half_of_those_of_a
     let open = with(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, false, &busy);
     let rate_after = |open: &ServiceHealth| {
         let probing = after_at(open, PROBE, open.until).unwrap();
-        let well = Event::Succeeded { era: probing.era, order: *ANYONE };
+        let well = Event::Succeeded { era: probing.era, order: *ANYONE, is_taken: true };
         after_at(&probing, well, open.until).unwrap()
     };
     let closed = rate_after(&open);

@@ -39,7 +39,8 @@ impl SharedHealth {
             }
             Called::Answered(Answer::Fail(_)) if is_forward => return self.said(ports, pass, order, Said::No).await,
             Called::Answered(answer @ (Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. })) => {
-                self.succeeded(ports, pass, order).await;
+                let is_taken = is_forward && matches!(answer, Answer::UnderWay { .. });
+                self.succeeded(ports, pass, order, is_taken).await;
                 return !matches!(answer, Answer::UnderWay { .. });
             }
             Called::Answered(Answer::Misconfigured { after_ms, problem }) => {

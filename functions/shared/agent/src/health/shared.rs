@@ -164,7 +164,7 @@ impl SharedHealth {
 
     /// Notes an answer. All answers that are due to be written, if a write is due.
     fn note(&self, known: &mut Known, pass: Pass, order: OrderId, said: Said, now: Timestamp) -> Option<Vec<Answers>> {
-        let mut is_due = known.answered(order, now, &self.policy) || pass.probe || pass.other;
+        let mut is_due = known.answered(order, said == Said::Yes, now, &self.policy) || pass.probe || pass.other;
         if let Some(policy) = self.policy.rejections {
             add(&mut known.answers, &[one(said, now, policy)], now, policy);
             let turns = || turns(&known.record.rejections, &known.answers, now, policy);
@@ -183,18 +183,18 @@ impl SharedHealth {
     }
 
     /// The service answered anything else. Costs no write while no failure is recorded.
-    pub(super) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass, order: OrderId) {
+    pub(super) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass, order: OrderId, is_taken: bool) {
         {
             let (now, mut known) = (ports.environment().now(), self.known());
             if known.record.era != pass.era {
                 return;
             }
-            let is_due = known.answered(order, now, &self.policy);
+            let is_due = known.answered(order, is_taken, now, &self.policy);
             if !is_due && !pass.probe && !pass.other {
                 return;
             }
         }
-        self.apply(ports, Event::Succeeded { era: pass.era, order }).await;
+        self.apply(ports, Event::Succeeded { era: pass.era, order, is_taken }).await;
     }
 
     /// A call failed; whether that is the order's own, by what others were answered since then. Then it says nothing about

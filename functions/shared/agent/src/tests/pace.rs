@@ -73,6 +73,23 @@ fn rule_20_a_line_that_a_wrong_clock_wrote_holds_nobody_up() {
 }
 
 #[test]
+fn rule_20_a_time_that_a_request_cannot_use_is_not_taken_from_the_others() {
+    // A call may be held up for 200 ms, which is the time between two calls.
+    let world = limited().with_policy(|policy| {
+        policy.wait_in_invocation_ms_max = 1_000;
+        policy.health.rate = Some(Rate { calls: 5, per_ms: 1_000 });
+    });
+    let instance = world.instance();
+    instance.handle_one(first_attempt(400));
+    let waits = Request { attempt: 2, step: "other".into(), ..first_attempt(400) };
+    instance.handle_one(waits.clone());
+    assert_eq!(world.outcomes().last(), Some(&Outcome::Deferred(Deferral::after(200))));
+    world.pass_ms(200);
+    instance.handle_one(Request { attempt: 3, complete_by: START.plus_ms(600), ..waits });
+    assert!(matches!(world.outcomes().last(), Some(Outcome::Done(_))), "{:?}", world.outcomes());
+}
+
+#[test]
 fn rule_20_a_wait_for_a_turn_that_ends_too_late_is_no_failure() {
     // The next free time is 900 ms ahead, and a call may start for 600 ms only.
     let world = limited().with_policy(|policy| policy.wait_in_invocation_ms_max = 1_000);

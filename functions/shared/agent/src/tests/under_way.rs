@@ -75,6 +75,28 @@ fn an_earlier_delivery_may_have_called() {
 }
 
 #[test]
+fn an_instance_remembers_what_came_of_the_calls_before_it_returned_a_request() {
+    let failing = || Act::Answer(Answer::Retry { after_ms: Some(700), problem: "503".to_owned() });
+    let busy = || Act::Answer(Answer::UnderWay { after_ms: Some(700), unless_alone: Some(no()) });
+    let unknown = || Act::Answer(Answer::Unknown { after_ms: Some(700), problem: "504".to_owned() });
+    let after = |acts: Vec<Act>, deliveries: &[u32]| {
+        let world = World::new(acts).with_policy(|policy| policy.wait_in_invocation_ms_max = 0);
+        let instance = world.instance();
+        for receive_count in deliveries {
+            instance.handle(vec![Delivery { receive_count: *receive_count, ..delivery("m", request()) }]);
+        }
+        assert_eq!(world.seen().len(), deliveries.len(), "one call for each");
+        world.outcomes()
+    };
+    let rejected = [Outcome::Failed(no())];
+    assert_eq!(after(vec![failing(), busy()], &[1, 2]), rejected, "503 is an answer");
+    assert_eq!(after(vec![failing(), failing(), busy()], &[1, 2, 3]), rejected);
+    assert_eq!(after(vec![unknown(), busy()], &[1, 2]), [], "504 is none: the call may be at work");
+    assert_eq!(after(vec![unknown(), failing(), busy()], &[1, 2, 3]), []);
+    assert_eq!(after(vec![failing(), busy()], &[1, 3]), [], "another instance may have called in between");
+}
+
+#[test]
 fn f61_a_rejection_says_until_when_a_call_before_it_may_have_its_effect() {
     assert_eq!(of([declined()]), (Outcome::Failed(no()), None));
     assert_eq!(of([Act::Answer(retry()), declined()]), (Outcome::Failed(no()), None), "503 is an answer");

@@ -97,8 +97,8 @@ impl<'w> Shop<'w> {
             let order = self.orders.get_mut(&reply.order_id).unwrap();
             match &reply.outcome {
                 Outcome::Deferred(deferral) => order.next = Some(now.plus_ms(deferral.wait_ms)),
-                Outcome::Done(_) => order.ended = Some((now_ms, true)),
-                Outcome::Failed(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => panic!("{:?}", reply.outcome),
+                Outcome::Done(_) | Outcome::Failed(_) => order.ended = Some((now_ms, true)),
+                Outcome::Retrying(_) | Outcome::Accepted(_) => panic!("{:?}", reply.outcome),
             }
         }
         self.world.forget_replies();
@@ -257,6 +257,27 @@ fn orders_in_an_outage_wait_though_the_service_answered_one_of_them_meanwhile() 
     assert_eq!(shop.times_ms().len(), shop.orders.len());
     let failures: u32 = shop.orders.values().map(|order| order.failures).sum();
     assert!(failures <= 2, "{failures} failures are counted");
+}
+
+#[test]
+fn orders_in_an_outage_wait_though_a_front_still_rejects_each_fifth() {
+    let key = |second: u64| patient(&second.to_string()).idempotency_key.to_string();
+    let rejected: Vec<String> = (0..400).step_by(40).map(key).collect();
+    let world = world(move |at_ms, key| {
+        Act::Answer(match (45_000..330_000).contains(&at_ms) {
+            true if rejected.iter().any(|rejected| rejected == key) => Answer::fail("invalid", "no"),
+            true => retry(),
+            false => done(),
+        })
+    });
+    let mut shop = Shop { budget_ms: 30_000, ..Shop::new(&world, 1) };
+    for second in (0..400).step_by(8) {
+        shop.run_until_ms(second * 1_000);
+        shop.place(&second.to_string());
+    }
+    shop.run_until_ms(600_000);
+    let failures: Vec<u32> = shop.orders.values().map(|order| order.failures).filter(|count| *count > 0).collect();
+    assert_eq!((failures, shop.times_ms().len()), (vec![], shop.orders.len()));
 }
 
 #[test]

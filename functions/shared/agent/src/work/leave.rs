@@ -150,7 +150,8 @@ where
             }
             left_ms = self.spare_ms(environment.now());
         }
-        let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms);
+        // A time that its call may not have would be lost, also for the others.
+        let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms.saturating_sub(1));
         match self.agent.health.turn(self.ports, self.waits_since().is_some(), wait_ms_max).await {
             Turn::Call { wait_ms: 0 } => {}
             Turn::Call { wait_ms } if wait_ms < left_ms => environment.sleep(wait_ms).await,

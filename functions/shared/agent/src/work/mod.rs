@@ -42,7 +42,7 @@ pub(crate) struct Work<'a, P, F, S> {
     looked_at: Option<Timestamp>,
     /// The latest time at which a call of the step without an answer may still have its effect (rule 16).
     may_run_until: Option<Timestamp>,
-    /// The same for a call that an earlier delivery may have made, if it died.
+    /// The same for calls of earlier deliveries, as far as this instance knows.
     earlier_until: Option<Timestamp>,
     /// The same for the calls of this delivery alone.
     own_until: Option<Timestamp>,
@@ -130,8 +130,10 @@ where
         let Record { message: request, receipt, receive_count, .. } = record;
         let deadline = Deadline::of(&request, received_at, &agent.policy);
         let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
-        // An earlier delivery may have called, and this one does not know how that ended.
-        let earlier_until = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
+        // An earlier delivery may have called, and who does not remember it does not know how that ended.
+        let unknown = || Some(received_at.plus_ms(request.settles_within_ms));
+        let known = agent.parked.take(&receipt.message_id, receive_count);
+        let earlier_until = known.unwrap_or_else(|| if receive_count > 1 { unknown() } else { None });
         let may_run_until = request.may_run_until;
         // The sender's clock may be ahead. A message that comes again may have been hidden for long. A request that is sent
         // again, which shows by the end of its attempt, may be of a paused order.

@@ -37,6 +37,8 @@ where
                     retries = self.retries(),
                     "parked"
                 );
+                let open_until = self.own_until.max(self.earlier_until);
+                self.agent.parked.note(&self.receipt.message_id, self.receive_count, open_until);
                 self.ports.queues().return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
                 Ok(Handled::Later)
             }
