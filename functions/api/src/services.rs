@@ -12,6 +12,7 @@ use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
 use domain::ports::{Acceptance, Breaker, Commit, Environment, Records, Seen, ServiceHealth};
 use domain::situation;
 use domain::task::{ProcessState, Step, StepState, Task};
+use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
 use wire::{OrdersWaiting, ServiceList};
 
@@ -180,7 +181,8 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
     wire::Service {
         service: text(service),
         state: (*state).into(),
-        since: Some(*since),
+        // A rate keeps a record before the first change of state.
+        since: (*since != Timestamp::default()).then_some(*since),
         until: match state {
             Breaker::Closed => None,
             Breaker::Open | Breaker::HalfOpen => Some(*until),
@@ -199,7 +201,6 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
 #[cfg(test)]
 mod tests {
     use domain::ports::{Outage, OutageReason};
-    use domain::time::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -258,6 +259,15 @@ mod tests {
             assert_eq!((&service["State"], service.get("Until").is_some()), (&json!(state), is_shown));
             assert!(service["Since"].is_string());
         }
+    }
+
+    #[test]
+    fn a_service_with_a_rate_has_a_record_and_no_time_before_its_state_changes() {
+        let fake = Fake::default();
+        let blank = Timestamp::default();
+        fake.stores_record(&ServiceHealth { state: Breaker::Closed, since: blank, until: blank, ..fake.payment() });
+        let service = &fake.get("/services").body["Services"][0];
+        assert_eq!((&service["State"], service.get("Since")), (&json!("Closed"), None));
     }
 
     const OPERATOR: &str = r#"{"By":"ada","Reason":"sold out"}"#;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::apply::{self, Application, ApplyError};
+use config::apply::{self, Application, ApplyError, Refusal};
 use config::{Checked, DEPLOYMENT_FILE, DeploymentFile};
 use domain::definition::{Catalogue, Deployment};
 use domain::ports::{HasRecords, PortError, Records};
@@ -21,26 +21,33 @@ use crate::sinks;
 use crate::stand_ins::KEYS_SERVE;
 use crate::webhook::Channels;
 
-/// What was applied through the API counts, and not the folder of the start.
+/// What an operator applied or retired counts, and not the folder of the start.
 #[derive(Debug, PartialEq, Eq)]
 struct Older {
     applied_at: Timestamp,
     applied_by: Arc<str>,
-    /// What applying the folder would change, or why it is refused.
+    /// The files that would bring a retired version back, each with the advice.
+    retired: Vec<String>,
+    /// What else applying the folder would change, or why it is refused.
     differences: Vec<String>,
 }
 
 impl Older {
     /// Says so on stdout, and what differs in the log.
     fn tell(&self, folder: &Path) {
-        let Self { applied_at, applied_by, differences } = self;
+        let Self { applied_at, applied_by, retired, differences } = self;
         for difference in differences {
             tracing::warn!(difference, "not applied");
         }
         let folder = folder.display();
+        let (is, advice) = if retired.is_empty() {
+            let command = format!("stepwarden apply {folder} --reason TEXT");
+            ("is older, or another one,", format!("To see the difference, and to apply it: {command}"))
+        } else {
+            ("still has a retired version", retired.join("; "))
+        };
         announce(&format!(
-            "{folder} is older, or another one, and is not applied: what {applied_by} applied on {applied_at} counts. To \
-             see the difference, and to apply it: stepwarden apply {folder} --reason TEXT"
+            "{folder} {is} and is not applied: what {applied_by} applied on {applied_at} counts. {advice}"
         ));
     }
 }
@@ -64,18 +71,18 @@ pub(crate) async fn parts(
     let mut counts = None;
     let mut sinks = Channels::new();
     if let Some((checked, folder)) = config {
-        match (checked, since_start(engine).await?) {
+        match (checked, engine.records().get::<Deployment>(Deployment::KEY).await?) {
             (Ok(checked), None) => counts = Some((checked, folder)),
             (Ok(checked), Some(before)) => match older(engine, &checked, before).await {
                 Ok(None) => counts = Some((checked, folder)),
                 Ok(Some(older)) => older.tell(&folder),
                 Err(error) => return Err(refused(&folder, error)),
             },
-            (Err(fault), None) => return Err(fault.into()),
-            (Err(fault), Some(Deployment { applied_at, applied_by, .. })) => announce(&format!(
+            (Err(fault), Some(Deployment { applied_at, applied_by, of_start: false, .. })) => announce(&format!(
                 "{} has a fault and is not applied: what {applied_by} applied on {applied_at} counts. The fault: {fault}",
                 folder.display()
             )),
+            (Err(fault), _) => return Err(fault.into()),
         }
     }
     if let Some((checked, folder)) = &counts {
@@ -116,21 +123,21 @@ fn refused(folder: &Path, error: ApplyError) -> RunError {
     BadSetting(format!("{}: {error}", folder.display())).into()
 }
 
-/// What an operator applied since the last start (rule 22).
-async fn since_start(engine: &Engine) -> Result<Option<Deployment>, PortError> {
-    let before: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
-    Ok(before.filter(|before| !before.of_start))
-}
-
-/// This folder, if it is another one than an operator applied.
+/// This folder, if it is another one than an operator applied, or has what an operator retired (rule 22).
 async fn older(engine: &Engine, checked: &Checked, before: Deployment) -> Result<Option<Older>, ApplyError> {
-    let Deployment { applied_at, applied_by, .. } = before;
-    let differences = match apply::plan(engine, &catalogue()?, checked, &of_start()).await {
-        Ok(plan) => plan.changes,
-        Err(ApplyError::Refused(refusals)) => refusals.iter().map(ToString::to_string).collect(),
+    let Deployment { applied_at, applied_by, of_start: is_of_start, .. } = before;
+    let lines = |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect();
+    let (retired, differences) = match apply::plan(engine, &catalogue()?, checked, &of_start()).await {
+        Ok(_) if is_of_start => return Ok(None),
+        Ok(plan) => (Vec::new(), plan.changes),
+        Err(ApplyError::Refused(refusals)) if !is_of_start || refusals.iter().all(Refusal::is_retired) => {
+            let (retired, others) = refusals.into_iter().partition(Refusal::is_retired);
+            (lines(retired), lines(others))
+        }
         Err(error) => return Err(error),
     };
-    Ok((!differences.is_empty()).then_some(Older { applied_at, applied_by, differences }))
+    let is_same = retired.is_empty() && differences.is_empty();
+    Ok((!is_same).then_some(Older { applied_at, applied_by, retired, differences }))
 }
 
 /// Applies the folder of the start. The same folder again changes nothing.
@@ -165,13 +172,15 @@ fn of_start() -> Application {
 #[cfg(test)]
 mod tests {
     use config::Folder;
+    use domain::definition::Definition;
+    use domain::ports::{Environment, HasEnvironment, Seen};
     use embedded::Options;
 
     use super::*;
 
     /// What a start with this folder does, if the folder counts or not.
     async fn start(engine: &Engine, checked: &Checked) -> Option<Older> {
-        let older = match since_start(engine).await.unwrap() {
+        let older = match engine.records().get(Deployment::KEY).await.unwrap() {
             Some(before) => older(engine, checked, before).await.unwrap(),
             None => None,
         };
@@ -281,6 +290,61 @@ mod tests {
         assert!(older.differences[0].contains("no table [agents.gift]"), "{older:?}");
         engine.close().await.unwrap();
     }
+
+    /// As an operator retires the last version of a workflow.
+    async fn retire(engine: &Engine, name: &str, versions: &[u32]) {
+        let now = engine.environment().now();
+        for version in versions {
+            let pin = format!("{name}/{version}");
+            let definition: Definition = engine.records().get(&pin).await.unwrap().unwrap();
+            let retired = Definition { version: 2, retired_at: Some(now), ..definition };
+            engine.records().put(Seen { version: 1, at: now }, &retired).await.unwrap();
+        }
+        let mut next: Deployment = engine.records().get(Deployment::KEY).await.unwrap().unwrap();
+        let seen = Seen { version: next.version, at: now };
+        next.workflows.remove(name);
+        next = Deployment { version: seen.version + 1, default: "order".into(), applied_by: "bob".into(), ..next };
+        engine.records().put(seen, &next).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn rule_22_a_start_with_the_file_of_a_retired_version_leaves_it_retired_and_says_so() {
+        let advice = |version| {
+            let file = format!("workflows/flow-{version}.toml: workflow flow/{version}");
+            format!("{file} was retired: take the file out, or give it a later version")
+        };
+        for is_by_api in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let engine = Engine::open(directory.path(), Options::default()).unwrap();
+            let both = folder("https://old", &[1, 2]);
+            assert_eq!(start(&engine, &both).await, None);
+            if is_by_api {
+                by_api(&engine, &folder("https://api", &[1, 2])).await;
+            }
+            let before = url(&engine).await;
+            retire(&engine, "flow", &[1, 2]).await;
+            for (folder, retired) in [
+                (&both, vec![advice(1), advice(2)]),
+                (&folder(&before, &[1]), vec![advice(1)]),
+                (&folder("https://edited", &[2]), vec![advice(2)]),
+            ] {
+                let older = start(&engine, folder).await.expect("what bob retired stays retired");
+                assert_eq!((&*older.applied_by, older.retired, older.differences), ("bob", retired, vec![]));
+            }
+            let deployment: Deployment = engine.records().get(Deployment::KEY).await.unwrap().unwrap();
+            assert!(!deployment.workflows.contains_key("flow"), "{deployment:?}");
+            assert_eq!((url(&engine).await, &*deployment.default), (before.clone(), "order"));
+            let mut changed = folder(&before, &[1]);
+            changed.workflows[0].text = "another content".into();
+            let is_refused = older(&engine, &changed, deployment).await.is_err();
+            assert_eq!(is_refused, !is_by_api, "the start contradicts an earlier one");
+            if !is_by_api {
+                assert_eq!(start(&engine, &folder(&before, &[1, 2, 3])).await, None, "a later version comes back");
+            }
+            engine.close().await.unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn rule_22_a_folder_that_is_broken_or_gone_refuses_no_start_where_another_one_counts() {
         let directory = tempfile::tempdir().unwrap();

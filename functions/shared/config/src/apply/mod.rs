@@ -64,7 +64,7 @@ pub enum Refusal {
         difference: Vec<String>,
     },
     /// New orders would begin with a version that was retired.
-    #[error("{file}: workflow {pin} was retired: give it a later version")]
+    #[error("{file}: workflow {pin} was retired: take the file out, or give it a later version")]
     Retired {
         /// The file.
         file: Arc<str>,
@@ -115,6 +115,12 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether only a retired version is in the way, which stays retired.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        matches!(self, Self::Retired { .. })
+    }
+
     /// All of them, a line or more each.
     fn lines(refusals: &[Self]) -> String {
         refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

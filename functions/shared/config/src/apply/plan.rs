@@ -62,7 +62,13 @@ impl Plan {
             // A repeat finds its own share.
             is_shared |= is_new || choice.share == application.share_percent.map(|percent| Share { version, percent });
             if was != Some(choice) && is_retired(applied, newest) {
-                refusals.push(Refusal::Retired { file: newest.file.clone(), pin: newest.workflow.pin() });
+                // Without the newest file, the one before it would be the newest.
+                let files = checked.workflows.iter().filter(|other| other.workflow.name == *name);
+                let retired = files.filter(|other| is_retired(applied, other));
+                refusals.extend(retired.map(|CheckedWorkflow { file, workflow, .. }| Refusal::Retired {
+                    file: file.clone(),
+                    pin: workflow.pin(),
+                }));
             }
             if !is_new && choice != Choice::all(version) {
                 notes.push(format!("new orders of {name}: {} stays", words(choice)));

@@ -262,7 +262,16 @@ fn a_version_that_was_retired_gets_no_orders_again() {
     write(&world.memory, &Plan { deployment: None, ..whole }).now_or_never().unwrap().unwrap();
     world.retire("shop/2");
     let refusal = world.apply(&second, None).unwrap_err();
-    assert_eq!(refusal, "workflows/shop-2.toml: workflow shop/2 was retired: give it a later version");
+    let expected = "workflows/shop-2.toml: workflow shop/2 was retired: take the file out, or give it a later version";
+    assert_eq!(refusal, expected);
+    world.retire("shop/1");
+    world.change(|deployment| _ = deployment.workflows.remove("shop"));
+    let both = |more| [workflow("shop", 1, "charge"), workflow("shop", 2, "charge")].into_iter().chain(more).collect();
+    let of = |workflows: Vec<_>| world.apply(&folder(AGENTS, &workflows), None);
+    let refusal = of(both(None)).unwrap_err();
+    assert_eq!(refusal.lines().collect::<Vec<_>>(), [&expected.replace('2', "1"), expected], "each file is named");
+    of(both(Some(workflow("shop", 3, "charge")))).unwrap();
+    assert_eq!(world.choice("shop"), Choice::all(3));
 }
 
 #[test]
