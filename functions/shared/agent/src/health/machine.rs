@@ -324,7 +324,7 @@ fn entering(record: &ServiceHealth, state: Breaker, until: Timestamp, now: Times
 }
 
 fn known_since(record: &ServiceHealth, now: Timestamp) -> Timestamp {
-    if record.version == 0 { now } else { record.since }
+    if record.since == Timestamp::default() { now } else { record.since }
 }
 
 fn give_permits(record: &ServiceHealth, failed: u32, now: Timestamp, policy: &HealthPolicy) -> Option<Change> {
