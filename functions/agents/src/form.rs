@@ -1,9 +1,10 @@
 //! JSON as a form: `application/x-www-form-urlencoded`, with brackets for what is nested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, percent_decode_str, utf8_percent_encode};
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 /// All bytes except the unreserved ones of RFC 3986.
@@ -13,14 +14,21 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// null has no field.
 ///
 /// # Errors
-/// If a text holds a lone surrogate, which no form can hold.
+/// If a text holds a lone surrogate, which no form can hold, or if two fields have one name, such as those of
+/// `{"a": {"b": 1}, "a[b]": 2}`: nobody could say which counts.
 pub(crate) fn encoded(object: &str) -> Result<String, serde_json::Error> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
     let mut form = String::with_capacity(object.len());
     for (name, value) in members {
         field(&escaped(&name).to_string(), value, &mut form)?;
     }
-    Ok(form)
+    let names = form.split('&').map(|field| field.split('=').next().unwrap_or_default());
+    let mut known = BTreeSet::new();
+    if names.map(|name| percent_decode_str(name).collect::<Vec<u8>>()).all(|name| known.insert(name)) {
+        Ok(form)
+    } else {
+        Err(serde_json::Error::custom("two members have one name in a form"))
+    }
 }
 
 /// The depth of a body is bounded.
@@ -66,5 +74,11 @@ mod tests {
         let nested = r#"{"metadata": {"order id": "a&b=c", "x": {}}, "items": [{"sku": "caf\u00e9"}, 7]}"#;
         assert_eq!(form(nested), "items[0][sku]=caf%C3%A9&items[1]=7&metadata[order%20id]=a%26b%3Dc");
         assert!(encoded(r#"{"a": "\ud800"}"#).is_err());
+        for twice in
+            [r#"{"a": {"b": 1}, "a[b]": 2}"#, r#"{"l": [1], "l[0]": 2}"#, r#"{"a": {"b": {"c": 1}, "b][c": 2}}"#]
+        {
+            assert!(encoded(twice).is_err(), "{twice}");
+        }
+        assert_eq!(form(r#"{"a[]": 1, "a": null}"#), "a%5B%5D=1", "a name may have brackets");
     }
 }

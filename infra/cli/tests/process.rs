@@ -330,7 +330,7 @@ fn a_small_outage_meets_every_bar_and_says_so() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     for (what, value) in [
         ("failure counts spent", "0 ok"),
-        ("orders lost", "0 of 90 ok"),
+        ("orders lost", "0 of 75 ok"),
         ("effects not exactly once", "0 ok"),
         ("busiest second after recovery", "to 1 ok"),
         ("every limit was met", ""),

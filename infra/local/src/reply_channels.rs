@@ -51,7 +51,9 @@ impl ReplyChannel {
             return Err(format!("its name must have 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' or '.'"));
         }
         if !is_web_address(url) {
-            return Err("its URL must begin with http:// or https:// and name a host".to_owned());
+            return Err(
+                "its URL must begin with http:// or https:// and name a host, without a user or a password".to_owned()
+            );
         }
         Ok(Self { name: name.into(), url: url.into(), signature: None })
     }
@@ -252,9 +254,18 @@ mod tests {
     fn a_channel_has_a_plain_name_and_a_url() {
         let good = ReplyChannel::parse("shop-1=http://localhost:9000/replies?a=b").unwrap();
         assert_eq!((good.name(), &*good.url), ("shop-1", "http://localhost:9000/replies?a=b"));
-        for bad in
-            ["", "shop", "=http://x", "a b=http://x", "shop=", "shop=x", "shop=/x", "shop=ftp://x", "shop=http://"]
-        {
+        for bad in [
+            "",
+            "shop",
+            "=http://x",
+            "a b=http://x",
+            "shop=",
+            "shop=x",
+            "shop=/x",
+            "shop=ftp://x",
+            "shop=http://",
+            "shop=http://a:b@x",
+        ] {
             assert!(ReplyChannel::parse(bad).is_err(), "{bad}");
         }
         assert!(ReplyChannel::parse(&format!("{}=http://x", "a".repeat(NAME_CHARS_MAX + 1))).is_err());

@@ -381,9 +381,10 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
         return match step.is_awaited() {
             true if step.is_asked() => asked(step, until),
             true => format!(
-                "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.",
+                "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.{}",
                 upper(&step.agent),
-                step.attempt
+                step.attempt,
+                step.trouble_of_attempt().map(|trouble| format!(" Before that: {trouble}.")).unwrap_or_default()
             ),
             false if step.waits_longer() => {
                 format!("{} waits until {until}{}, as the workflow says.", upper(&work), failures(step))

@@ -224,6 +224,13 @@ fn rule_36_a_conflict_after_a_lost_answer_is_awaited_like_the_202_that_it_may_ha
     let settled_at = |at| Request { may_run_until: Some(at), ..patient.clone() };
     let accepted = Outcome::Accepted(Acceptance {});
     assert_eq!(of_delivery([conflict()], delivery("m", settled_at(START))), (accepted.clone(), settled(0)));
+    let world = World::new([conflict()]);
+    assert!(world.handle(vec![delivery("m", settled_at(START))]).is_empty());
+    assert_eq!(
+        world.troubles(),
+        [(3, "no: taken for a 202, as an answer got lost before".into())],
+        "a person sees why"
+    );
     let over = START.plus_ms(SETTLES_WITHIN_MS_DEFAULT).minus_ms(waits_ms);
     assert_eq!(of_delivery([conflict()], delivery("m", settled_at(over.plus_ms(1)))).0, accepted);
     let rejected = Outcome::Failed(no());

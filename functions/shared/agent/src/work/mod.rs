@@ -298,7 +298,14 @@ where
             Called::Answered(Answer::UnderWay { unless_alone: Some(failure), after_ms }) => {
                 Called::Answered(match self.other(started_at).await {
                     Other::Runs => Answer::UnderWay { unless_alone: Some(failure), after_ms },
-                    Other::MayBeTakenOn => Answer::UnderWay { unless_alone: None, after_ms },
+                    Other::MayBeTakenOn => {
+                        // A person may know better.
+                        let said = failure.message;
+                        self.problem =
+                            Some(shortened(&format!("{said}: taken for a 202, as an answer got lost before")));
+                        self.tell_trouble().await;
+                        Answer::UnderWay { unless_alone: None, after_ms }
+                    }
                     Other::None => {
                         // A duplicate of this request may be the call that is under way.
                         self.extend_if_over();

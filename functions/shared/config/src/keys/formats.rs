@@ -46,7 +46,12 @@ pub(super) const URL: Kind = text(&Format { what: "a URL", check: base_url });
 pub(super) const ADDRESS: Kind = text(&Format { what: "a URL, a reference", check: address });
 pub(super) const CHANNEL_URL: Kind = text(&Format {
     what: "a URL",
-    check: |text| must(is_web_address(text.trim()), "must be a URL such as \"http://localhost:9000/replies\""),
+    check: |text| {
+        must(
+            is_web_address(text.trim()),
+            "must be a URL such as \"http://localhost:9000/replies\", without a user or a password",
+        )
+    },
 });
 pub(super) const OPERATION: Kind = text(&Format { what: "a path", check: operation });
 pub(super) const POINTER: Kind = text(&Format {
@@ -162,7 +167,10 @@ pub fn web_address(text: &str) -> Result<Uri, &'static str> {
 pub fn is_web_address(text: &str) -> bool {
     let uri: Option<Uri> = text.parse().ok();
     uri.is_some_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
+        let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        is_plain
+            && matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
     })
 }
 

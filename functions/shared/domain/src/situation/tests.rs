@@ -130,7 +130,10 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     let until = case.step("a").waits_until.unwrap();
     let head = format!("Any took a on, and tells the result later: attempt 1, awaited until {until}.");
     let to_do = "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again.";
-    assert_eq!(told(&case), (head, to_do.into()));
+    assert_eq!(told(&case), (head.clone(), to_do.into()));
+    let trouble = case.reply_of("a", Outcome::Retrying(Trouble { problem: "409: taken for a 202".into() }));
+    case.take(&trouble);
+    assert_eq!(told(&case).0, format!("{head} Before that: 409: taken for a 202."));
     case.next_sweep();
     case.next_sweep();
     assert_eq!(case.state(), ProcessState::Error);
