@@ -188,7 +188,7 @@ impl State {
             true => self.rule_of(call.of).and_then(|rule| rule.waits.within_ms).unwrap_or(0),
             false => 0,
         };
-        // Where settings change, nobody knows when a call started that has settled.
+        // A changed `settles_within` hides when a settled call started.
         let unknown_ms = if self.setup.applied.is_empty() { 0 } else { 2 * self.setup.settles_within_ms() };
         let over_ms = awaited_ms.saturating_sub(2 * self.setup.skew_ms + 1 + unknown_ms);
         let over_ms = over_ms.max(self.setup.settled_ms(call.agent));

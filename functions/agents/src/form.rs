@@ -15,7 +15,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 ///
 /// # Errors
 /// If a text holds a lone surrogate, which no form can hold, or if two fields have one name, such as those of
-/// `{"a": {"b": 1}, "a[b]": 2}`: nobody could say which counts.
+/// `{"a": {"b": 1}, "a[b]": 2}`: no rule says which of them counts.
 pub(crate) fn encoded(object: &str) -> Result<String, serde_json::Error> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
     let mut form = String::with_capacity(object.len());

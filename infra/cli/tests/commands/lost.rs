@@ -78,7 +78,7 @@ fn a_plan_is_not_made_twice() {
 
 #[test]
 fn an_api_that_goes_away_after_it_may_have_seen_an_order_leaves_it_unknown() {
-    // It takes one connection and drops it. Then nobody listens at its port, which it keeps from other tests.
+    // It takes one connection, drops it, and listens no more. It keeps its port, so no other test gets it.
     let port = tokio::net::TcpSocket::new_v4().unwrap();
     port.set_reuseaddr(true).unwrap();
     port.bind(([127, 0, 0, 1], 0).into()).unwrap();

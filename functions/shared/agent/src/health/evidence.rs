@@ -97,8 +97,8 @@ pub(crate) fn is_among(own: &[OrderAt], order: OrderId) -> bool {
     own.iter().any(|own| own.order_id == order)
 }
 
-/// The evidence after an answer to this order. If it took the step on, the others whose calls failed did so while the service
-/// was well, or in an outage that is over. A front can say no, and an undo be well, while the steps fail.
+/// The evidence after an answer to this order. If it took the step on, the others whose calls failed did so while the
+/// service was well, or in an outage that is over. A front can say no, and an undo can be well, while the steps fail.
 pub(crate) fn answered(
     evidence: &Evidence,
     order: OrderId,

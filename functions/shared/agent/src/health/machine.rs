@@ -136,6 +136,7 @@ pub(crate) fn transition(
     policy: &HealthPolicy,
 ) -> Option<Change> {
     let counts = |era| era == record.era;
+    let after_answer = |order, is_taken| answered(&record.evidence, order, is_taken, now, policy);
     let after = match (record.state, event) {
         (Breaker::Closed, Event::Failed { era, failures, .. }) if counts(era) => {
             let known = ServiceHealth { since: known_since(record, now), ..failed(record, failures) };
@@ -146,10 +147,11 @@ pub(crate) fn transition(
             }
         }
         (Breaker::Closed, Event::Succeeded { era, order, is_taken }) if counts(era) && record.failures_in_a_row > 0 => {
-            succeeded(record, order, is_taken, now, policy)
+            ServiceHealth { failures_in_a_row: 0, evidence: after_answer(order, is_taken), ..record.clone() }
         }
         (Breaker::Closed, Event::Said { era, order, said, answers }) if counts(era) => {
-            let known = ServiceHealth { since: known_since(record, now), ..succeeded(record, order, said == Said::Yes, now, policy) };
+            let (since, evidence) = (known_since(record, now), after_answer(order, said == Said::Yes));
+            let known = ServiceHealth { since, failures_in_a_row: 0, evidence, ..record.clone() };
             count(known, answers, now, draw, policy)
         }
         (_, Event::Turns(asked)) => {
@@ -174,7 +176,7 @@ pub(crate) fn transition(
         }
         (Breaker::HalfOpen, Event::Said { era, order, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
             // The count starts afresh, or the next rejection would open it again.
-            ServiceHealth { rejections: Rejections::default(), ..closed(record, order, true, now, policy) }
+            ServiceHealth { rejections: Rejections::default(), ..closed(record, after_answer(order, true), now, policy) }
         }
         // It is alive, and does not say whether it still rejects.
         (Breaker::HalfOpen, Event::Succeeded { era, .. }) if counts(era) && record.is_braked() => {
@@ -182,10 +184,10 @@ pub(crate) fn transition(
         }
         // Of the probe, or of another order than those that failed.
         (Breaker::Open | Breaker::HalfOpen, Event::Said { era, order, said, answers }) if counts(era) => {
-            count(closed(record, order, said == Said::Yes, now, policy), answers, now, draw, policy)
+            count(closed(record, after_answer(order, said == Said::Yes), now, policy), answers, now, draw, policy)
         }
         (Breaker::Open | Breaker::HalfOpen, Event::Succeeded { era, order, is_taken }) if counts(era) => {
-            closed(record, order, is_taken, now, policy)
+            closed(record, after_answer(order, is_taken), now, policy)
         }
         (Breaker::HalfOpen, Event::Failed { era, is_probe: true, failures }) if counts(era) => {
             open(&failed(record, failures), failures.reason, failures.problem, now, draw, policy)
@@ -238,30 +240,12 @@ fn failed(record: &ServiceHealth, failures: &Failures<'_>) -> ServiceHealth {
     ServiceHealth { failures_in_a_row, evidence, ..record.clone() }
 }
 
-/// With an answer to this order.
-fn succeeded(
-    record: &ServiceHealth,
-    order: OrderId,
-    is_taken: bool,
-    now: Timestamp,
-    policy: &HealthPolicy,
-) -> ServiceHealth {
-    let evidence = answered(&record.evidence, order, is_taken, now, policy);
-    ServiceHealth { failures_in_a_row: 0, evidence, ..record.clone() }
-}
-
-/// Closed by an answer to this order. The release begins with what the service carried before.
-fn closed(
-    record: &ServiceHealth,
-    order: OrderId,
-    is_taken: bool,
-    now: Timestamp,
-    policy: &HealthPolicy,
-) -> ServiceHealth {
+/// Closed by an answer, with the evidence after it. The release begins with what the service carried before.
+fn closed(record: &ServiceHealth, evidence: Evidence, now: Timestamp, policy: &HealthPolicy) -> ServiceHealth {
     let rate = record.evidence.carried.clamp(policy.release_first, policy.release_max);
     ServiceHealth {
         release: Some(Release { rate, ..Release::default() }),
-        evidence: answered(&record.evidence, order, is_taken, now, policy),
+        evidence,
         ..record.closed(policy.backoff, now)
     }
 }

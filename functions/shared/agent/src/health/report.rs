@@ -16,8 +16,8 @@ use crate::service::Answer;
 impl SharedHealth {
     /// Reports the end of a call of an attempt that was sent at this time; whether the order must bear it. A rejection is
     /// not the order's while most steps are rejected. A failure is the order's only if the service answered others well
-    /// meanwhile, or in the time of one attempt before. A panic, or a call that could not be made, is a fault of the agent and says nothing about the service.
-    /// But a probe must have an end.
+    /// meanwhile, or in the time of one attempt before. A panic, or a call that could not be made, is a fault of the agent
+    /// and says nothing about the service. But a probe must have an end.
     pub(crate) async fn report(
         &self,
         ports: &impl AgentPorts,

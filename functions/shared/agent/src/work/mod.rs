@@ -317,12 +317,11 @@ where
         }
     }
 
-    /// The other call of the step that may be under way when this one starts. The request may have been sent again since:
-    /// the task knows that. If it cannot be read, nobody knows.
+    /// The other call of the step that may be under way when this one starts. The task says whether the request was sent
+    /// again since. If the task cannot be read, such a call may run.
     async fn other(&mut self, started_at: Timestamp) -> Other {
         let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= started_at);
-        let mut until = self.may_run_until.max(self.earlier_until);
-        if !is_over(until) {
+        if !is_over(self.may_run_until.max(self.earlier_until)) {
             return Other::Runs;
         }
         let Ok(task) = self.ports.store().task(self.request.order_id).await else { return Other::Runs };
@@ -331,8 +330,8 @@ where
         if !is_over(stored) {
             return Other::Runs;
         }
-        until = until.max(stored);
         // The answer that got lost may have been a 202. Its result is awaited from the start of that call.
+        let until = self.may_run_until.max(self.earlier_until);
         let called_at = until.map(|until| until.minus_ms(self.request.settles_within_ms));
         let is_awaited = |ms| called_at.is_some_and(|called_at| started_at < called_at.plus_ms(ms));
         match self.request.wait_within_ms {
