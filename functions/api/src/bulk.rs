@@ -63,7 +63,7 @@ pub(crate) async fn command(
     // The supervisor writes a running job at each of its runs, so a lost condition is common.
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
-        etag::check(headers, before.version)?;
+        etag::check(headers, before.version)??;
         let after = next(&before, action, &author, ports.environment().now());
         let after = after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?;
         let seen = Seen::version(before.version, ports.environment().now());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use config::apply::{self, Application, ApplyError};
-use config::{Folder, Settings, without_header_values};
+use config::{Folder, Settings, without_likely_secrets};
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share, versions};
 use domain::json::Json;
 use domain::limits::WAIT_MS_MAX;
@@ -51,7 +51,7 @@ pub(crate) async fn shown(
     let default = catalogue.default_name(deployment.as_deref());
     let deployment = deployment.as_deref();
     let settings = deployment.map_or("", |deployment| &deployment.settings);
-    let hidden = (!caller.may_configure()).then(|| without_header_values(settings).unwrap_or_default());
+    let hidden = (!caller.may_configure()).then(|| without_likely_secrets(settings).unwrap_or_default());
     let shown = Configuration {
         version: deployment.map_or(0, |deployment| deployment.version),
         default: text(&default),

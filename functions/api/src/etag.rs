@@ -31,18 +31,18 @@ pub(crate) fn unless_known(
 }
 
 /// Refuses an action that was meant for another version than the present one. Without `If-Match` it is meant for any
-/// version.
+/// version. The inner error is [`Problem::VersionChanged`], which does not stop the repeat of an action.
 ///
 /// # Errors
-/// [`Problem::VersionChanged`], or [`Problem::Invalid`] if the header is not a list of entity tags.
-pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<(), Problem> {
-    match matches(headers, &IF_MATCH, "If-Match", version, Weak::IsNone)? {
+/// [`Problem::Invalid`] if the header is not a list of entity tags.
+pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<Result<(), Problem>, Problem> {
+    Ok(match matches(headers, &IF_MATCH, "If-Match", version, Weak::IsNone)? {
         None | Some(true) => Ok(()),
         Some(false) => {
             let is_weak = matches(headers, &IF_MATCH, "If-Match", version, Weak::Counts)? == Some(true);
             Err(Problem::VersionChanged { version, is_weak })
         }
-    }
+    })
 }
 
 /// Whether weak tags count: not if the bytes must be the same.

@@ -50,11 +50,12 @@ pub(crate) async fn post(
     let now = environment.now();
     let command_id =
         command_id.unwrap_or_else(|| CommandId::generate(now, [environment.random(), environment.random()]));
+    let is_current = etag::check(headers, task.version)?;
     // The client repeats what was carried out.
     if task.has_done(action, &command_id) {
         return Ok(taken(order_id, action, &command_id, state));
     }
-    etag::check(headers, task.version)?;
+    is_current?;
     let command = Command { order_id, action, by, reason, command_id, version, bulk: None, settle, take, step };
     let decides = matches!(action, Action::Approve | Action::Reject);
     let refused = command.refusal(&task, now);

@@ -8,8 +8,12 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::BadSetting;
+
 /// Open files that are neither for clients nor for services: data, listeners, timers.
 const OWN: u64 = 40;
+/// With fewer open files, clients would be let in and get no answer.
+const MIN: u64 = OWN + 8;
 
 /// The share of the open files for connections of the API's clients.
 #[must_use]
@@ -22,6 +26,17 @@ pub fn for_clients() -> usize {
 #[must_use]
 pub fn for_calls() -> usize {
     share(limit(), 4)
+}
+
+/// Whether the system allows so many open files that a server can work.
+///
+/// # Errors
+/// How many it allows, and how to raise that.
+pub fn are_enough() -> Result<(), BadSetting> {
+    let limit = limit();
+    let remedy = "raise the limit: ulimit -n, or LimitNOFILE= of the service";
+    let fault = format!("the system allows this process {limit} open files, and it needs {MIN} or more; {remedy}");
+    if limit < MIN { Err(BadSetting(fault)) } else { Ok(()) }
 }
 
 /// Whether the system still has what work needs: a few descriptors, memory, and a thread, without which no name of a

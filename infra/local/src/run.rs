@@ -16,6 +16,7 @@ use tokio::select;
 use crate::BadSetting;
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
+use crate::open_files;
 use crate::reply_channels::{self, ReplyChannel};
 use crate::serve::{self, Listen, RemoteSettings, Remotes, Running, Setup, bind};
 use crate::signals::Signals;
@@ -85,6 +86,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { listen, data, accept_loss, audit_days, json_logs, no_auth, config, setup, .. } = serving;
     let mut signals = Signals::catch()?;
+    open_files::are_enough()?;
     if setup.callers.are_all_trusted() && !no_auth && listen.lets_others_in() {
         let host = listen.host;
         return Err(BadSetting(format!(

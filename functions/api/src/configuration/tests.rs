@@ -36,10 +36,12 @@ fn apply(fake: &Fake, version: u32, more: &Value) -> Answer {
 }
 
 #[test]
-fn rule_42_values_of_headers_are_shown_to_administrators_alone() {
+fn rule_42_what_may_be_a_secret_is_shown_to_administrators_alone() {
     use crate::caller::{Caller, Role};
     let fake = fake();
-    let settings = format!("{SETTINGS}headers = {{ \"x-key\" = 'é \"1\"', x-ref = {{ secret = \"env:KEY\" }} }}\n");
+    let headers = "headers = { \"x-key\" = 'é \"1\"', x-ref = { secret = \"env:KEY\" } }";
+    let sinks = "[alerts.b]\nslack = \"https://chat.example/T0/B1\"\n[alerts.a]\nwebhook = \"env:PAGER\"\n";
+    let settings = format!("{SETTINGS}{headers}\n{sinks}");
     assert_eq!(fake.post("/configuration", &[], &body(&settings, &[workflow(1, "charge")], &json!({}))).status, 200);
     let shown = |role: Role| {
         let caller = Caller::with("ada", &[role], None);
@@ -48,7 +50,9 @@ fn rule_42_values_of_headers_are_shown_to_administrators_alone() {
     };
     assert_eq!(shown(Role::Administrator), settings);
     for role in [Role::Viewer, Role::Operator, Role::Approver] {
-        assert_eq!(shown(role), settings.replace("'é \"1\"'", "\"[redacted]\""));
+        let hidden = ["'é \"1\"'", "\"https://chat.example/T0/B1\"", "\"env:PAGER\""];
+        let shows = hidden.iter().fold(settings.clone(), |text, secret| text.replace(secret, "\"[redacted]\""));
+        assert_eq!(shown(role), shows);
     }
 }
 

@@ -300,6 +300,7 @@ fn a_command_that_the_history_shows_is_answered_again_and_not_queued_whatever_ca
     let answer = fake.post(&path, &[("If-Match", "\"77\"")], &body);
     assert_eq!((answer.status, &answer.body["CommandID"]), (202, &json!("mend-7")));
     fake.queued_nothing();
+    fake.post(&path, &[("If-Match", "77")], &body).names(400, "invalid-header", "If-Match");
     fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::run::{Ended, HELD, Served, program, run, small_files};
+use crate::run::{Ended, HELD, Served, limited, program, run};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -57,8 +57,8 @@ fn what_is_refused_is_status_2_what_is_damaged_1_and_what_is_given_up_5() {
     served.settled("{}");
     let folder = tempfile::tempdir().unwrap();
     let (backup, copy) = (folder.path().join("backup"), folder.path().join("copy"));
-    let limited = ["backup", text(&backup), "--data", text(served.data.path())];
-    let given_up = run(small_files(16, &limited), "").with_status(5);
+    let args = ["backup", text(&backup), "--data", text(served.data.path())];
+    let given_up = run(limited("-f 16", &args), "").with_status(5);
     assert_eq!(given_up.stderr.lines().filter(|line| !line.ends_with(" MB")).count(), 1, "{given_up:?}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left of it");
     back_up(&served, &backup).with_status(0);

@@ -17,9 +17,9 @@ pub(crate) fn program(args: &[&str]) -> Command {
     of_nobody(Command::new(env!("CARGO_BIN_EXE_stepwarden")), args)
 }
 
-/// The same where no file can grow beyond so many blocks of 512 bytes or 1 KiB, by the shell's unit.
-pub(crate) fn small_files(blocks: u32, args: &[&str]) -> Command {
-    let limited = format!(r#"trap "" XFSZ; ulimit -f {blocks}; exec "$0" "$@""#);
+/// The same with a limit of the shell: of files in blocks of 512 bytes or 1 KiB, by its unit.
+pub(crate) fn limited(limit: &str, args: &[&str]) -> Command {
+    let limited = format!(r#"trap "" XFSZ; ulimit {limit}; exec "$0" "$@""#);
     let mut command = of_nobody(Command::new("sh"), &["-c", &limited, env!("CARGO_BIN_EXE_stepwarden")]);
     command.args(args);
     command
@@ -113,7 +113,7 @@ impl Served {
 
     /// Starts where no file can grow beyond 256 or 512 KiB, by the shell's unit.
     pub(crate) fn start_with_small_files() -> Self {
-        Self::spawn(small_files(512, &SERVE), tempfile::tempdir().unwrap())
+        Self::spawn(limited("-f 512", &SERVE), tempfile::tempdir().unwrap())
     }
 
     /// Starts `serve` with these options and no others.

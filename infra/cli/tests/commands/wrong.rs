@@ -1,6 +1,6 @@
 //! What goes wrong, each with its status and with what to do.
 
-use crate::run::{Served, program, run};
+use crate::run::{Served, limited, program, run};
 use crate::stub::{Stub, answer};
 
 #[test]
@@ -12,6 +12,13 @@ fn an_api_that_is_not_there_is_status_5_with_what_to_do() {
     }
     let submitted = run(served.command(&["submit"]), "{}").with_status(5);
     assert!(!submitted.stderr.contains("it is not known"), "nobody can have seen it: {submitted:?}");
+}
+
+#[test]
+fn f70_a_server_with_too_few_open_files_does_not_start_and_says_how_to_raise_the_limit() {
+    let data = tempfile::tempdir().unwrap();
+    let refused = run(limited("-n 47", &["serve", "--data", data.path().to_str().unwrap(), "--port", "0"]), "");
+    refused.with_status(2).says(&["47 open files", "it needs 48 or more", "ulimit -n"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a workflow must not say, which only a look at the settings of its agents finds.
 
-use domain::workflow::{PEOPLE, StepRule};
+use domain::workflow::StepRule;
 
 use super::{Checked, CheckedWorkflow, Fault, located};
 use crate::settings::Settings;
@@ -37,12 +37,6 @@ fn faults(
 fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
     if *step.name == *UNDO {
         return Some("the name is reserved: the key of its call would end as that of an undo".to_owned());
-    }
-    let agent = step.service()?;
-    if **agent == *PEOPLE {
-        return Some(format!(
-            "the agent name {PEOPLE:?} is reserved: it stands for the people who decide on approvals"
-        ));
     }
     silent(step, settings)
 }
@@ -81,10 +75,7 @@ mod tests {
             "{found:?}"
         );
         let found = demands("[agents.people]", &step("call", "people"));
-        assert!(
-            found.len() == 1 && found[0].contains("step \"call\": the agent name \"people\" is reserved"),
-            "{found:?}"
-        );
+        assert!(found.iter().any(|fault| fault.contains("agents.people is reserved")), "{found:?}");
         for name in ["Undo", "undo-it", "people", "heartbeat", "erased"] {
             assert!(demands("[agents.mine]", &step(name, "mine")).is_empty(), "{name}");
         }

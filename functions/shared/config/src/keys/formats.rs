@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use domain::keys::{Format, Kind};
 use domain::limits::NAME_CHARS_MAX;
 use domain::search::Pointer;
-use domain::workflow::is_name;
+use domain::workflow::{PEOPLE, is_name};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Uri};
 
@@ -94,6 +94,7 @@ pub(super) const HEADER_VALUE: Kind = text(&Format {
 });
 
 pub(super) fn agent_name(name: &str) -> Checked {
+    must(name != PEOPLE, "is reserved: it stands for the people who decide on approvals")?;
     must(is_name(name), format!("is not a valid name: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'"))
 }
 

@@ -11,15 +11,17 @@ use crate::keys::DEPLOYMENT;
 /// Headers whose value is always a secret.
 const SECRET_HEADERS: [HeaderName; 4] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
-/// A stored file without the values of its headers: nobody marked them as secret, and one may be. `None` if it cannot be
-/// read.
+
+/// A stored file without what may be a secret though nobody marked it as one: the values of headers, and the URLs of sinks.
+/// `None` if it cannot be read.
 #[must_use]
-pub fn without_header_values(text: &str) -> Option<String> {
+pub fn without_likely_secrets(text: &str) -> Option<String> {
     let document = Document::new(text);
     let (reader, root) = document.read(DEPLOYMENT);
-    let agents = root.named("agents").into_iter().filter_map(|(_, _, entry)| entry.table());
-    let headers = agents.flat_map(|agent| agent.named("headers"));
-    let mut values: Vec<Entry<'_>> = headers.map(|(_, _, entry)| entry).filter(|entry| entry.value.is_str()).collect();
+    let tables = |name| root.named(name).into_iter().filter_map(|(_, _, entry)| entry.table());
+    let headers = tables("agents").flat_map(|agent| agent.named("headers")).map(|(_, _, entry)| entry);
+    let urls = tables("alerts").flat_map(|sink| ["slack", "webhook"].map(|key| sink.get(key)));
+    let mut values: Vec<Entry<'_>> = headers.chain(urls.flatten()).filter(|entry| entry.value.is_str()).collect();
     values.sort_by_key(|entry| entry.at);
     let mut shown = text.to_owned();
     for Entry { at, end, .. } in values.into_iter().rev() {

@@ -25,7 +25,7 @@ use http::HeaderMap;
 
 pub(crate) use auth::secret;
 pub use fault::BadSettings;
-pub use headers::without_header_values;
+pub use headers::without_likely_secrets;
 
 use crate::auth::AuthSettings;
 use crate::keys::{DEPLOYMENT, is_loopback};
