@@ -33,8 +33,8 @@ impl Stub {
     pub fn start(manner: Manner) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("stub");
-        if manner.mix {
-            command.arg("--mix");
+        if let Some(percent) = manner.busy_percent {
+            command.args(["--busy", &percent.to_string()]);
         }
         if manner.counts {
             command.arg("--counts");

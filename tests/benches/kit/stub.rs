@@ -16,8 +16,8 @@ use tokio::task::{LocalSet, spawn_local};
 
 use super::wire::{Message, Wire};
 
-/// One call in so many answers 503, once.
-const BUSY_ONE_IN: u64 = 10;
+/// Of the mix, the calls of 100 that are answered 503 once.
+pub const BUSY_PERCENT: u64 = 10;
 /// One payment in so many is declined.
 const DECLINED_ONE_IN: u64 = 50;
 /// Where what was counted is asked for.
@@ -27,8 +27,8 @@ const TOTAL_PATH: &str = "/total";
 /// How the services behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Manner {
-    /// 10 % of the calls are answered 503 once, and 2 % of the payments are declined.
-    pub mix: bool,
+    /// So many calls of 100 are answered 503 once, and 2 % of the payments are declined.
+    pub busy_percent: Option<u64>,
     /// Calls are counted by their idempotency key.
     pub counts: bool,
 }
@@ -117,9 +117,9 @@ impl Stub {
         if self.manner.counts {
             *self.calls.borrow_mut().entry(key.to_owned()).or_default() += 1;
         }
-        if self.manner.mix {
+        if let Some(percent) = self.manner.busy_percent {
             let call = hash(key);
-            if call.is_multiple_of(BUSY_ONE_IN) && self.put_off.borrow_mut().insert(call) {
+            if call % 100 < percent && self.put_off.borrow_mut().insert(call) {
                 return answer("503 Service Unavailable", "{}");
             }
             let order = key.split('/').next().unwrap_or_default();

@@ -45,7 +45,7 @@ pub(crate) async fn run(row: Row, in_flight: usize, times: Times, reference: &Re
 
 async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference) -> io::Result<Report> {
     let data = tempfile::tempdir()?;
-    let stub = Stub::start(Manner { mix: false, counts: true })?;
+    let stub = Stub::start(Manner { busy_percent: None, counts: true })?;
     let mut served = Served::start(data.path(), &stub)?;
     let known = Rc::new(Known { installation: installation(data.path())?, ..Known::default() });
     let callers: Vec<_> = (0..in_flight).map(|_| spawn_local(caller(served.address(), known.clone()))).collect();

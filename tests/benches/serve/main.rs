@@ -54,9 +54,9 @@ struct Args {
 enum Part {
     /// Plays the three services, and prints their three addresses
     Stub {
-        /// 10 % of the calls are answered 503 once, and 2 % of the payments are declined
-        #[arg(long)]
-        mix: bool,
+        /// So many calls of 100 are answered 503 once, and 2 % of the payments are declined
+        #[arg(long, value_name = "PERCENT")]
+        busy: Option<u64>,
         /// Calls are counted by their idempotency key; GET /counts tells them
         #[arg(long)]
         counts: bool,
@@ -98,8 +98,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     // All of it runs on one thread: the other processors are for what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match args.part {
-        Some(Part::Stub { mix, counts }) => {
-            runtime.block_on(stub::serve(Manner { mix, counts }))?;
+        Some(Part::Stub { busy, counts }) => {
+            runtime.block_on(stub::serve(Manner { busy_percent: busy, counts }))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Part::Load { address, in_flight, keyed, warm_up_ms, window_ms }) => {

@@ -8,7 +8,7 @@ use tests::bench::load::{OVER, Seen, WARM};
 use tests::bench::machine;
 use tests::bench::process::{Process, Usage, bytes_in};
 use tests::bench::served::{Served, Stub};
-use tests::bench::stub::{self, Manner};
+use tests::bench::stub::{self, BUSY_PERCENT, Manner};
 use tokio::runtime::Runtime;
 
 use crate::Times;
@@ -78,7 +78,7 @@ pub(crate) fn seen(load: &mut Process) -> io::Result<Seen> {
 
 fn measure(in_flight: usize, mix: bool, times: Times, runtime: &Runtime) -> io::Result<Found> {
     let data = tempfile::tempdir()?;
-    let stub = Stub::start(Manner { mix, counts: false })?;
+    let stub = Stub::start(Manner { busy_percent: mix.then_some(BUSY_PERCENT), counts: false })?;
     let mut served = Served::start(data.path(), &stub)?;
     let mut load = load(&served, in_flight, times.warm_up.as_millis(), times.window.as_millis())?;
     let moment = |load: &Process| {
