@@ -60,7 +60,8 @@ fn write_sent(text: &mut String, sent: &Sent) {
         Source::Text(text) => text.to_string(),
         Source::OrderId => "/OrderID".to_owned(),
         Source::Document => "/Order".to_owned(),
-        Source::Output(step) => format!("/Outputs/s{step}"),
+        // An output of its own, or of a step that was skipped, is missing.
+        Source::Output(step) => format!("/Outputs/s{step}?"),
     };
     let members: Vec<String> = members.iter().map(|(name, source)| format!("{name} = \"{}\"", value(source))).collect();
     let _ = writeln!(text, "send = {{ {} }}", members.join(", "));

@@ -138,6 +138,9 @@ async fn begin(
     };
     workflow.accept(order, ports.environment().wall(), config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
+        NotAccepted::Missing { step, pointer } => {
+            Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer }
+        }
         NotAccepted::Time(wrong) => {
             let place = &wrong.place;
             let name = place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(place).to_owned();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::order::Order;
+use domain::order::{Order, misspelt};
 use domain::ports::Environment;
 use domain::trace;
 use http::{HeaderMap, Response};
@@ -63,9 +63,14 @@ pub(crate) async fn post(
 /// part of the installation.
 fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &Bytes) -> Result<Given, Problem> {
     let document = Json::document(body)?;
-    const RESERVED: [&str; 4] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority"];
+    if let Some((name, meant)) = misspelt(&document) {
+        let fault = format!("is almost {meant}, which has a meaning here: write {meant}, or give it another name");
+        return Err(Problem::member(name, fault));
+    }
     // Many programs write `null` for a member that they leave out.
-    let given = document.members(RESERVED).map(|value| value.filter(|json| *json != "null"));
+    let given = document
+        .members(["ReplyChannel", "CorrelationID", "Workflow", "Priority"])
+        .map(|value| value.filter(|json| *json != "null"));
     let [reply_channel, correlation_id, workflow, own_priority] = given;
     let text = |name, value: Option<&str>| value.map(|value| body::text(name, value)).transpose();
     let reply_channel = text("ReplyChannel", reply_channel)?;
@@ -184,7 +189,6 @@ mod tests {
             (r#"{"Priority":"hi\u0067h"}"#, Some(Priority::High)),
             (r#"{"Priority":"normal"}"#, Some(Priority::Normal)),
             (r#"{"Item":{"Priority":"high"}}"#, None),
-            (r#"{"priority":"high"}"#, None),
         ] {
             let fake = Fake::default();
             assert_eq!(fake.post("/orders", &[], text).status, 202);
@@ -192,6 +196,12 @@ mod tests {
             assert_eq!((order.priority, order.document.text()), (priority, text));
         }
         let fake = Fake::default();
+        for name in
+            ["priority", "Priorty", "completeBy", "CompletBy", "notBefore", "workflow", "Workflows", "CorrelationId"]
+        {
+            let document = format!("{{\"Item\":{{\"{name}\":1}},\"{name}\":null}}");
+            fake.post("/orders", &[], &document).names(400, "invalid-field", name);
+        }
         for value in ["\"High\"", "\"urgent\"", "\"\"", "1", "true", "[\"high\"]", "{\"high\":null}"] {
             let document = format!("{{\"Priority\":{value}}}");
             fake.post("/orders", &[], &document).names(400, "invalid-field", "Priority");
@@ -285,7 +295,7 @@ mod tests {
         let text = r#"{"CompleteBy":"2001-01-01T00:00:00Z"}"#;
         fake.post("/orders", &[], text).names(400, "invalid-field", "CompleteBy");
         fake.queued_nothing();
-        let text = r#"{"CompleteBy":null,"Item":{"CompleteBy":1},"completeby":1}"#;
+        let text = r#"{"CompleteBy":null,"Item":{"CompleteBy":1,"completeBy":1},"completeby":1}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
         let text = r#"{"NotBefore":"2001-01-01T00:00:00+01:00","Deliver":{"On":"2001-01-01T00:00:00Z"}}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
@@ -303,6 +313,33 @@ mod tests {
         assert!(!answer.text.contains("4111"));
         fake.queued_nothing();
         assert_eq!(fake.post("/orders", &[KEY], r#"{"Card": {"Token": "t"}, "Number": 1}"#).status, 202);
+    }
+
+    #[test]
+    fn rule_19_an_order_without_what_its_workflow_sends_is_422_and_goes_nowhere() {
+        let send = "send = { total = \"/Order/Total\", note = \"/Order/Note?\", id = \"/OrderID\" }";
+        let workflow = format!(
+            "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\n{send}\n[step.undo]\nsend = {{}}\n\
+             [[step]]\nname = \"b\"\nagent = \"x\"\nwhen = \"/Order/Gift == true\"\npath = \"{{/Order/Card}}\"\n\
+             [[step]]\nname = \"c\"\nagent = \"x\"\nundo = {{ path = \"{{/Order/Ref}}\" }}"
+        );
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&[&workflow])));
+        for (document, pointer) in [
+            (r#"{"Ref": 1}"#, "/Order/Total"),
+            (r#"{"Total": 1}"#, "/Order/Ref"),
+            (r#"{"Total": null, "Ref": "r", "Gift": true}"#, "/Order/Card"),
+        ] {
+            let answer = fake.post("/orders", &[KEY], document);
+            answer.names(422, "member-missing", pointer);
+            assert!(answer.body["detail"].as_str().unwrap().contains(&format!("of workflow w sends {pointer}")));
+        }
+        fake.queued_nothing();
+        for (key, document) in
+            [("k2", r#"{"Total": null, "Ref": "r"}"#), ("k3", r#"{"Total": 1, "Ref": 2, "Gift": false}"#)]
+        {
+            assert_eq!(fake.post("/orders", &[("Idempotency-Key", key)], document).status, 202, "{document}");
+        }
     }
 
     #[test]

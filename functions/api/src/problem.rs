@@ -66,6 +66,8 @@ pub(crate) enum Problem {
     KeyReused { order_id: OrderId },
     #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
     MemberRefused { workflow: Arc<str>, names: Vec<String> },
+    #[error("step {step} of workflow {workflow} sends {pointer}, and the document has nothing there")]
+    MemberMissing { workflow: Arc<str>, step: String, pointer: String },
     #[error("no key of this deployment signed this address; use the header Callback-Url of the call as it is")]
     ForgedCallback,
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
@@ -216,6 +218,7 @@ impl Problem {
             | Self::UnknownWorkflow { .. }
             | Self::KeyReused { .. }
             | Self::MemberRefused { .. }
+            | Self::MemberMissing { .. }
             | Self::ForgedCallback
             | Self::NoOrder
             | Self::StateForbids { .. }
@@ -256,6 +259,7 @@ impl Problem {
             Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
             Self::MemberRefused { .. } => Kind::MemberRefused,
+            Self::MemberMissing { .. } => Kind::MemberMissing,
             Self::ForgedCallback => Kind::ForgedCallback,
             Self::NoOrder => Kind::NoOrder,
             Self::StateForbids { .. } => Kind::StateForbids,
@@ -277,6 +281,8 @@ impl Problem {
             Some(name)
         } else if let Self::MemberRefused { names, .. } = self {
             names.first().map(String::as_str)
+        } else if let Self::MemberMissing { pointer, .. } = self {
+            Some(pointer)
         } else if let Self::UnknownWorkflow { .. } = self {
             Some("Workflow")
         } else {

@@ -100,6 +100,9 @@ kinds! {
         "The workflow refuses orders with these members, such as card numbers, so that none is stored; field has the first, \
          detail all of them."
         "Leave them out. Nothing was stored."
+    MemberMissing UNPROCESSABLE_ENTITY "member-missing" "Member missing"
+        "The document has nothing where a step of the workflow sends something of it; field has the pointer."
+        "Add the member. Where it may be missing, the pointer in the workflow ends with a question mark. Nothing was stored."
     NoOrder NOT_FOUND "order-not-found" "Order not found"
         "There is no order of this id. One that was accepted a moment ago may not be stored yet."
         "Check the id: it is written with its hyphens. After a 202, ask again, or wait with Prefer: wait."

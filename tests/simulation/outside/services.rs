@@ -68,13 +68,14 @@ enum Begun {
 }
 
 impl Outside {
-    /// Somebody sees a new version of a task: notes which attempts are over (invariant 18).
+    /// Somebody sees a new version of a task: notes which attempts are over (invariant 18). A pause may end before the next
+    /// version is seen here. The auditor sees each one.
     pub(super) fn note_wanted(&mut self, task: &Task) {
         let now_ms = self.clock.now_ms();
         let may_run = |index: usize| {
             let step = &task.steps[index];
             let is_open = step.process_state == StepState::Processing && !step.is_awaited();
-            is_open && task.paused.is_none() && !task.process_state.is_final()
+            is_open && !task.process_state.is_final()
         };
         for (index, step) in task.steps.iter().enumerate() {
             let over_ms = &mut self.books.entry((task.order_id, step.name.clone())).or_default().over_ms;

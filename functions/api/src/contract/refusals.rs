@@ -158,10 +158,16 @@ pub(super) fn refusals() -> Vec<Refusal> {
         Refusal::new("NotJsonType", "The Content-Type is not JSON.", [Problem::MediaType]),
         Refusal::new(
             "Unprocessable",
-            "The idempotency key was used for another document, or the workflow refuses a member of the document.",
+            "The idempotency key was used for another document, or the workflow refuses a member of the document, or needs \
+             one that is missing.",
             [
                 Problem::KeyReused { order_id },
                 Problem::MemberRefused { workflow: "order".into(), names: vec!["Cvc".to_owned()] },
+                Problem::MemberMissing {
+                    workflow: "shop".into(),
+                    step: "charge".to_owned(),
+                    pointer: "/Order/Total".to_owned(),
+                },
             ],
         ),
         Refusal::new(

@@ -1,6 +1,7 @@
 //! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
 
 mod demands;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -151,6 +152,7 @@ impl Folder {
         }
         add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
+        faults.extend(checked.iter().flat_map(texts::of));
         faults.extend(unread);
         faults.sort();
         faults.dedup();

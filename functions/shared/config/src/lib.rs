@@ -11,6 +11,7 @@ pub mod apply;
 pub mod auth;
 pub mod deployment;
 mod folder;
+mod foreign;
 pub mod keys;
 mod reference;
 mod remote;

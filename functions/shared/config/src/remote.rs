@@ -71,6 +71,9 @@ pub enum BadUrl {
     /// A question mark or a hash: the operation is appended at the end.
     #[error("it must not hold a query or a fragment")]
     Query,
+    /// A place to fill, as a path of a step has it.
+    #[error("it must not hold {{ or }}: what changes with the order stands in the path of a step")]
+    Braces,
 }
 
 impl Remote {
@@ -85,6 +88,9 @@ impl Remote {
         }
         if base.contains(['?', '#']) {
             return Err(BadUrl::Query);
+        }
+        if base.contains(['{', '}']) {
+            return Err(BadUrl::Braces);
         }
         let uri: Uri = base.parse().map_err(BadUrl::Malformed)?;
         let scheme = uri.scheme().ok_or(BadUrl::Incomplete)?.clone();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strsim::osa_distance;
 
 use crate::id::OrderId;
 use crate::index::Term;
@@ -11,9 +12,29 @@ use crate::json::Json;
 use crate::pin::Pin;
 use crate::priority::Priority;
 use crate::time::Timestamp;
+use crate::tokens::Tokens;
 
 /// The submitters that stand for an unknown caller: on AWS without authentication, and on one machine.
 pub const UNAUTHENTICATED: [&str; 2] = ["anonymous", "local"];
+
+/// The members of a document that have a meaning here.
+pub const RESERVED: [&str; 6] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority", "NotBefore", "CompleteBy"];
+
+/// A member of a document that is one slip away from a reserved one, which may be what it was meant to be.
+#[must_use]
+pub fn misspelt(document: &Json) -> Option<(String, &'static str)> {
+    let mut found = None;
+    Tokens::of(document.text()).members(|tokens, key| {
+        tokens.value();
+        // With its quotes. An escape is no slip.
+        let name = key.trim_matches('"');
+        let is_slip = |reserved: &&str| name.len().abs_diff(reserved.len()) <= 1 && osa_distance(name, reserved) == 1;
+        if let Some(reserved) = RESERVED.into_iter().find(is_slip) {
+            found = Some((name.to_owned(), reserved));
+        }
+    });
+    found
+}
 
 /// The application's order, with the values that identify it and address its answers. Also the message on the
 /// submission queue.

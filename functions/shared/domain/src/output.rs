@@ -100,14 +100,16 @@ mod tests {
 
     #[test]
     fn rule_16_a_success_in_which_keep_finds_nothing_is_no_answer_and_the_place_is_named() {
-        for keep in [r#"{"ID":"/id"}"#, r#"{"ID":"/id","More":["/more"],"Fixed":7}"#, r#""/id""#] {
+        for keep in [r#"{"ID":"/id"}"#, r#"{"ID":"/id","More":["/more?"],"Fixed":7}"#, r#""/id""#] {
             for answer in ["{}", r#"{"ID":1}"#, "null", "[]", "7"] {
                 assert!(fault(answer, Some(keep)).is_some_and(|fault| fault.contains("/id")), "{keep} {answer}");
             }
             assert_eq!(fault(r#"{"id":null}"#, Some(keep)), None, "null is a value");
         }
-        assert_eq!(fault(r#"{"id":"x"}"#, Some(r#"{"ID":"/id","More":"/more"}"#)), None, "a part of it is there");
-        for keep in [None, Some("{}"), Some(r#"{"Fixed":7}"#)] {
+        let both = fault("{}", Some(r#"{"ID":"/id","More":"/more"}"#));
+        assert_eq!(both.as_deref(), Some("it has nothing at /id and /more, which `keep` needs"));
+        assert!(fault(r#"{"id":"x"}"#, Some(r#"{"ID":"/id","More":"/more"}"#)).is_some(), "a part of it is there");
+        for keep in [None, Some("{}"), Some(r#"{"Fixed":7}"#), Some(r#"{"ID":"/id?"}"#)] {
             assert_eq!(fault("{}", keep), None, "nothing is needed");
         }
         let keep: Template = serde_json::from_str(r#"{"ID":"/id"}"#).unwrap();

@@ -1,14 +1,15 @@
 //! Values with places to fill: what a step sends to its service, and keeps of the answer.
 //!
-//! In a template, a text that begins with a slash is a JSON pointer. Any other value stands for itself. A pointer that
-//! finds nothing leaves its member out. What a pointer finds, and what stands for itself, is copied as it is written,
-//! numbers digit for digit.
+//! In a template, a text that begins with a slash is a JSON pointer. It must find a value, unless a question mark follows
+//! it: then it leaves its member out. Any other value stands for itself, and so does the rest of a text that begins with a
+//! backslash. What a pointer finds, and what stands for itself, is copied as it is written, numbers digit for digit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Json, JsonError, key_text};
@@ -25,11 +26,19 @@ pub struct Template {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    Pointer(Pointer),
+    Place(Place),
     /// The JSON text.
     Literal(Box<str>),
     Array(Vec<Self>),
     Object(Vec<(String, Self)>),
+}
+
+/// A place whose value is filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) pointer: Pointer,
+    /// Whether there may be no value.
+    pub(crate) is_optional: bool,
 }
 
 /// A template of a URL's path: text, with pointers in braces.
@@ -61,7 +70,7 @@ pub enum BadTemplate {
     #[error("{0:?} {1}")]
     Pointer(String, NotAPointer),
     /// A brace without its other, or braces within braces.
-    #[error("must have a pointer between {{ and }}")]
+    #[error("must have a pointer between {{ and }}, which must find a value")]
     Braces,
     /// A path that no URL may have.
     #[error(
@@ -76,6 +85,9 @@ pub enum Unfilled {
     /// The result is too large or too deep.
     #[error("is {0}")]
     Unfit(JsonError),
+    /// There is no value, and there must be.
+    #[error("has nothing at {0}; a ? at the end of the pointer says that this may be")]
+    Nothing(Arc<str>),
     /// A path needs every value.
     #[error("needs a text, a number or a boolean at {0}")]
     NoText(Arc<str>),
@@ -94,7 +106,7 @@ impl Template {
     /// [`BadTemplate`], which says what is wrong.
     pub fn parse(source: Json) -> Result<Self, BadTemplate> {
         match Part::parse(source.raw(), 1, &mut 0)? {
-            root @ (Part::Object(_) | Part::Pointer(_)) => Ok(Self { root, source }),
+            root @ (Part::Object(_) | Part::Place(_)) => Ok(Self { root, source }),
             Part::Literal(_) | Part::Array(_) => Err(BadTemplate::NotAnObject),
         }
     }
@@ -102,10 +114,32 @@ impl Template {
     /// All pointers.
     #[must_use]
     pub fn pointers(&self) -> Vec<&Pointer> {
+        self.places().into_iter().map(|place| &place.pointer).collect()
+    }
+
+    /// All texts that are pointers or stand for themselves, without those that begin with a backslash.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        fn walk(value: Value, texts: &mut Vec<String>) {
+            match value {
+                Value::String(text) => texts.push(text),
+                Value::Array(elements) => elements.into_iter().for_each(|element| walk(element, texts)),
+                Value::Object(members) => members.into_iter().for_each(|(_, value)| walk(value, texts)),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        let mut texts = Vec::new();
+        walk(serde_json::from_str(self.source.text()).unwrap_or_default(), &mut texts);
+        texts.retain(|text| !text.starts_with(LITERAL));
+        texts
+    }
+
+    /// All places.
+    pub(crate) fn places(&self) -> Vec<&Place> {
         let (mut found, mut parts) = (Vec::new(), vec![&self.root]);
         while let Some(part) = parts.pop() {
             match part {
-                Part::Pointer(pointer) => found.push(pointer),
+                Part::Place(place) => found.push(place),
                 Part::Literal(_) => {}
                 Part::Array(elements) => parts.extend(elements),
                 Part::Object(members) => parts.extend(members.iter().map(|(_, part)| part)),
@@ -120,7 +154,7 @@ impl Template {
         let mut part = &self.root;
         for name in names {
             let inner = match part {
-                Part::Pointer(_) => return true,
+                Part::Place(_) => return true,
                 Part::Literal(_) => None,
                 Part::Array(elements) => name.parse().ok().and_then(|index: usize| elements.get(index)),
                 Part::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, part)| part),
@@ -138,11 +172,12 @@ impl Template {
         members.iter().map(|(name, _)| &**name).collect()
     }
 
-    /// The value, with what `find` finds at each pointer. `{}` if the template is a pointer that finds nothing, or
-    /// null.
+    /// The value, with what `find` finds at each pointer. `{}` if the template is a pointer that may find nothing and does,
+    /// or finds null.
     ///
     /// # Errors
-    /// [`Unfilled::Unfit`] if the value has more than `bytes_max` bytes, or is nested deeper than a document may be.
+    /// [`Unfilled::Nothing`] if there is no value where one must be, [`Unfilled::Unfit`] if the whole has more than
+    /// `bytes_max` bytes, or is nested deeper than a document may be.
     pub fn fill<'a>(
         &self,
         find: &impl Fn(&Pointer) -> Option<&'a RawValue>,
@@ -171,22 +206,42 @@ pub(crate) const NOT_KEPT: &str = ", which `keep` needs";
 impl Template {
     /// What this template lacks to keep something of an answer that has one reading. `None`: nothing.
     pub(crate) fn missing_in(&self, answer: &Json) -> Option<String> {
-        let (pointers, mut found) = (self.pointers(), 0);
-        for pointer in &pointers {
+        let mut missing = Vec::new();
+        for Place { pointer, is_optional } in self.places() {
             match pointer.times_in(answer.raw()) {
-                0 => {}
-                1 => found += 1,
+                0 if !is_optional => missing.push(pointer.text()),
+                0 | 1 => {}
                 _ => return Some(format!("{} is there twice", pointer.text())),
             }
         }
-        if found == 0 && !pointers.is_empty() {
-            let places: Vec<String> = pointers.into_iter().map(Pointer::text).collect();
-            return Some(format!("it has nothing at {}{NOT_KEPT}", places.join(" or ")));
+        if !missing.is_empty() {
+            missing.sort();
+            return Some(format!("it has nothing at {}{NOT_KEPT}", missing.join(" and ")));
         }
         // A limit is told as one.
         let kept = self.keep(answer, ANSWER_BYTES_MAX).ok()?;
         let ambiguous = kept.check_unique().err().filter(|error| matches!(error, JsonError::Repeated(_)))?;
         Some(format!("what `keep` takes is {ambiguous}"))
+    }
+}
+
+/// What ends a pointer that may find nothing.
+const OPTIONAL: char = '?';
+/// What begins a text that stands for the rest of itself.
+const LITERAL: char = '\\';
+
+impl Place {
+    /// As it is written.
+    pub(crate) fn text(&self) -> String {
+        let optional = if self.is_optional { OPTIONAL.into() } else { String::new() };
+        self.pointer.text() + &optional
+    }
+
+    fn parse(text: &str) -> Result<Self, BadTemplate> {
+        let pointer = text.strip_suffix(OPTIONAL);
+        let parsed = Pointer::parse(pointer.unwrap_or(text));
+        let parsed = parsed.map_err(|problem| BadTemplate::Pointer(text.to_owned(), problem))?;
+        Ok(Self { pointer: parsed, is_optional: pointer.is_some() })
     }
 }
 
@@ -203,10 +258,11 @@ impl Part {
         Ok(match json.as_bytes().first() {
             Some(b'n') | None => return Err(BadTemplate::NotJson),
             Some(b'"') => match key_text(value).ok_or(BadTemplate::NotJson)? {
-                text if text.starts_with('/') => Self::Pointer(
-                    Pointer::parse(&text).map_err(|problem| BadTemplate::Pointer(text.into_owned(), problem))?,
-                ),
-                _ => Self::Literal(json.into()),
+                text if text.starts_with('/') => Self::Place(Place::parse(&text)?),
+                text => match text.strip_prefix(LITERAL) {
+                    Some(literal) => Self::Literal(Json::of(&literal).text().into()),
+                    None => Self::Literal(json.into()),
+                },
             },
             Some(b'[') => {
                 let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| BadTemplate::NotJson)?;
@@ -232,10 +288,11 @@ impl Part {
         into: &mut String,
     ) -> Result<bool, Unfilled> {
         match self {
-            Self::Pointer(pointer) => {
-                let Some(found) = find(pointer) else { return Ok(false) };
-                into.push_str(found.get());
-            }
+            Self::Place(Place { pointer, is_optional }) => match find(pointer) {
+                Some(found) => into.push_str(found.get()),
+                None if *is_optional => return Ok(false),
+                None => return Err(Unfilled::Nothing(pointer.text().into())),
+            },
             Self::Literal(json) => into.push_str(json),
             Self::Array(elements) => {
                 list(elements, ['[', ']'], into, |element, into| element.write(find, bytes_max, into))?;
@@ -298,7 +355,7 @@ impl PathTemplate {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some((before, opened)) = rest.split_once('{') {
             let (pointer, after) = opened.split_once('}').ok_or(BadTemplate::Braces)?;
-            if !pointer.starts_with('/') || pointer.contains('{') {
+            if !pointer.starts_with('/') || pointer.contains('{') || pointer.ends_with(OPTIONAL) {
                 return Err(BadTemplate::Braces);
             }
             let parsed = Pointer::parse(pointer);
@@ -369,7 +426,7 @@ fn encode(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -386,14 +443,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pointer_finds_is_copied_digit_for_digit_and_what_it_does_not_find_is_left_out() {
+    fn what_a_pointer_finds_is_copied_digit_for_digit_and_what_it_may_lack_is_left_out() {
         for (template, expected) in [
-            (json!({"ID": "/id", "None": "/nothing", "Null": "/n"}), r#"{"ID":1.10,"Null":null}"#),
-            (json!({"a": ["/list/0/a", "/list/9", "x", 5]}), r#"{"a":[1E2,"x",5]}"#),
-            (json!({"in": {"none": "/nothing"}, "text": "/text"}), r#"{"in":{},"text":"caf\u00e9 /?"}"#),
+            (json!({"ID": "/id", "None": "/nothing?", "Null": "/n"}), r#"{"ID":1.10,"Null":null}"#),
+            (json!({"a": ["/list/0/a", "/list/9?", "x", 5]}), r#"{"a":[1E2,"x",5]}"#),
+            (json!({"in": {"none": "/nothing?"}, "text": "/text?"}), r#"{"in":{},"text":"caf\u00e9 /?"}"#),
             (json!({"quo\"te": "plain", "yes": true}), r#"{"quo\"te":"plain","yes":true}"#),
             (json!("/deep"), r#"{"x": true}"#),
-            (json!("/nothing"), "{}"),
+            (json!("/nothing?"), "{}"),
+            (json!({"a": "\\/id", "b": "\\\\x", "c": "x\\y"}), r#"{"a":"/id","b":"\\x","c":"x\\y"}"#),
             (json!("/n"), "{}"),
             (json!({}), "{}"),
         ] {
@@ -403,11 +461,20 @@ mod tests {
 
     #[test]
     fn a_template_is_read_from_a_message_as_it_was_written() {
-        let text = r#"{"a":["/list/0",{"b":"/x~1y"}],"c":1.50}"#;
+        let text = r#"{"a":["/list/0?",{"b":"/x~1y?"}],"c":1.50,"d":"\\t"}"#;
         let template: Template = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&template).unwrap(), text);
-        assert_eq!(template.keep(&Json::empty(), 100).unwrap().text(), r#"{"a":[{}],"c":1.50}"#);
+        assert_eq!(template.keep(&Json::empty(), 100).unwrap().text(), r#"{"a":[{}],"c":1.50,"d":"t"}"#);
         assert!(serde_json::from_str::<Template>("7").is_err());
+    }
+
+    #[test]
+    fn rule_19_what_must_be_there_and_is_not_is_named() {
+        for (template, place) in [(json!({"a": ["/list/9"]}), "/list/9"), (json!("/nothing"), "/nothing")] {
+            let answer = Json::document(ANSWER.as_bytes()).unwrap();
+            let kept = Template::parse(Json::of(&template)).unwrap().keep(&answer, 1_000);
+            assert_eq!(kept, Err(Unfilled::Nothing(place.into())));
+        }
     }
 
     #[test]
@@ -453,7 +520,7 @@ mod tests {
         for text in ["", "/a", "a/", "a//b", "../a", "a/./b", "a?b", "a#b", "a b", "a%2F", "é", &"a".repeat(1_025)] {
             assert_eq!(PathTemplate::parse(text), Err(BadTemplate::Path), "{text}");
         }
-        for text in ["{", "}", "{}", "{a}", "a{/b", "a/b}", "{/a{/b}}"] {
+        for text in ["{", "}", "{}", "{a}", "a{/b", "a/b}", "{/a{/b}}", "{/a?}"] {
             assert_eq!(PathTemplate::parse(text), Err(BadTemplate::Braces), "{text}");
         }
         let found = Json::document(br#"{"dots": "..", "empty": "", "long": "aaaaaaaaaa"}"#).unwrap();

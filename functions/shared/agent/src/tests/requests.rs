@@ -62,7 +62,7 @@ fn of_a_large_answer_only_what_the_request_keeps_is_replied_and_has_to_fit() {
         handle_one(&world, Request { keep: decode(keep.as_bytes()).unwrap(), ..request() });
         world.outcomes().remove(0)
     };
-    assert_eq!(outcome(r#"{"ID":"/id","Old":"/old"}"#), Outcome::Done(json(r#"{"ID":1.10}"#)));
+    assert_eq!(outcome(r#"{"ID":"/id","Old":"/old?"}"#), Outcome::Done(json(r#"{"ID":1.10}"#)));
     for keep in [r#"{"All":"/page"}"#, "null"] {
         let Outcome::Failed(failure) = outcome(keep) else { panic!("too large") };
         assert!(&*failure.code == OUTPUT_TOO_LARGE && failure.message.contains("limit of 16384"), "{failure:?}");

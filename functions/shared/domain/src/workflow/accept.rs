@@ -1,10 +1,13 @@
 //! Whether a workflow takes an order, and what it gives the order.
 
 use super::deadline::COMPLETE_BY;
+use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
 use super::{NotATime, StepRule, Workflow};
+use crate::json::Json;
 use crate::order::Order;
 use crate::redaction::Redaction;
+use crate::search::Pointer;
 use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
@@ -16,6 +19,14 @@ pub enum NotAccepted {
     /// It has members that no order of the workflow may carry (rule 19).
     #[error("the document has members that the workflow refuses: {}", .0.join(", "))]
     Refused(Vec<String>),
+    /// It has nothing where a step sends something of it (rule 19).
+    #[error("step {step:?} sends {pointer}, and the document has nothing there")]
+    Missing {
+        /// The step.
+        step: String,
+        /// As the workflow has it.
+        pointer: String,
+    },
     /// It has a wrong time (rules 35 and 37).
     #[error("{place} {0}", place = .0.place)]
     Time(NotATime),
@@ -32,6 +43,9 @@ impl Workflow {
         if !refused.is_empty() {
             return Err(NotAccepted::Refused(refused));
         }
+        let applies = |rule: &&StepRule| rule.surely_applies_to(&order.document);
+        let missing = self.steps.iter().filter(applies).find_map(|rule| rule.missing_in(&order.document));
+        missing.map_or(Ok(()), Err)?;
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
         self.can_be_in_time(order, now).map_err(NotAccepted::Time)?;
@@ -61,5 +75,24 @@ impl Workflow {
         };
         let late = begin.into_iter().chain(steps.filter_map(of_step)).find(|(_, at)| deadline <= *at);
         late.map_or(Ok(()), |(place, _)| Err(NotATime { place, fault: AFTER_DEADLINE }))
+    }
+}
+
+impl StepRule {
+    /// Whether the document alone says that an order comes to this step.
+    fn surely_applies_to(&self, document: &Json) -> bool {
+        self.when.iter().all(|comparison| comparison.output().is_none()) && self.unmet_by_document(document).is_none()
+    }
+
+    /// What the step sends of the document, in either direction, and the document has not.
+    fn missing_in(&self, document: &Json) -> Option<NotAccepted> {
+        let mappings = [&self.forward, &self.undo];
+        let sent = mappings.into_iter().flat_map(|mapping| mapping.required()).map(|(_, pointer)| pointer);
+        let is_missing = |pointer: &&Pointer| match Root::of(pointer) {
+            Some(Root::Order(names)) => Pointer::walk(names, document.raw()).is_none(),
+            Some(Root::OrderId | Root::Output(..)) | None => false,
+        };
+        let pointer = { sent }.find(is_missing)?.text();
+        Some(NotAccepted::Missing { step: self.name.to_string(), pointer })
     }
 }

@@ -136,11 +136,18 @@ impl Mapping {
         Self { send, path, encode: encode.unwrap_or(usual) }
     }
 
+    /// The pointers that must find a value, each with its key.
+    pub(super) fn required(&self) -> impl Iterator<Item = (&'static str, &Pointer)> {
+        let places = self.send.iter().flat_map(Template::places).filter(|place| !place.is_optional);
+        let path = self.path.iter().flat_map(PathTemplate::pointers).map(|pointer| ("path", pointer));
+        places.map(|place| ("send", &place.pointer)).chain(path)
+    }
+
     /// Checks that every pointer begins with the order, or with the output of one of these steps, and that this output
     /// is kept.
     ///
-    /// An undo's `send` may also use the step's `own` output. Its `path` may not: it needs all its values, and a rejected
-    /// step has no output.
+    /// An undo's `send` may also use the step's `own` output, where it may be missing. Its `path` may not: it needs all its
+    /// values. A step that got no answer, or a rejection, has no output.
     pub(super) fn check(
         &self,
         reader: &mut Reader<'_>,
@@ -148,15 +155,19 @@ impl Mapping {
         before: &[Output<'_>],
         own: Option<Output<'_>>,
     ) {
-        let (send, path) =
-            (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
-        let send = send.map(|pointer| ("send", pointer, own));
-        for (key, pointer, own) in send.chain(path.map(|pointer| ("path", pointer, None))) {
+        let send = self.send.iter().flat_map(Template::places);
+        let send = send.map(|place| ("send", &place.pointer, place.is_optional, place.text(), own));
+        let path = self.path.iter().flat_map(PathTemplate::pointers);
+        let path = path.map(|pointer| ("path", pointer, false, pointer.text(), None));
+        for (key, pointer, is_optional, text, own) in send.chain(path) {
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
                     match before.iter().copied().chain(own).find(|output| output.step == step) {
+                        Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
+                            Some(output.problem(names).unwrap_or_else(|| NO_OUTPUT.to_owned()))
+                        }
                         Some(output) => output.problem(names),
                         None => {
                             let known: Vec<&str> = before.iter().map(|output| output.step).collect();
@@ -168,13 +179,15 @@ impl Mapping {
                 None => Some("must begin with /Order, /OrderID or /Outputs/{step}".to_owned()),
             };
             if let Some(problem) = problem {
-                let text = pointer.text();
-                let at = entry.place_of(|value| value == &*text);
+                let at = entry.place_of(|value| value == text);
                 reader.blame(at, format!("{}: {text}: {problem}", entry.path));
             }
         }
     }
 }
+
+const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
+                         is sent without it";
 
 /// The output of a step, as a mapping may use it.
 #[derive(Clone, Copy)]
@@ -259,7 +272,7 @@ mod tests {
     fn a_step_says_what_it_sends_in_each_direction() {
         let workflow = parse(
             "send = { x = \"/Outputs/a/ID\" }\nencode = \"form\"\nkeep = { ID = \"/id\" }\n\
-             [step.undo]\nsend = { id = \"/Outputs/b/ID\" }\npath = \"r/{/Outputs/a/ID}\"",
+             [step.undo]\nsend = { id = \"/Outputs/b/ID?\" }\npath = \"r/{/Outputs/a/ID}\"",
         );
         let rule = workflow.unwrap().steps.remove(2);
         assert!(rule.forward.send.is_some() && rule.forward.path.is_none() && rule.keep.is_some());
@@ -302,13 +315,15 @@ mod tests {
         let keep = "keep = { ID = \"/id\", Box = { Size = 3 }, All = [\"/a\", \"/b\"] }";
         let undo = |pointer: &str| format!("{keep}\nsend = {{}}\nundo = {{ send = {{ x = {pointer:?} }} }}");
         for pointer in ["", "/ID", "/ID/any", "/Box", "/Box/Size", "/All", "/All/1/any"] {
-            assert!(parse(&undo(&format!("/Outputs/b{pointer}"))).is_ok(), "{pointer}");
+            assert!(parse(&undo(&format!("/Outputs/b{pointer}?"))).is_ok(), "{pointer}");
+            let text = fault(&undo(&format!("/Outputs/b{pointer}")));
+            assert!(text.contains("the step has no output if it got no answer"), "{text}");
         }
         for pointer in ["/id", "/Box/Width", "/Box/Size/x", "/All/2", "/All/x"] {
-            let text = fault(&undo(&format!("/Outputs/b{pointer}")));
+            let text = fault(&undo(&format!("/Outputs/b{pointer}?")));
             assert!(text.contains("step \"b\" does not keep it. Its `keep` has: All, Box, ID"), "{text}");
         }
-        assert!(parse("keep = \"/data\"\nsend = {}\nundo = { send = { x = \"/Outputs/b/ID\" } }").is_ok());
+        assert!(parse("keep = \"/data\"\nsend = {}\nundo = { send = { x = \"/Outputs/b/ID?\" } }").is_ok());
     }
 
     #[test]

@@ -11,11 +11,11 @@ use crate::workflow::Encoding;
 
 const SECRET: &str = "4111-1111";
 const SHIP: &str = r#"
-send = { ref = "/OrderID", to = "/Order/ShipTo", receipt = "/Outputs/pay/Id", note = "/Order/Note", tag = "order" }
+send = { ref = "/OrderID", to = "/Order/ShipTo", receipt = "/Outputs/pay/Id", note = "/Order/Note?", tag = "order" }
 path = "parcels/{/Order/Ref}/{/Outputs/pay/Id}"
 keep = { ID = "/id" }
 [step.undo]
-send = { parcel = "/Outputs/ship/ID" }
+send = { parcel = "/Outputs/ship/ID?" }
 path = "cancel"
 "#;
 
@@ -89,6 +89,7 @@ fn a_mapping_that_cannot_be_filled_fails_the_step() {
     for (document, problem) in [
         (r#"{"ShipTo": 1}"#.to_owned(), "`path` needs a text, a number or a boolean at /Order/Ref"),
         (r#"{"Ref": ["a"]}"#.to_owned(), "`path` needs a text, a number or a boolean at /Order/Ref"),
+        (r#"{"Ref": "a"}"#.to_owned(), "`send` has nothing at /Order/ShipTo; a ? at the end"),
         (r#"{"Ref": ".."}"#.to_owned(), "`path` has a segment that is empty or dots"),
         (format!(r#"{{"Ref": "a", "ShipTo": "{long}"}}"#), "over the limit of 131072"),
     ] {

@@ -5,7 +5,6 @@ mod tests;
 
 use crate::located::{Entry, Reader, Table};
 use crate::search::Pointer;
-use crate::template::PathTemplate;
 use crate::workflow::mapping::Output;
 use crate::workflow::when::Comparison;
 use crate::workflow::{Mapping, Remedy, Root, StepRule};
@@ -39,7 +38,7 @@ pub(super) fn comparisons<'t>(table: &Table<'t>) -> Vec<(Entry<'t>, Comparison)>
 }
 
 /// Checks what a step needs of the steps before it: those whose outputs it compares come before, and those whose
-/// outputs its paths need are never skipped.
+/// outputs it needs are never skipped.
 pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&StepRule, Output<'_>)]) {
     for (entry, comparison) in comparisons(&draft.table) {
         let Some((step, names)) = comparison.output() else { continue };
@@ -57,28 +56,28 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
     }
     for (mapping, table) in [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))]
     {
-        check_path(reader, draft, (mapping, &table), before);
+        check_needs(reader, draft, (mapping, &table), before);
     }
 }
 
-/// A path needs all its values, so it names no output of a step that may be skipped, unless the step demands it.
-fn check_path(
+/// What must find a value names no output of a step that may be skipped, unless the step demands it.
+fn check_needs(
     reader: &mut Reader<'_>,
     draft: &Draft<'_>,
     (mapping, table): (&Mapping, &Table<'_>),
     before: &[(&StepRule, Output<'_>)],
 ) {
-    let pointers = mapping.path.iter().flat_map(PathTemplate::pointers);
-    let may_lack = |pointer: &&Pointer| {
+    let may_lack = |(_, pointer): &(&str, &Pointer)| {
         let Some(Root::Output(step, _)) = Root::of(pointer) else { return false };
         let is_demanded = draft.rule.when.iter().any(|comparison| comparison.demands(pointer));
         !is_demanded && before.iter().any(|(rule, _)| *rule.name == *step && rule.may_be_skipped())
     };
-    for pointer in pointers.filter(may_lack) {
-        let Some(entry) = table.get("path") else { continue };
+    for (key, pointer) in mapping.required().filter(may_lack) {
+        let Some(entry) = table.get(key) else { continue };
         let text = pointer.text();
-        let advice = format!("its step may be skipped, and a path needs its values. Add `{text} exists` to `when`");
-        reader.blame(entry.at, format!("{}: {text}: {advice}", entry.path));
+        let or = if key == "path" { "" } else { ", or end the pointer with ?" };
+        let advice = format!("its step may be skipped. Add `{text} exists` to `when`{or}");
+        reader.blame(entry.place_of(|value| value == text), format!("{}: {text}: {advice}", entry.path));
     }
 }
 

@@ -54,7 +54,7 @@ fn a_step_compares_outputs_of_steps_before_it_and_what_they_keep() {
 }
 
 #[test]
-fn a_path_needs_no_output_of_a_step_that_may_be_skipped_unless_the_step_demands_it() {
+fn what_must_be_there_is_no_output_of_a_step_that_may_be_skipped_unless_the_step_demands_it() {
     let path = "path = \"{/Outputs/a/ID}\"";
     for skipped in ["optional = true", "when = \"/Order/x exists\""] {
         for key in [path, "undo = { path = \"{/Outputs/a/ID}\" }"] {
@@ -64,8 +64,11 @@ fn a_path_needs_no_output_of_a_step_that_may_be_skipped_unless_the_step_demands_
         let demands = format!("when = \"/Outputs/a/ID exists\"\n{path}");
         assert!(parse(skipped, &demands).is_ok());
         assert!(fault(skipped, &demands.replace("ID exists", "Id exists")).contains("Add `/Outputs/a/ID exists`"));
-        let send = "send = { x = \"/Outputs/a/ID\" }\nundo = { send = { x = \"/Outputs/a/ID\" } }";
+        let send = "send = { x = \"/Outputs/a/ID?\" }\nundo = { send = { x = \"/Outputs/a/ID?\" } }";
         assert!(parse(skipped, send).is_ok(), "a member is left out");
+        let text = fault(skipped, &send.replace("ID?", "ID"));
+        assert!(text.contains("send: /Outputs/a/ID: its step may be skipped"), "{text}");
+        assert!(parse(skipped, &format!("when = \"/Outputs/a/ID exists\"\n{}", send.replace("ID?", "ID"))).is_ok());
     }
     assert!(parse("", path).is_ok());
 }
