@@ -196,9 +196,18 @@ mod tests {
             assert_eq!((order.priority, order.document.text()), (priority, text));
         }
         let fake = Fake::default();
-        for name in
-            ["priority", "Priorty", "completeBy", "CompletBy", "notBefore", "workflow", "Workflows", "CorrelationId"]
-        {
+        for name in [
+            "priority",
+            "Priorty",
+            "completeBy",
+            "CompletBy",
+            "notBefore",
+            "workflow",
+            "Workflows",
+            "CorrelationId",
+            "completeby",
+            "WORKFLOW",
+        ] {
             let document = format!("{{\"Item\":{{\"{name}\":1}},\"{name}\":null}}");
             fake.post("/orders", &[], &document).names(400, "invalid-field", name);
         }
@@ -295,7 +304,7 @@ mod tests {
         let text = r#"{"CompleteBy":"2001-01-01T00:00:00Z"}"#;
         fake.post("/orders", &[], text).names(400, "invalid-field", "CompleteBy");
         fake.queued_nothing();
-        let text = r#"{"CompleteBy":null,"Item":{"CompleteBy":1,"completeBy":1},"completeby":1}"#;
+        let text = r#"{"CompleteBy":null,"Item":{"CompleteBy":1,"completeBy":1},"Complete":1}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
         let text = r#"{"NotBefore":"2001-01-01T00:00:00+01:00","Deliver":{"On":"2001-01-01T00:00:00Z"}}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
@@ -329,6 +338,8 @@ mod tests {
             (r#"{"Ref": 1}"#, "/Order/Total"),
             (r#"{"Total": 1}"#, "/Order/Ref"),
             (r#"{"Total": null, "Ref": "r", "Gift": true}"#, "/Order/Card"),
+            (r#"{"Total": 1, "Ref": null}"#, "/Order/Ref"),
+            (r#"{"Total": 1, "Ref": {}}"#, "/Order/Ref"),
         ] {
             let answer = fake.post("/orders", &[KEY], document);
             answer.names(422, "member-missing", pointer);

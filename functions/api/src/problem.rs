@@ -66,7 +66,7 @@ pub(crate) enum Problem {
     KeyReused { order_id: OrderId },
     #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
     MemberRefused { workflow: Arc<str>, names: Vec<String> },
-    #[error("step {step} of workflow {workflow} sends {pointer}, and the document has nothing there")]
+    #[error("step {step} of workflow {workflow} sends {pointer}, and the document has nothing there that can be sent")]
     MemberMissing { workflow: Arc<str>, step: String, pointer: String },
     #[error("no key of this deployment signed this address; use the header Callback-Url of the call as it is")]
     ForgedCallback,

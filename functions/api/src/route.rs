@@ -24,7 +24,7 @@ pub(crate) enum Route<'a> {
     Order(&'a str),
     /// `/orders/{id}/document`
     Document(&'a str),
-    /// `/orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume` and `/settle`
+    /// `/orders/{id}/resubmit`, `/cancel`, and the other actions of an operator
     Command(&'a str, Action),
     /// `/orders/{id}/again`
     Again(&'a str),

@@ -21,7 +21,7 @@ use domain::ports::{
 };
 use domain::task::{ProcessState, Task, reason};
 
-use crate::alerts;
+use crate::dead_letter_alerts::{lost_command, unreadable, words};
 
 /// What is written down of a message that only said what was wrong with an attempt.
 const TROUBLE: &str = "what was wrong with a call of an attempt; the attempt went on without it";
@@ -53,7 +53,7 @@ pub async fn dead_letters(
                 let message_id = record.receipt.message_id;
                 tracing::error!(%message_id, "dead letter without a frame: {undecodable}");
                 let now = ports.environment().now();
-                alert(ports, alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
+                alert(ports, unreadable(&message_id, None, &undecodable.problem, now)).await?;
                 DeadLetterRecord {
                     message_id,
                     queue: None,
@@ -98,12 +98,7 @@ async fn settle(
             let problem = undecodable.to_string();
             alert(
                 ports,
-                alerts::unreadable(
-                    &dead_letter.message_id,
-                    Some(&dead_letter.queue),
-                    &problem,
-                    ports.environment().now(),
-                ),
+                unreadable(&dead_letter.message_id, Some(&dead_letter.queue), &problem, ports.environment().now()),
             )
             .await?;
             (None, DeadLetterOutcome::Unreadable, problem)
@@ -195,8 +190,8 @@ async fn settle_content(
             (order_id, settle_dead_letter(ports, instance, order_id, &DeadLetterSubject::Wake).await?)
         }
         Content::Command(command) => {
-            alert(ports, alerts::lost_command(message_id, &command, ports.environment().now())).await?;
-            (command.order_id, (DeadLetterOutcome::LostCommand, alerts::words(&command)))
+            alert(ports, lost_command(message_id, &command, ports.environment().now())).await?;
+            (command.order_id, (DeadLetterOutcome::LostCommand, words(&command)))
         }
     };
     Ok((Some(order_id), outcome, words))

@@ -10,9 +10,9 @@
 
 mod alerts;
 mod bulk;
-mod causes;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod dead_letter_alerts;
 mod dead_letters;
 mod services;
 mod sweep;
@@ -25,8 +25,8 @@ use domain::lease::Term;
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
+pub use alerts::{AlertPorts, alerts};
 pub use bulk::{BulkPorts, BulkReport, bulk};
-pub use causes::{AlertPorts, alerts};
 pub use dead_letters::{DeadLetterPorts, dead_letters};
 pub use services::{ServicePorts, services};
 pub use sweep::{Report, SupervisorPorts, handle};

@@ -152,7 +152,9 @@ impl Folder {
         }
         add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
-        faults.extend(checked.iter().flat_map(texts::of));
+        for CheckedWorkflow { file, text, .. } in &checked {
+            add(&mut faults, file, texts::check(text));
+        }
         faults.extend(unread);
         faults.sort();
         faults.dedup();

@@ -2,6 +2,8 @@
 
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\". Nothing is \
                      computed or put together";
+const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\". Nothing is computed or put \
+                    together";
 const INDEX: &str = "is not how an element is named: write its number behind a slash, such as \"/Order/Lines/0/Price\"";
 const SEVERAL: &str = "names several values, and a pointer finds one: send the whole array, such as \"/Order/Lines\"";
 const OPTIONAL: &str =
@@ -18,30 +20,70 @@ const MARKS: [&str; 9] = ["{{", "{%", "${", "$(", "#{", "<%", "@{", "%{", "<<Ord
 const BEGINNINGS: [&str; 9] =
     [".[", ".Order", ".Outputs", "States.", "Fn::", "!Ref ", "!Sub ", "!GetAtt ", "workflow.input."];
 
-/// Why a text that is the same for each order is not what its author means.
-pub(crate) fn in_constant(text: &str) -> Option<&'static str> {
+/// Why a header, which is the same for each order, is not what its author means. A text has no other way to be sent in a
+/// header, so only what is surely meant otherwise is refused.
+pub(crate) fn in_header(text: &str) -> Option<&'static str> {
     let text = text.trim();
-    let is_place = ROOTS.iter().any(|root| text.strip_prefix('/').is_some_and(|name| name.starts_with(root)));
-    let is_foreign = is_place || (!text.starts_with('/') && advice(text).is_some());
-    is_foreign.then_some("would be sent as this text with each order: a header of an agent has no place to fill")
+    let is_place = |root: &str| {
+        let rest = text.strip_prefix('/').and_then(|text| text.strip_prefix(root));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if is_reference(text) {
+        Some("would be sent as this text: write { secret = \"env:NAME\" } in place of it")
+    } else if ROOTS.iter().any(|root| is_place(root)) || MARKS.iter().any(|mark| text.contains(mark)) {
+        Some("would be sent as this text with each order: a header of an agent has no place to fill")
+    } else {
+        None
+    }
+}
+
+/// What is wrong with the name of a member that is sent or kept.
+pub(crate) fn in_name(name: &str) -> Option<&'static str> {
+    let is_foreign = name.ends_with(".$") || name.starts_with("Fn::") || MARKS.iter().any(|mark| name.contains(mark));
+    is_foreign.then_some("would be sent as this name: a value is a pointer by itself, such as \"/Order/Total\"")
+}
+
+/// What is wrong with a path of a step.
+pub(crate) fn in_path(path: &str) -> Option<&'static str> {
+    const WRITE: &str = "would be called as this path: a value stands in braces, such as \"{/Order/Ref}/capture\"";
+    // Text and pointers in turns: its braces were checked.
+    let (mut texts, mut pointers) = (path.split(['{', '}']).step_by(2), path.split(['{', '}']).skip(1).step_by(2));
+    if let Some(problem) = pointers.find_map(in_pointer) {
+        return Some(problem);
+    }
+    let is_place = |name: &str| {
+        let is_variable = name.starts_with([':', '$']) && is_letter(name.chars().nth(1));
+        is_variable || name == "OrderID" || names_a_root(name)
+    };
+    let mut is_whole = true;
+    let is_foreign = |text: &str| {
+        // Behind a pointer, a name goes on.
+        let mut names = text.split('/').skip(usize::from(!std::mem::take(&mut is_whole)));
+        names.any(is_place) || text.ends_with('$')
+    };
+    texts.any(is_foreign).then_some(WRITE)
+}
+
+fn is_reference(text: &str) -> bool {
+    text.strip_prefix("env:").is_some_and(|name| !name.is_empty() && name.bytes().all(is_variable))
 }
 
 /// What to write instead of this text. `None`: it may well mean itself.
 pub(crate) fn advice(text: &str) -> Option<&'static str> {
-    let text = text.trim();
     if text.starts_with('/') {
         return in_pointer(text);
     }
-    if text.strip_prefix("env:").is_some_and(|name| !name.is_empty() && name.bytes().all(is_variable)) {
+    let whole = text.trim();
+    if is_reference(whole) {
         return Some(SECRET);
     }
-    let is_foreign = MARKS.iter().any(|mark| text.contains(mark))
-        || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
-        || is_variable_or_function(text)
-        || is_call(text)
+    let is_foreign = MARKS.iter().any(|mark| whole.contains(mark))
+        || BEGINNINGS.iter().any(|beginning| whole.starts_with(beginning))
+        || is_variable_or_function(whole)
+        || is_call(whole)
         || names_a_root(text)
-        || (text.len() > 2 && text.starts_with('`') && text.ends_with('`'))
-        || (text.starts_with("steps.") && text.contains(".output"));
+        || (whole.len() > 2 && whole.starts_with('`') && whole.ends_with('`'))
+        || (whole.starts_with("steps.") && whole.contains(".output"));
     is_foreign.then_some(ALONE)
 }
 
@@ -108,7 +150,7 @@ fn names_a_root(text: &str) -> bool {
                     let is_apart = earlier.is_none_or(|sign| sign.is_whitespace() || "(,+-*|\"'=:{[<".contains(sign));
                     is_apart && (goes_on || sign.is_none_or(|sign| !sign.is_alphanumeric()))
                 }
-                Some('{') => goes_on || sign == Some('}'),
+                Some('{' | '[') => goes_on || sign == Some('}'),
                 Some(before) => goes_on && computes && !before.is_alphanumeric() && !"./".contains(before),
             }
         })
@@ -146,8 +188,8 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
         || text.contains("()")
         || names.clone().any(|name| name.starts_with(':'))
     {
-        Some(ALONE)
-    } else if text[..text.len() - 1].contains("?/") {
+        Some(MORE)
+    } else if text.contains("?/") {
         Some(OPTIONAL)
     } else {
         (text.len() > 1 && names.any(str::is_empty)).then_some(NO_NAME)

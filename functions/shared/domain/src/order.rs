@@ -20,7 +20,7 @@ pub const UNAUTHENTICATED: [&str; 2] = ["anonymous", "local"];
 /// The members of a document that have a meaning here.
 pub const RESERVED: [&str; 6] = ["ReplyChannel", "CorrelationID", "Workflow", "Priority", "NotBefore", "CompleteBy"];
 
-/// A member of a document that is one slip away from a reserved one, which may be what it was meant to be.
+/// A member of a document that is one slip, or its case, away from a reserved one, which may be what it was meant to be.
 #[must_use]
 pub fn misspelt(document: &Json) -> Option<(String, &'static str)> {
     let mut found = None;
@@ -28,7 +28,10 @@ pub fn misspelt(document: &Json) -> Option<(String, &'static str)> {
         tokens.value();
         // With its quotes. An escape is no slip.
         let name = key.trim_matches('"');
-        let is_slip = |reserved: &&str| name.len().abs_diff(reserved.len()) <= 1 && osa_distance(name, reserved) == 1;
+        let is_slip = |reserved: &&str| {
+            let is_cased = name != *reserved && name.eq_ignore_ascii_case(reserved);
+            is_cased || (name.len().abs_diff(reserved.len()) <= 1 && osa_distance(name, reserved) == 1)
+        };
         if let Some(reserved) = RESERVED.into_iter().find(is_slip) {
             found = Some((name.to_owned(), reserved));
         }

@@ -24,6 +24,9 @@ pub enum NotAPointer {
     /// A tilde that is neither `~0` nor `~1`.
     #[error("must have ~0 for a tilde and ~1 for a slash within a name")]
     Tilde,
+    /// A question mark at its end, as in a template.
+    #[error("has a ? at its end, which is for pointers of `send` and `keep`")]
+    Optional,
 }
 
 /// A condition on a document.
@@ -45,6 +48,9 @@ impl Pointer {
     pub fn parse(text: &str) -> Result<Self, NotAPointer> {
         if text.is_empty() {
             return Ok(Self(Vec::new()));
+        }
+        if text.ends_with('?') {
+            return Err(NotAPointer::Optional);
         }
         let names = text.strip_prefix('/').ok_or(NotAPointer::NoSlash)?.split('/');
         names.map(|name| unescaped(name).ok_or(NotAPointer::Tilde)).collect::<Result<_, _>>().map(Self)

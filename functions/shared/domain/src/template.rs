@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Json, JsonError, key_text};
@@ -117,23 +116,6 @@ impl Template {
         self.places().into_iter().map(|place| &place.pointer).collect()
     }
 
-    /// All texts that are pointers or stand for themselves, without those that begin with a backslash.
-    #[must_use]
-    pub fn texts(&self) -> Vec<String> {
-        fn walk(value: Value, texts: &mut Vec<String>) {
-            match value {
-                Value::String(text) => texts.push(text),
-                Value::Array(elements) => elements.into_iter().for_each(|element| walk(element, texts)),
-                Value::Object(members) => members.into_iter().for_each(|(_, value)| walk(value, texts)),
-                Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            }
-        }
-        let mut texts = Vec::new();
-        walk(serde_json::from_str(self.source.text()).unwrap_or_default(), &mut texts);
-        texts.retain(|text| !text.starts_with(LITERAL));
-        texts
-    }
-
     /// All places.
     pub(crate) fn places(&self) -> Vec<&Place> {
         let (mut found, mut parts) = (Vec::new(), vec![&self.root]);
@@ -151,18 +133,27 @@ impl Template {
     /// Whether its value may have something at this place. What a pointer finds may have any shape.
     #[must_use]
     pub(crate) fn may_have(&self, names: &[String]) -> bool {
+        self.part(names).is_some()
+    }
+
+    /// Whether its value may have nothing at this place, since a pointer may find nothing.
+    #[must_use]
+    pub(crate) fn may_lack(&self, names: &[String]) -> bool {
+        matches!(self.part(names), Some(Part::Place(Place { is_optional: true, .. })))
+    }
+
+    /// What is at this place: a part, or a pointer to something that may have it.
+    fn part(&self, names: &[String]) -> Option<&Part> {
         let mut part = &self.root;
         for name in names {
-            let inner = match part {
-                Part::Place(_) => return true,
-                Part::Literal(_) => None,
-                Part::Array(elements) => name.parse().ok().and_then(|index: usize| elements.get(index)),
-                Part::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, part)| part),
+            part = match part {
+                Part::Place(_) => return Some(part),
+                Part::Literal(_) => return None,
+                Part::Array(elements) => elements.get(name.parse::<usize>().ok()?)?,
+                Part::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, part)| part)?,
             };
-            let Some(inner) = inner else { return false };
-            part = inner;
         }
-        true
+        Some(part)
     }
 
     /// The names of its members. A pointer has none.
@@ -426,7 +417,7 @@ fn encode(text: &str, into: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

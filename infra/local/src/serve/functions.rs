@@ -113,7 +113,7 @@ impl Functions {
                 tokio::join!(
                     sweep(&engine, &instance, &settings).boxed(),
                     carry_on(&engine, &instance, &settings, &redaction).boxed(),
-                    alert(&engine, &instance).boxed()
+                    services(&engine, &instance).boxed()
                 );
             }
         };
@@ -185,7 +185,7 @@ async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings, red
     }
 }
 
-async fn alert(engine: &Engine, instance: &Instance) {
+async fn services(engine: &Engine, instance: &Instance) {
     if let Err(error) = supervisor::services(engine).await {
         tracing::warn!(instance = %instance.name, "an alert about a service was not sent: {error}");
     }

@@ -1,40 +1,60 @@
 //! The texts that a workflow sends and keeps: none is a template of another language.
 
-use domain::located;
-use domain::template::Template;
-use domain::workflow::Mapping;
+use domain::located::{Document, Entry, Faults, Table};
+use domain::workflow::WORKFLOW;
+use toml::de::DeValue;
 
-use super::{CheckedWorkflow, Fault};
-use crate::foreign::{advice, in_pointer};
+use crate::foreign::{advice, in_name, in_path, in_pointer};
 
 const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
-/// What follows the advice for a text that is no pointer.
-const LITERAL: &str = ". If the text itself is meant, begin it with a backslash";
+/// What begins a text that means itself.
+const LITERAL: char = '\\';
+const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
-/// The texts of a workflow that mean something in another language, each as a fault.
-pub(super) fn of(CheckedWorkflow { file, text, workflow }: &CheckedWorkflow) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for step in &workflow.steps {
-        let begin = text.find(&format!("{:?}", step.name)).unwrap_or_default();
-        let mut blame = |key: &str, value: &str, advice: &str| {
-            // As it stands in the file, unless it has escapes there.
-            let at = text[begin..].find(value).map_or(begin, |at| begin + at.saturating_sub(1));
-            let literal = if value.starts_with('/') { "" } else { LITERAL };
-            let problem = format!("step {:?}: {key}: {value:?} {advice}{literal}", step.name);
-            faults.push(Fault { file: file.clone(), fault: located::Fault::at(text, at, problem) });
-        };
-        let sent = |mapping: &Mapping| mapping.send.iter().flat_map(Template::texts).collect::<Vec<_>>();
-        for (key, texts) in [("send", sent(&step.forward)), ("undo.send", sent(&step.undo))] {
-            for value in texts {
-                advice(&value).into_iter().for_each(|advice| blame(key, &value, advice));
-            }
-        }
-        for value in step.keep.iter().flat_map(Template::texts) {
-            let advice = if value.starts_with('/') { in_pointer(&value) } else { Some(KEPT) };
-            advice.into_iter().for_each(|advice| blame("keep", &value, advice));
+/// Whether no text of a workflow means something in another language.
+///
+/// # Errors
+/// Each that does.
+pub(super) fn check(text: &str) -> Result<(), Faults> {
+    let document = Document::new(text);
+    let (mut reader, root) = document.read(WORKFLOW);
+    let mut check = |entry: Option<Entry<'_>>, problem: &dyn Fn(&str) -> Option<&'static str>, remedy: &str| {
+        let Some(entry) = entry else { return };
+        each_text(entry.at, entry.value, &mut |at, value, is_name| {
+            let found = if is_name { in_name(value) } else { problem(value) };
+            let Some(advice) = found else { return };
+            let remedy = if is_name || value.starts_with('/') { "" } else { remedy };
+            reader.blame(at, format!("{}: {value:?} {advice}{remedy}", entry.path));
+        });
+    };
+    let kept = |value: &str| if value.starts_with('/') { in_pointer(value) } else { Some(KEPT) };
+    for step in root.elements("step").into_iter().filter_map(Entry::table) {
+        check(step.get("keep"), &kept, REMEDY);
+        let undo: Table<'_> = step.table("undo");
+        for table in [&step, &undo] {
+            check(table.get("send"), &advice, REMEDY);
+            check(table.get("path"), &in_path, "");
         }
     }
-    faults
+    reader.finish(())
+}
+
+/// Calls `visit` with each text that is filled or sent, and with each name of a member: where it stands, and whether it is a
+/// name. A text that means itself is left out.
+fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str, bool)) {
+    match value {
+        DeValue::String(text) if !text.starts_with(LITERAL) => visit(at, text, false),
+        DeValue::Array(elements) => {
+            elements.iter().for_each(|element| each_text(element.span().start, element.get_ref(), visit));
+        }
+        DeValue::Table(members) => {
+            for (name, value) in members.iter() {
+                visit(name.span().start, name.get_ref(), true);
+                each_text(value.span().start, value.get_ref(), visit);
+            }
+        }
+        DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -60,10 +80,8 @@ mod tests {
         let mut wrong = Vec::new();
         for line in lines(nonsense) {
             let found = faults(&format!("{line:?}"), "\"/id\"");
-            // With an escape it stands in another way in the file.
-            let place = if line.contains(['"', '\\']) { "4:8" } else { "6:14" };
-            let place = format!("workflows/w-1.toml:{place}: step \"pay\": send: ");
-            wrong.extend((!found.iter().any(|fault| fault.starts_with(&place))).then_some((line, found)));
+            let place = "workflows/w-1.toml:6:14: step \"pay\": send";
+            wrong.extend((!found.iter().any(|fault| fault.starts_with(place))).then_some((line, found)));
         }
         for line in lines(sensible) {
             let found = faults(&format!("{line:?}"), "\"/id\"");
@@ -81,5 +99,38 @@ mod tests {
             "{found:?}"
         );
         assert!(faults("1", "\"/items/*/id\"")[0].contains("names several values"));
+        for name in ["amount.$", "{{k}}", "Fn::Join"] {
+            let found = faults(&format!("{{ {name:?} = 1 }}"), "\"/id\"");
+            assert!(found.len() == 1 && found[0].contains(":6:16: step \"pay\": send: "), "{found:?}");
+            assert!(found[0].contains("would be sent as this name"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_its_values_in_braces_and_no_other_syntax() {
+        let of_path = |path: &str| {
+            let step = format!("name = \"pay\"\nagent = \"bank\"\npath = {path:?}\n");
+            let workflow = format!("name = \"w\"\nversion = 1\n[[step]]\n{step}");
+            let files = [("stepwarden.toml", "[agents.bank]"), ("workflows/w-1.toml", &workflow)];
+            let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+            checked.err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
+        };
+        for path in [
+            "${/Order/Ref}",
+            "a/:id/b",
+            "orders/$ref",
+            "orders/OrderID",
+            "a/Order.Ref",
+            "{/Order/Lines/*}",
+            "{/Order/x|upper}",
+        ] {
+            let found = of_path(path);
+            assert!(found.len() == 1 && found[0].contains(":6:8: step \"pay\": path: "), "{path}: {found:?}");
+        }
+        for path in
+            ["v1/items:cancel", "a/{/Order/Ref}/b", "{/OrderID}", "a$b", "orders/{/Order/Ref}:cancel", "Order/5"]
+        {
+            assert_eq!(of_path(path), [""; 0], "{path}");
+        }
     }
 }

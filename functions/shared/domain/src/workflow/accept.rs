@@ -7,7 +7,7 @@ use super::{NotATime, StepRule, Workflow};
 use crate::json::Json;
 use crate::order::Order;
 use crate::redaction::Redaction;
-use crate::search::Pointer;
+use crate::search::{Pointer, plain_text};
 use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
@@ -20,7 +20,7 @@ pub enum NotAccepted {
     #[error("the document has members that the workflow refuses: {}", .0.join(", "))]
     Refused(Vec<String>),
     /// It has nothing where a step sends something of it (rule 19).
-    #[error("step {step:?} sends {pointer}, and the document has nothing there")]
+    #[error("step {step:?} sends {pointer}, and the document has nothing there that can be sent")]
     Missing {
         /// The step.
         step: String,
@@ -87,12 +87,16 @@ impl StepRule {
     /// What the step sends of the document, in either direction, and the document has not.
     fn missing_in(&self, document: &Json) -> Option<NotAccepted> {
         let mappings = [&self.forward, &self.undo];
-        let sent = mappings.into_iter().flat_map(|mapping| mapping.required()).map(|(_, pointer)| pointer);
-        let is_missing = |pointer: &&Pointer| match Root::of(pointer) {
-            Some(Root::Order(names)) => Pointer::walk(names, document.raw()).is_none(),
+        let mut sent = mappings.into_iter().flat_map(|mapping| mapping.required());
+        let is_missing = |(key, pointer): &(&str, &Pointer)| match Root::of(pointer) {
+            Some(Root::Order(names)) => {
+                let found = Pointer::walk(names, document.raw());
+                // A path has no place for an object, an array or null.
+                if *key == "path" { found.and_then(plain_text).is_none() } else { found.is_none() }
+            }
             Some(Root::OrderId | Root::Output(..)) | None => false,
         };
-        let pointer = { sent }.find(is_missing)?.text();
-        Some(NotAccepted::Missing { step: self.name.to_string(), pointer })
+        let (_, pointer) = sent.find(is_missing)?;
+        Some(NotAccepted::Missing { step: self.name.to_string(), pointer: pointer.text() })
     }
 }

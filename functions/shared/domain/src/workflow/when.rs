@@ -136,10 +136,14 @@ impl Comparison {
         }
     }
 
-    /// Whether it demands a value at this position.
+    /// Whether it demands a value at this position, or within it.
     pub(super) fn demands(&self, pointer: &Pointer) -> bool {
-        let test = if self.is_negated { Test::Missing } else { Test::Exists };
-        self.test == test && self.pointer == *pointer
+        let demands = match &self.test {
+            Test::Exists => !self.is_negated,
+            Test::Missing => self.is_negated,
+            Test::Compares(operator, _) => !self.is_negated && *operator != Operator::NotEqual,
+        };
+        demands && self.pointer.names().starts_with(pointer.names())
     }
 
     fn holds(&self, found: Option<&RawValue>) -> bool {

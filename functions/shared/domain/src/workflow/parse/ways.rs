@@ -60,7 +60,8 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
     }
 }
 
-/// What must find a value names no output of a step that may be skipped, unless the step demands it.
+/// What must find a value names no output of a step that may be skipped, and nothing that a step may not keep, unless the
+/// step demands it.
 fn check_needs(
     reader: &mut Reader<'_>,
     draft: &Draft<'_>,
@@ -68,15 +69,17 @@ fn check_needs(
     before: &[(&StepRule, Output<'_>)],
 ) {
     let may_lack = |(_, pointer): &(&str, &Pointer)| {
-        let Some(Root::Output(step, _)) = Root::of(pointer) else { return false };
+        let Some(Root::Output(step, names)) = Root::of(pointer) else { return false };
         let is_demanded = draft.rule.when.iter().any(|comparison| comparison.demands(pointer));
-        !is_demanded && before.iter().any(|(rule, _)| *rule.name == *step && rule.may_be_skipped())
+        let is_missing =
+            |rule: &StepRule| rule.may_be_skipped() || rule.keep.as_ref().is_some_and(|keep| keep.may_lack(names));
+        !is_demanded && before.iter().any(|(rule, _)| *rule.name == *step && is_missing(rule))
     };
     for (key, pointer) in mapping.required().filter(may_lack) {
         let Some(entry) = table.get(key) else { continue };
         let text = pointer.text();
         let or = if key == "path" { "" } else { ", or end the pointer with ?" };
-        let advice = format!("its step may be skipped. Add `{text} exists` to `when`{or}");
+        let advice = format!("its step may be skipped, or keep nothing there. Add `{text} exists` to `when`{or}");
         reader.blame(entry.place_of(|value| value == text), format!("{}: {text}: {advice}", entry.path));
     }
 }

@@ -59,7 +59,7 @@ fn what_must_be_there_is_no_output_of_a_step_that_may_be_skipped_unless_the_step
     for skipped in ["optional = true", "when = \"/Order/x exists\""] {
         for key in [path, "undo = { path = \"{/Outputs/a/ID}\" }"] {
             let text = fault(skipped, key);
-            assert!(text.contains("path: /Outputs/a/ID: its step may be skipped"), "{text}");
+            assert!(text.contains("path: /Outputs/a/ID: its step may be skipped, or keep nothing there"), "{text}");
         }
         let demands = format!("when = \"/Outputs/a/ID exists\"\n{path}");
         assert!(parse(skipped, &demands).is_ok());
@@ -71,6 +71,14 @@ fn what_must_be_there_is_no_output_of_a_step_that_may_be_skipped_unless_the_step
         assert!(parse(skipped, &format!("when = \"/Outputs/a/ID exists\"\n{}", send.replace("ID?", "ID"))).is_ok());
     }
     assert!(parse("", path).is_ok());
+    let kept = "keep = { ID = \"/id?\" }";
+    assert!(fault(kept, path).contains("keep nothing there. Add `/Outputs/a/ID exists`"));
+    for proof in ["/Outputs/a/ID == \\\"x\\\"", "/Outputs/a/ID/x exists", "not /Outputs/a/ID missing"] {
+        assert!(parse(kept, &format!("when = \"{proof}\"\n{path}")).is_ok(), "{proof}");
+    }
+    for no_proof in ["/Outputs/a/ID != 1", "not /Outputs/a/ID == 1", "/Outputs/a exists"] {
+        assert!(fault(kept, &format!("when = \"{no_proof}\"\n{path}")).contains("exists`"), "{no_proof}");
+    }
 }
 
 #[test]
