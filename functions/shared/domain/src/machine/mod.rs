@@ -82,8 +82,9 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Sent { notices }, _) => turn.sent(notices),
     };
     if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, &verdict) {
-        // The first delivery may have carried out the command and died before it sent the messages that follow.
-        turn.repeat(0);
+        // The first delivery may have carried out the command and died before it sent the messages that follow. No call
+        // follows from an end.
+        if task.process_state.is_final() { turn.repeat_notices() } else { turn.repeat(0) }
     }
     Ok(turn.end(verdict))
 }

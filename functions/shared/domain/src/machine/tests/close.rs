@@ -2,7 +2,7 @@
 
 use crate::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use crate::machine::testing::{Case, done};
-use crate::machine::{Dropped, Happened, Refused, Verdict};
+use crate::machine::{Dropped, Event, Happened, Refused, Verdict};
 use crate::message::Action;
 use crate::task::{ProcessState, What, reason};
 
@@ -46,6 +46,19 @@ fn a_closed_order_is_over_and_its_steps_stay_as_they_are() {
     assert_eq!((&*line.who, line.why.as_deref()), ("ann", Some("mended")));
     case.all_sent();
     assert_eq!((case.task.watch, case.task.watch_at), (None, None), "nobody looks at it any more");
+}
+
+#[test]
+fn rule_6_a_redelivered_command_asks_for_no_call_of_an_order_that_is_over() {
+    let mut case = held();
+    let command = case.command(Action::Close, Some(case.task.version));
+    let again = Event::Command { command: &command, redelivered: true };
+    let Verdict::Refused(_) = case.decide(again).verdict else { panic!("a call may have its effect") };
+    case.task.process_state = ProcessState::Closed;
+    let before = case.task.clone();
+    assert_eq!(case.apply(again), Verdict::Refused(Refused::NotInError));
+    assert_eq!((case.requested(), case.wakes()), (vec![], vec![]));
+    assert_eq!(case.task, before, "what is over stays as it is");
 }
 
 #[test]
