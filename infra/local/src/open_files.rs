@@ -28,7 +28,7 @@ pub fn for_calls() -> usize {
     share(limit(), 4)
 }
 
-/// Whether the system allows so many open files that a server can work.
+/// Checks that this process may open as many files as a server needs.
 ///
 /// # Errors
 /// How many it allows, and how to raise that.

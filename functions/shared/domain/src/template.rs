@@ -219,7 +219,7 @@ impl Template {
 /// What ends a pointer that may find nothing.
 const OPTIONAL: char = '?';
 /// What begins a text that stands for the rest of itself.
-const LITERAL: char = '\\';
+pub const LITERAL: char = '\\';
 
 impl Place {
     /// As it is written.

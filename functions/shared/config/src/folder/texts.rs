@@ -1,14 +1,13 @@
 //! The texts that a workflow sends and keeps: none is a template of another language.
 
 use domain::located::{Document, Entry, Faults, Table};
+use domain::template::LITERAL;
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
 use crate::foreign::{advice, in_name, in_path, in_pointer};
 
 const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
-/// What begins a text that means itself.
-const LITERAL: char = '\\';
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
 /// Whether no text of a workflow means something in another language.

@@ -13,8 +13,7 @@ use crate::keys::DEPLOYMENT;
 const SECRET_HEADERS: [HeaderName; 4] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
 
-/// A stored file without what may be a secret though nobody marked it as one: the values of headers, and the URLs of sinks.
-/// `None` if it cannot be read.
+/// A stored file without the values of headers and the URLs of sinks: each may be a secret. `None` if it cannot be read.
 #[must_use]
 pub fn without_likely_secrets(text: &str) -> Option<String> {
     let document = Document::new(text);
