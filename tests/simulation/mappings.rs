@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use domain::workflow::Method;
+
 use super::auditor::mappings::{KEPT_MEMBER, Mapped, Sent, Source};
 use super::rng::Rng;
+
+const METHODS: [Method; 6] = [Method::Put, Method::Post, Method::Delete, Method::Post, Method::Patch, Method::Post];
 
 /// Draws the mappings of a step. Its texts name the version and the step, so that no two versions map alike.
 pub fn draw(rng: &mut Rng, version: u32, place: usize, after: &[usize]) -> Mapped {
@@ -16,6 +20,9 @@ pub fn draw(rng: &mut Rng, version: u32, place: usize, after: &[usize]) -> Mappe
         path: rng.chance(3_000).then(|| name.as_str().into()),
         members: is_sent.then(|| members(rng, &name, outputs)),
         is_form,
+        // No draw of its own: the worlds stay those that they were.
+        method: METHODS[(version as usize * 7 + name.len() + place) % METHODS.len()],
+        has_headers: (version as usize + place).is_multiple_of(3),
     };
     let forward = sent(name.clone(), after);
     let with_own: Vec<usize> = after.iter().copied().chain([place]).collect();
@@ -54,6 +61,10 @@ pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool) {
 fn write_sent(text: &mut String, sent: &Sent) {
     if let Some(path) = &sent.path {
         let _ = writeln!(text, "path = \"{path}/{{/OrderID}}\"");
+    }
+    let _ = writeln!(text, "method = \"{}\"", sent.method.name());
+    if sent.has_headers {
+        let _ = writeln!(text, "headers = {{ X-Key = \"/IdempotencyKey\", X-Order = \"/OrderID\" }}");
     }
     let Some(members) = &sent.members else { return };
     let value = |source: &Source| match source {

@@ -76,6 +76,8 @@ pub fn body(call: &Call<'_>) -> Body {
         members: call.body.map(members),
         is_form: call.encode == Encoding::Form,
         path: call.path.map(Arc::from),
+        method: call.method,
+        headers: call.headers.clone(),
     }
 }
 

@@ -32,6 +32,7 @@ use config::{Meaning, StatusTable};
 use domain::json::{Json, JsonError, lossy_text, members};
 use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
+use domain::template::Template;
 use domain::time::Timestamp;
 use http::header::LOCATION;
 use http::{HeaderMap, Response, StatusCode, Uri};
@@ -51,15 +52,23 @@ const CODES: usize = 3;
 const PROOFS: usize = 2;
 
 /// What a response says besides its body.
-struct Head {
+struct Head<'k> {
     status: StatusCode,
+    headers: HeaderMap,
+    keep: Option<&'k Template>,
     after_ms: Option<u64>,
     /// Status and, of a redirect, the host to which it leads. The rest of an address may be a secret.
     problem: String,
 }
 
-/// The meaning of a service's response. `now` is by the agent's clock. At most [`ANSWER_BYTES_MAX`] bytes of the body are read.
-pub async fn answer_to<B>(response: Response<B>, statuses: &StatusTable, now: Timestamp) -> Answer
+/// The meaning of a service's response, of which the step keeps what `keep` says. `now` is by the agent's clock. At most
+/// [`ANSWER_BYTES_MAX`] bytes of the body are read.
+pub async fn answer_to<B>(
+    response: Response<B>,
+    statuses: &StatusTable,
+    keep: Option<&Template>,
+    now: Timestamp,
+) -> Answer
 where
     B: Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -69,7 +78,11 @@ where
     // A service that limits its calls is never asked again at once.
     let no_wait = (status == StatusCode::TOO_MANY_REQUESTS).then_some(0);
     let after_ms = retry_after_ms(&parts.headers, now).or(no_wait);
-    let head = Head { status, after_ms, problem: format!("HTTP {status}{}", leads_to(status, &parts.headers)) };
+    let problem = format!("HTTP {status}{}", leads_to(status, &parts.headers));
+    let keep = keep.filter(|keep| keep.is_of_response());
+    let takes_text = keep.is_some_and(Template::takes_text);
+    let headers = if keep.is_some() { parts.headers.clone() } else { HeaderMap::new() };
+    let head = Head { status, headers, keep, after_ms, problem };
     let read = Read::of(&parts.headers, body);
     // Where the status says enough, the wait for the body could cost the answer.
     if !statuses.depends_on_body(status) {
@@ -80,8 +93,8 @@ where
         return broken(status, problem);
     }
     // A success may come from a proxy, whose page is no JSON: no condition says anything about it.
-    if status.is_success() {
-        let Ok(json) = output(&read) else { return success(status, &read) };
+    if status.is_success() && !(takes_text && output(&read).is_err()) {
+        let Ok(json) = output(&read) else { return success(&head, &read) };
         if let Some(place) = Verdict::ambiguous(&statuses.conditions, status, &json) {
             return Answer::unknown(format!("HTTP {status}, but its body is ambiguous: {place} is there twice"));
         }
@@ -96,10 +109,13 @@ where
 }
 
 /// The answer with this meaning. The body is read only for a meaning that needs it.
-async fn meant(meaning: Meaning, head: Head, read: impl Future<Output = Read>) -> Answer {
-    let Head { status, after_ms, problem } = head;
+async fn meant(meaning: Meaning, head: Head<'_>, read: impl Future<Output = Read>) -> Answer {
+    if meaning == Meaning::Done {
+        return success(&head, &read.await);
+    }
+    let Head { status, after_ms, problem, .. } = head;
     match meaning {
-        Meaning::Done => success(status, &read.await),
+        Meaning::Done => Answer::unknown(problem),
         Meaning::UnderWay => Answer::UnderWay { after_ms, unless_alone: None },
         Meaning::Failing => Answer::Retry { after_ms, problem },
         Meaning::Unknown => Answer::Unknown { after_ms, problem },
@@ -124,13 +140,20 @@ fn leads_to(status: StatusCode, headers: &HeaderMap) -> String {
     }
 }
 
-fn success(status: StatusCode, read: &Read) -> Answer {
+fn success(head: &Head<'_>, read: &Read) -> Answer {
+    let Head { status, headers, keep, .. } = head;
     match &read.end {
         End::Whole => {}
         End::TooLarge => return too_large(&format!("has more than {ANSWER_BYTES_MAX} bytes")),
-        End::Broken(problem) => return broken(status, problem),
+        End::Broken(problem) => return broken(*status, problem),
     }
-    match output(read) {
+    let body = output(read);
+    if let Some(keep) = keep.filter(|keep| body.is_ok() || keep.takes_text()) {
+        let header = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let text = keep.takes_text().then(|| read.text());
+        return Answer::Done(keep.response(status.as_u16(), header, text.as_deref(), body.as_ref().ok()));
+    }
+    match body {
         Ok(output) => Answer::Done(output),
         Err(error @ JsonError::TooLarge { .. }) => too_large(&format!("is {error}")),
         Err(error) => Answer::unknown(format!("HTTP {status}, but its body{} is {error}", read.said())),
@@ -229,7 +252,7 @@ mod tests {
         let response =
             headers.iter().fold(Response::builder().status(status), |of, (name, value)| of.header(*name, *value));
         let response = response.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
-        answer_to(response, &StatusTable::default(), NOW).await
+        answer_to(response, &StatusTable::default(), None, NOW).await
     }
 
     async fn problem(status: u16, body: &[u8], headers: &[(&str, &str)]) -> String {

@@ -8,12 +8,11 @@ use bytes::Bytes;
 use config::{CALLBACK_URL, IDEMPOTENCY_KEY, Remote, StatusTable, TRACE};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::time::Timestamp;
 use domain::trace;
-use domain::workflow::Encoding;
-use http::header::{CONTENT_TYPE, InvalidHeaderValue};
+use domain::workflow::{Encoding, Method as CallMethod};
+use http::header::{CONTENT_TYPE, InvalidHeaderName, InvalidHeaderValue};
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
@@ -48,7 +47,7 @@ impl HttpService {
         Self { client, remote, settings, calls }
     }
 
-    async fn post(&self, uri: &Uri, statuses: &StatusTable, call: &Call<'_>) -> Answer {
+    async fn send(&self, uri: &Uri, statuses: &StatusTable, call: &Call<'_>) -> Answer {
         let request = match request(uri, &self.settings.headers, call) {
             Ok(request) => request,
             Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
@@ -64,15 +63,15 @@ impl HttpService {
                 if call.is_probe {
                     self.client.renew();
                 }
-                answer(self.client.request(request).await, uri, statuses, call.started_at).await
+                answer(self.client.request(request).await, uri, statuses, call).await
             }
             // Boxed, so that the future of a call without secrets stays small.
-            Some(auth) => Box::pin(self.post_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
+            Some(auth) => Box::pin(self.send_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
         }
     }
 
-    /// Posts with secrets. If they are refused it posts once more, if there are others by then.
-    async fn post_as(
+    /// Sends with secrets. If they are refused it sends once more, if there are others by then.
+    async fn send_as(
         &self,
         auth: &Auth,
         request: Request<Full<Bytes>>,
@@ -80,7 +79,7 @@ impl HttpService {
         call: &Call<'_>,
     ) -> Result<Answer, Faulty> {
         let body = request.body().clone().into_inner().unwrap_or_default();
-        let post = async |known: &Known| {
+        let send = async |known: &Known| {
             let mut request = request.clone();
             known.apply(&mut request, &body, call.idempotency_key, call.started_at)?;
             if !(call.may_begin.0)() {
@@ -92,17 +91,17 @@ impl HttpService {
         if call.is_probe {
             known.client().unwrap_or(&self.client).renew();
         }
-        let mut response = post(&known).await?;
+        let mut response = send(&known).await?;
         if response.as_ref().is_ok_and(|response| auth.is_refusal(response.status()))
             && let Some(renewed) = auth.renewed(&known, call.started_at).await?
         {
             known = renewed;
-            response = post(&known).await?;
+            response = send(&known).await?;
         }
         if response.is_err() {
             auth.reconnect(&known, call.started_at).await;
         }
-        Ok(known.hide(answer(response, request.uri(), statuses, call.started_at).await))
+        Ok(known.hide(answer(response, request.uri(), statuses, call).await))
     }
 }
 
@@ -111,14 +110,14 @@ async fn answer(
     response: Result<Answered, ClientError>,
     called: &Uri,
     statuses: &StatusTable,
-    now: Timestamp,
+    call: &Call<'_>,
 ) -> Answer {
     let host = || called.authority().map_or("", |host| host.as_str());
     let problem = |error: &ClientError| format!("{}: {}", host(), chain(error));
     match response {
         Ok(response) => {
             trace::answered(response.status().as_u16());
-            answer_to(response, statuses, now).await
+            answer_to(response, statuses, call.keep, call.started_at).await
         }
         Err(error) if error.is_connect() && is_of_this_machine(&error) => {
             Answer::NotCalled { problem: problem(&error) }
@@ -131,15 +130,15 @@ async fn answer(
 
 impl Service for HttpService {
     async fn forward(&mut self, call: &Call<'_>) -> Answer {
-        self.post(&self.remote.forward, self.settings.forward_statuses(), call).await
+        self.send(&self.remote.forward, self.settings.forward_statuses(), call).await
     }
 
     async fn undo(&mut self, call: &Call<'_>) -> Answer {
-        self.post(&self.remote.undo, self.settings.undo_statuses(), call).await
+        self.send(&self.remote.undo, self.settings.undo_statuses(), call).await
     }
 }
 
-/// The body of a POST whose step has no mapping.
+/// The body of a call whose step has no mapping.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body<'a> {
@@ -151,25 +150,31 @@ struct Body<'a> {
 
 fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
     let (body, content_type) = match (call.body, call.encode) {
-        (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), FORM),
-        (Some(body), Encoding::Json) => (body.text().to_owned().into(), JSON),
+        (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), Some(FORM)),
+        (Some(body), Encoding::Json) => (body.text().to_owned().into(), Some(JSON)),
+        (None, _) if !call.method.has_usual_body() => (Bytes::new(), None),
         (None, _) => {
             let body = Body { order_id: call.order_id, order: call.order, outputs: call.outputs };
             // Most bodies fit, so the text is not copied while it grows.
             let mut text = Vec::with_capacity(call.order.text().len() + 512);
             serde_json::to_writer(&mut text, &body)?;
-            (Bytes::from(text), JSON)
+            (Bytes::from(text), Some(JSON))
         }
     };
     let mut request = Request::new(Full::new(body));
-    (*request.method_mut(), *request.uri_mut()) = (Method::POST, below(uri, call.path)?);
+    (*request.method_mut(), *request.uri_mut()) = (method(call.method), below(uri, call.path)?);
     let own = request.headers_mut();
     own.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(call.idempotency_key)?);
-    own.insert(CONTENT_TYPE, content_type);
+    if let Some(content_type) = content_type {
+        own.insert(CONTENT_TYPE, content_type);
+    }
     if let Some(url) = call.callback_url {
         own.insert(CALLBACK_URL, HeaderValue::from_str(url)?);
     }
     own.extend(headers.clone());
+    for (name, value) in call.headers {
+        own.insert(HeaderName::try_from(&**name)?, HeaderValue::from_str(value)?);
+    }
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())
     {
@@ -178,9 +183,20 @@ fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Fu
     Ok(request)
 }
 
-/// The URL of an operation, with the path of the call below it.
+const fn method(of: CallMethod) -> Method {
+    match of {
+        CallMethod::Post => Method::POST,
+        CallMethod::Get => Method::GET,
+        CallMethod::Put => Method::PUT,
+        CallMethod::Patch => Method::PATCH,
+        CallMethod::Delete => Method::DELETE,
+    }
+}
+
+/// The URL of an operation, with the path of the call below it, or its query.
 fn below(operation: &Uri, path: Option<&str>) -> Result<Uri, InvalidUri> {
     match path {
+        Some(query) if query.starts_with('?') => format!("{operation}{query}").parse(),
         Some(path) => format!("{}/{path}", operation.to_string().trim_end_matches('/')).parse(),
         None => Ok(operation.clone()),
     }
@@ -193,6 +209,8 @@ enum Unsendable {
     Body(#[from] serde_json::Error),
     #[error(transparent)]
     Path(#[from] InvalidUri),
+    #[error(transparent)]
+    Name(#[from] InvalidHeaderName),
     #[error(transparent)]
     Header(#[from] InvalidHeaderValue),
 }

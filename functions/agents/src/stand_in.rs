@@ -139,7 +139,7 @@ async fn receive(connection: usize, stream: &mut (impl AsyncRead + Unpin)) -> Op
     let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
     let headers: Vec<_> = lines.filter_map(header).collect();
     let mut received = Received { connection, line, headers, body: Value::Null, text: String::new() };
-    let length: usize = received.header("content-length").unwrap().parse().unwrap();
+    let length: usize = received.header("content-length").map_or(0, |length| length.parse().unwrap());
     while bytes.len() < head_end + 4 + length {
         stream.read_buf(&mut bytes).await.ok().filter(|&count| count > 0)?;
     }

@@ -45,6 +45,10 @@ pub(crate) async fn result(
     let outcome = match said {
         Said::Done(output) => {
             let keep = keep(ports, config, &task, &awaited).await?;
+            let output = match &keep {
+                Some(keep) => keep.of_body(output),
+                None => output,
+            };
             // One that would change nothing need not be told again.
             let counts = || matches!(awaited.clone().reply(&task, Outcome::Done(output.clone())), Ok((_, None)));
             match refusal(&output, keep.as_ref(), awaited.direction) {

@@ -111,9 +111,11 @@ fn messages(criterion: &mut Criterion) {
         priority: Priority::Normal,
         order: document,
         outputs: BTreeMap::from([("reserve-inventory".into(), output())]),
+        method: domain::workflow::Method::Post,
         body: None,
         encode: domain::workflow::Encoding::Json,
         path: None,
+        headers: Default::default(),
         keep: None,
     };
     let reply = SchedulerMessage::Reply(reply_to(&task, 1));

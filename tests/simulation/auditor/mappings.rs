@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::workflow::Method;
 
 use super::super::observe::hash_of;
 use super::seen::{Body, Ending, Record, Try, Way};
@@ -32,6 +33,10 @@ pub struct Sent {
     pub members: Option<BTreeMap<Arc<str>, Source>>,
     /// Whether the body is a form.
     pub is_form: bool,
+    /// The method.
+    pub method: Method,
+    /// Whether it has the headers of [`headers_of`].
+    pub has_headers: bool,
 }
 
 /// The value of a member.
@@ -45,6 +50,13 @@ pub enum Source {
     Document,
     /// The output of a step, if it has one.
     Output(usize),
+}
+
+/// The headers of a call whose step names some: its key, and the order.
+fn headers_of(of: Try) -> BTreeMap<Arc<str>, Arc<str>> {
+    let undo = if of.way == Way::Undo { "/undo" } else { "" };
+    let key = format!("{}/s{}{undo}", of.order, of.step);
+    BTreeMap::from([("X-Key".into(), key.into()), ("X-Order".into(), of.order.to_string().into())])
 }
 
 impl Mapped {
@@ -74,7 +86,17 @@ impl Auditor {
         must((&body.path, body.is_form) == (&path, sent.is_form), Invariant::Mapping, || {
             format!("{of} is called below {:?} (form: {}), and ought to be below {path:?}", body.path, body.is_form)
         })?;
+        let headers = if sent.has_headers { headers_of(of) } else { BTreeMap::new() };
+        must((body.method, &body.headers) == (sent.method, &headers), Invariant::Mapping, || {
+            format!("{of} is called by {:?} with {:?}, and ought to be by {:?}", body.method, body.headers, sent.method)
+        })?;
         match &sent.members {
+            None if !sent.method.has_usual_body() => {
+                let is_empty = body.document.is_none() && body.outputs.is_empty() && body.members.is_none();
+                must(is_empty, Invariant::Mapping, || {
+                    format!("{of} is called with {body:?}, and ought to send nothing")
+                })
+            }
             Some(members) => {
                 let wanted = wanted(of.order, members, dossier.document, last);
                 let has_more = body.document.is_some() || !body.outputs.is_empty();

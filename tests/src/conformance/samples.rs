@@ -118,9 +118,11 @@ pub fn request(n: u32) -> Request {
         priority: Priority::Normal,
         order: document,
         outputs: std::collections::BTreeMap::new(),
+        method: domain::workflow::Method::Post,
         body: None,
         encode: domain::workflow::Encoding::Json,
         path: None,
+        headers: Default::default(),
         keep: None,
     }
 }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use domain::json::Json;
 use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
+use domain::output;
 use domain::task::Direction;
+use domain::template::Template;
 use futures_util::FutureExt;
 use http::Response;
 use http_body_util::Full;
@@ -26,7 +28,16 @@ pub(super) fn run(input: &[u8]) {
         response = response.header(name, value);
     }
     let Ok(response) = response.body(Full::new(Bytes::copy_from_slice(body))) else { return };
-    let answer = agents::answer_to(response, &StatusTable::default(), NOON).now_or_never().expect("all of it is there");
+    let (head, whole) = response.into_parts();
+    let answer = |keep: Option<&Template>| {
+        let response = Response::from_parts(head.clone(), whole.clone());
+        agents::answer_to(response, &StatusTable::default(), keep, NOON).now_or_never().expect("all of it is there")
+    };
+    let keep = serde_json::from_str(r#"{"After":"header:Retry-After?","Text":"answer:text"}"#).expect("a template");
+    if let Answer::Done(output) = answer(Some(&keep)) {
+        assert!(output::unusable(&output, Some(&keep), Direction::Forward).is_none(), "a text is always there");
+    }
+    let answer = answer(None);
     check(status, body, &answer);
     let world = World::new();
     world.claimed();

@@ -69,7 +69,7 @@ mod tests {
 
     async fn answer(status: u16, body: &str) -> Answer {
         let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
-        answer_to(Response::builder().status(status).body(body).unwrap(), &table(), NOW).await
+        answer_to(Response::builder().status(status).body(body).unwrap(), &table(), None, NOW).await
     }
 
     fn done(text: &str) -> Answer {

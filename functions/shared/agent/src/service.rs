@@ -8,8 +8,9 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Failure;
+use domain::template::Template;
 use domain::time::Timestamp;
-use domain::workflow::Encoding;
+use domain::workflow::{Encoding, Method};
 
 /// One remote service.
 ///
@@ -38,13 +39,20 @@ pub struct Call<'a> {
     pub order: &'a Json,
     /// Outputs of the steps that this one comes after and, for an undo, its own.
     pub outputs: &'a BTreeMap<Arc<str>, Json>,
+    /// The method.
+    pub method: Method,
     /// What the workflow sends to this service, if it says so. An agent sends this alone: `order` and `outputs` are empty
-    /// then.
+    /// then. They are empty without it too where the method has no body.
     pub body: Option<&'a Json>,
     /// The encoding of this body.
     pub encode: Encoding,
-    /// The path below the URL of the operation, percent-encoded.
+    /// The path below the URL of the operation, with its query, percent-encoded.
     pub path: Option<&'a str>,
+    /// Headers that the workflow names.
+    pub headers: &'a BTreeMap<Arc<str>, Arc<str>>,
+    /// What the workflow keeps of the answer. If it [is of a response](Template::is_of_response), done is answered with
+    /// what [`Template::response`] makes.
+    pub keep: Option<&'a Template>,
     /// Where the service may tell the result later, if it takes the call on (rule 38). The same over all calls for this
     /// step in this direction. `None`: it must answer at once, or the deployment has no such addresses.
     pub callback_url: Option<&'a str>,

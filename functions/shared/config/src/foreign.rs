@@ -13,7 +13,7 @@ const SECRET: &str = "would be sent as this text: a secret stands in the setting
                       headers.x-api-key.secret";
 
 /// What a mapping begins its pointers with.
-const ROOTS: [&str; 3] = ["OrderID", "Order", "Outputs"];
+const ROOTS: [&str; 4] = ["OrderID", "Order", "IdempotencyKey", "Outputs"];
 /// What begins a value in templates of other languages, anywhere in a text.
 const MARKS: [&str; 9] = ["{{", "{%", "${", "$(", "#{", "<%", "@{", "%{", "<<Order"];
 /// How values of other languages begin.

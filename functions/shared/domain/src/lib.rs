@@ -22,6 +22,7 @@ pub mod contract;
 mod decimal;
 pub mod definition;
 pub mod delivery;
+pub mod header;
 pub mod id;
 pub mod index;
 pub mod instance;

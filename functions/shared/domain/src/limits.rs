@@ -16,6 +16,10 @@ pub const TEMPLATE_PARTS_MAX: usize = 256;
 pub const TEMPLATE_NESTING_MAX: usize = 16;
 /// Longest path of a mapping, as a template and filled, in characters.
 pub const PATH_CHARS_MAX: usize = 1_024;
+/// Most headers that an agent or a step names.
+pub const HEADERS_MAX: usize = 32;
+/// Largest size of all headers of a step, names and values, in bytes.
+pub const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Comparisons in the `when` of a step.
 pub const WHEN_MAX: usize = 8;
 /// Longest comparison, in characters.

@@ -12,7 +12,7 @@ use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::state::Direction;
 use crate::template::Template;
 use crate::time::Timestamp;
-use crate::workflow::Encoding;
+use crate::workflow::{Encoding, Method};
 
 pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
 pub use crate::priority::Priority;
@@ -378,7 +378,7 @@ pub struct Request {
     /// The priority queue of the reply: `high` means the scheduler's high queue. Absent: normal.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// The order's document. With `Body` it is `{}`.
+    /// The order's document. With `Body`, and without a body, it is `{}`.
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Document"))]
     pub order: Json,
     /// Outputs by step name: of the steps before this one and, for an undo, its own output if it has one. The same over
@@ -386,20 +386,27 @@ pub struct Request {
     #[serde(default)]
     #[cfg_attr(feature = "contract", schemars(with = "BTreeMap<crate::contract::StepName, Json>"))]
     pub outputs: BTreeMap<Arc<str>, Json>,
+    /// The method of the call. Absent: POST.
+    #[serde(default, skip_serializing_if = "Method::is_post")]
+    pub method: Method,
     /// The whole body of the call, if the workflow maps what the service gets. The same over all attempts; 131072 bytes
-    /// at most. Absent: the body has `OrderID`, `Order` and `Outputs` (rule 19).
+    /// at most. Absent: the body has `OrderID`, `Order` and `Outputs` (rule 19); a GET or DELETE then has no body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Body>"))]
     pub body: Option<Json>,
     /// The encoding of `Body`: JSON, or a form with brackets for what is nested (`a[b]=c`, `a[0]=b`).
     #[serde(default, skip_serializing_if = "Encoding::is_json")]
     pub encode: Encoding,
-    /// The path of the call below the URL of the operation, percent-encoded. Absent: the URL itself.
+    /// The path of the call below the URL of the operation, with its query, percent-encoded. Absent: the URL itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = crate::limits::PATH_CHARS_MAX)))]
     pub path: Option<Arc<str>>,
+    /// Headers of the call, by name. The same over all attempts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<Arc<str>, Arc<str>>,
     /// The output to reply with: a template whose texts that begin with a slash are JSON pointers into the service's
-    /// answer. A pointer that finds nothing leaves its member out. Absent: the whole answer.
+    /// answer. A `header:NAME`, `answer:status` or `answer:text` in it is a header of the response, its status, or its body as
+    /// a text. What ends with a question mark may be missing. Absent: the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<Template>,
 }

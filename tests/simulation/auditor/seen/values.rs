@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::workflow::Method;
 
 /// The state of an order in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -238,13 +239,25 @@ pub struct Body {
     pub is_form: bool,
     /// The path below the URL of the operation.
     pub path: Option<Arc<str>>,
+    /// The method.
+    pub method: Method,
+    /// The headers that the workflow names.
+    pub headers: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl Body {
     /// Of a call without a mapping.
     #[must_use]
     pub const fn whole(document: u64, outputs: BTreeMap<usize, u64>) -> Self {
-        Self { document: Some(document), outputs, members: None, is_form: false, path: None }
+        Self {
+            document: Some(document),
+            outputs,
+            members: None,
+            is_form: false,
+            path: None,
+            method: Method::Post,
+            headers: BTreeMap::new(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use domain::message::{
 use domain::order::{AgainOf, Order};
 use domain::task::Direction;
 use domain::time::Timestamp;
-use domain::workflow::Encoding;
+use domain::workflow::{Encoding, Method};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -124,12 +124,14 @@ fn request() -> impl Strategy<Value = Request> {
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
     let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), option::of(1..=WAIT_MS_MAX), any::<[bool; 2]>());
-    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
+    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id","At":"header:X"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
-    let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb".into()))];
-    let mapped = (option::of(document()), encode, path, keep);
+    let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb?x=1".into()))];
+    let method = prop_oneof![Just(Method::Post), Just(Method::Get), Just(Method::Delete)];
+    let call = (method, encode, path, btree_map("[A-Za-z0-9-]{1,20}".prop_map(Arc::from), text(64), 0..3));
+    let mapped = (option::of(document()), call, keep);
     (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3), mapped).prop_map(
-        |(step, deadline, settles, priority, order, outputs, (body, encode, path, keep))| {
+        |(step, deadline, settles, priority, order, outputs, (body, (method, encode, path, headers), keep))| {
             let (order_id, step, agent, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
             let (settles_within_ms, may_run_until, wait_within_ms, [may_decline, was_done]) = settles;
@@ -151,9 +153,11 @@ fn request() -> impl Strategy<Value = Request> {
                 priority,
                 order,
                 outputs,
+                method,
                 body,
                 encode,
                 path,
+                headers,
                 keep,
             }
         },

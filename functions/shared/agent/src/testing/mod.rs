@@ -331,9 +331,11 @@ pub(crate) fn request() -> Request {
         priority: Priority::High,
         order: json("{\"Total\":1}"),
         outputs: BTreeMap::new(),
+        method: domain::workflow::Method::Post,
         body: None,
         encode: domain::workflow::Encoding::Json,
         path: None,
+        headers: Default::default(),
         keep: None,
     }
 }

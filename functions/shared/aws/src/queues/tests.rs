@@ -49,9 +49,11 @@ fn request(document: &str, priority: Priority) -> Request {
         priority,
         order: Json::document(document.as_bytes()).unwrap(),
         outputs: Default::default(),
+        method: domain::workflow::Method::Post,
         body: None,
         encode: domain::workflow::Encoding::Json,
         path: None,
+        headers: Default::default(),
         keep: None,
     }
 }

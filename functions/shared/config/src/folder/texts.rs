@@ -26,12 +26,18 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
             reader.blame(at, format!("{}: {value:?} {advice}{remedy}", entry.path));
         });
     };
-    let kept = |value: &str| if value.starts_with('/') { in_pointer(value) } else { Some(KEPT) };
+    let kept = |value: &str| match value {
+        // Read already, and no other part of an answer can be named.
+        part if part.starts_with("header:") || part.starts_with("answer:") => None,
+        pointer if pointer.starts_with('/') => in_pointer(pointer),
+        _ => Some(KEPT),
+    };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         check(step.get("keep"), &kept, REMEDY);
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
             check(table.get("send"), &advice, REMEDY);
+            check(table.get("headers"), &advice, REMEDY);
             check(table.get("path"), &in_path, "");
         }
     }
@@ -98,6 +104,11 @@ mod tests {
             "{found:?}"
         );
         assert!(faults("1", "\"/items/*/id\"")[0].contains("names several values"));
+        for part in ["header:Location", "answer:status?", "answer:text"] {
+            assert_eq!(faults("1", &format!("{part:?}")), [""; 0], "a part of the answer beside its body");
+        }
+        let header = faults("1 }\nheaders = { X-Ref = \"{{Order.Ref}}\"", "\"/id\"");
+        assert!(header.len() == 1 && header[0].contains(":7:21: step \"pay\": headers"), "{header:?}");
         for name in ["amount.$", "{{k}}", "Fn::Join"] {
             let found = faults(&format!("{{ {name:?} = 1 }}"), "\"/id\"");
             assert!(found.len() == 1 && found[0].contains(":6:16: step \"pay\": send: "), "{found:?}");

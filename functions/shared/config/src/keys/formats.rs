@@ -2,33 +2,20 @@
 
 use std::net::IpAddr;
 
+use domain::header;
 use domain::keys::{Format, Kind};
 use domain::limits::NAME_CHARS_MAX;
 use domain::search::Pointer;
 use domain::workflow::{PEOPLE, is_name};
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Uri};
 
 use crate::reference::Reference;
-use crate::remote::{CALLBACK_URL, IDEMPOTENCY_KEY, Operations, Remote, TRACE};
+use crate::remote::{Operations, Remote};
 
 /// Longest name of an operation or an event, in characters.
 const NAME_OF_SERVICE_CHARS_MAX: usize = 128;
 /// Longest value of a header, in bytes.
 pub(crate) const HEADER_BYTES_MAX: usize = 4 * 1024;
-/// Headers of the protocol, and those that every call has.
-const OWN_HEADERS: [HeaderName; 10] = [
-    CONNECTION,
-    CONTENT_LENGTH,
-    CONTENT_TYPE,
-    HOST,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    IDEMPOTENCY_KEY,
-    CALLBACK_URL,
-    TRACE,
-];
 const NO_URL: &str = "must be an https URL";
 
 type Checked = Result<(), String>;
@@ -111,7 +98,7 @@ pub(super) fn status(name: &str) -> Checked {
 
 pub(super) fn header_name(name: &str) -> Checked {
     let name = HeaderName::try_from(name).map_err(|_| "is not a valid name of a header".to_owned())?;
-    must(!OWN_HEADERS.contains(&name), "is set by the agent itself: leave it out")
+    must(!header::is_own(name.as_str()), "is set by the agent itself: leave it out")
 }
 
 /// The value may be a secret by mistake, so no fault repeats it.

@@ -11,7 +11,7 @@ use agent::{
     RETRIES_MAX,
 };
 use domain::keys::{Key, Kind, Names, TEXT};
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, FALLBACKS_MAX, HEADERS_MAX, SETTLES_WITHIN_MS_MAX};
 use domain::workflow::SETTLES_WITHIN;
 
 use crate::status::Meaning;
@@ -97,7 +97,7 @@ const AGENT: &[Key] = &[
         Kind::Named(&Names {
             stands_for: "Api-Version",
             check: header_name,
-            max: 32,
+            max: HEADERS_MAX,
             kind: Kind::Either(&[HEADER_VALUE, Kind::Table(SECRET)]),
         }),
     )

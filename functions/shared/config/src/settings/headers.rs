@@ -1,17 +1,13 @@
 //! The headers of each call.
 
+use domain::header;
 use domain::located::{Document, Entry, Reader, Table};
-use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::auth::secret;
 use crate::auth::Placed;
 use crate::foreign::in_header;
 use crate::keys::DEPLOYMENT;
-
-/// Headers whose value is always a secret.
-const SECRET_HEADERS: [HeaderName; 4] =
-    [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
 
 /// A stored file without the values of headers and the URLs of sinks: each may be a secret. `None` if it cannot be read.
 #[must_use]
@@ -37,7 +33,7 @@ pub(super) fn headers(reader: &mut Reader<'_>, table: &Table<'_>) -> (HeaderMap,
         let Ok(name) = HeaderName::try_from(name) else { continue };
         if let Some(table) = entry.clone().table() {
             secrets.extend(secret(&table, "secret").map(|secret| (name, secret)));
-        } else if entry.value.is_str() && SECRET_HEADERS.contains(&name) {
+        } else if entry.value.is_str() && header::is_secret(name.as_str()) {
             let advice = "write a reference to it, such as { secret = \"env:PAYMENT_KEY\" }";
             reader.blame_value(&entry, format_args!("is a secret, and none may stand in this file: {advice}"));
         } else if let Some(problem) = entry.value.as_str().and_then(in_header) {

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::header;
 use crate::json::Json;
-use crate::limits::SENT_BYTES_MAX;
+use crate::limits::{HEADERS_BYTES_MAX, SENT_BYTES_MAX};
 use crate::message::{Failure, Outcome, Reply, Request, idempotency_key};
 use crate::order::Order;
-use crate::search::Pointer;
+use crate::search::{Pointer, plain_text};
 use crate::task::{Direction, Task};
-use crate::template::Unfilled;
+use crate::template::{Template, Unfilled};
 use crate::time::Timestamp;
-use crate::workflow::{Encoding, Mapping, Root, Workflow};
+use crate::workflow::{Encoding, Mapping, Method, Root, Workflow};
 
 /// Code of the failure of a step whose mapping cannot be filled.
 const UNSENDABLE: &str = "unsendable";
@@ -65,9 +66,11 @@ pub fn request(
         priority: task.priority,
         order: order.document.clone(),
         outputs,
+        method: Method::Post,
         body: None,
         encode: Encoding::Json,
         path: None,
+        headers: BTreeMap::new(),
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
     };
     Some(match map(&mut request, rule.mapping(step.direction)) {
@@ -81,14 +84,15 @@ pub fn request(
 
 /// Replaces the document and the outputs by what the mapping sends.
 fn map(request: &mut Request, mapping: &Mapping) -> Result<(), (&'static str, Unfilled)> {
-    let Mapping { send, path, encode } = mapping;
-    if send.is_none() && path.is_none() {
+    let Mapping { method, send, path, headers, encode } = mapping;
+    if *mapping == Mapping::default() {
         return Ok(());
     }
-    let order_id = Json::of(&request.order_id);
+    let (order_id, key) = (Json::of(&request.order_id), Json::of(&request.idempotency_key));
     let find = |pointer: &Pointer| -> Option<&RawValue> {
         match Root::of(pointer)? {
             Root::OrderId => Some(order_id.raw()),
+            Root::IdempotencyKey => Some(key.raw()),
             Root::Order(names) => Pointer::walk(names, request.order.raw()),
             Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
         }
@@ -96,13 +100,29 @@ fn map(request: &mut Request, mapping: &Mapping) -> Result<(), (&'static str, Un
     let path = path.as_ref().map(|path| path.fill(&find)).transpose().map_err(|unfilled| ("path", unfilled))?;
     let body = send.as_ref().map(|send| send.fill(&find, SENT_BYTES_MAX)).transpose();
     let body = body.map_err(|unfilled| ("send", unfilled))?;
-    if let Some(body) = &body {
-        if *encode == Encoding::Form && body.kind() != "an object" {
-            return Err(("send", Unfilled::NoForm(body.kind())));
-        }
+    if let Some(body) = body.as_ref().filter(|body| *encode == Encoding::Form && body.kind() != "an object") {
+        return Err(("send", Unfilled::NoForm(body.kind())));
+    }
+    let headers = headers.as_ref().map(|headers| filled_headers(headers, &find)).transpose();
+    request.headers = headers.map_err(|unfilled| ("headers", unfilled))?.unwrap_or_default();
+    if !mapping.sends_all() {
         request.order = Json::empty();
         request.outputs.clear();
     }
-    (request.path, request.body, request.encode) = (path, body, *encode);
+    (request.method, request.path, request.body, request.encode) = (*method, path, body, *encode);
     Ok(())
+}
+
+/// The headers of a call. One that may be missing, and is, is left out.
+fn filled_headers<'a>(
+    headers: &Template,
+    find: &impl Fn(&Pointer) -> Option<&'a RawValue>,
+) -> Result<BTreeMap<Arc<str>, Arc<str>>, Unfilled> {
+    let filled = headers.fill(find, HEADERS_BYTES_MAX)?;
+    let values: BTreeMap<Arc<str>, &RawValue> = serde_json::from_str(filled.text()).unwrap_or_default();
+    let header = |(name, value): (Arc<str>, &RawValue)| match plain_text(value) {
+        Some(text) if header::is_value(&text) => Ok((name, Arc::from(&*text))),
+        Some(_) | None => Err(Unfilled::NoHeader(name)),
+    };
+    values.into_iter().map(header).collect()
 }

@@ -24,9 +24,11 @@ fn request() -> Request {
         order: Json::document(b"{\"Total\": 1.10}").unwrap(),
         outputs: BTreeMap::from([("reserve-inventory".into(), Json::parse(b"{\"Id\":1}", 99).unwrap())]),
         body: Some(Json::document(b"{\"amount\": 1.10}").unwrap()),
+        method: Method::Put,
         encode: Encoding::Form,
-        path: Some("v1/refunds".into()),
-        keep: Some(serde_json::from_str(r#"{"ID":"/id"}"#).unwrap()),
+        path: Some("v1/refunds?x=1".into()),
+        headers: BTreeMap::from([("X-Key".into(), "a/b".into())]),
+        keep: Some(serde_json::from_str(r#"{"ID":"/id","At":"header:X?"}"#).unwrap()),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::ports::{
     Outage, OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
-use crate::workflow::Encoding;
+use crate::workflow::{Encoding, Method};
 
 fn stays<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let text = serde_json::to_string(value).expect("it can be written");
@@ -79,9 +79,11 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), (text(), text()), direction(), any::<u32>(), text());
     let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), option::of(any::<u64>()), any::<[bool; 2]>());
-    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
+    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id","At":"header:X"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
-    let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
+    let method = prop_oneof![Just(Method::Post), Just(Method::Get), Just(Method::Patch)];
+    let call = (method, encode, option::of(text()), btree_map(text(), text(), 0..3));
+    let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), call, keep);
     (of, time, (priority(), any::<u32>()), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, (step, agent), direction, attempt, idempotency_key),
@@ -89,7 +91,7 @@ fn request() -> impl Strategy<Value = Request> {
             (priority, hops),
             order,
             outputs,
-            (body, encode, path, keep),
+            (body, (method, encode, path, headers), keep),
         )| {
             let (order, outputs): (Json, BTreeMap<_, _>) = (Json::of(&order), outputs);
             Request {
@@ -110,9 +112,11 @@ fn request() -> impl Strategy<Value = Request> {
                 priority,
                 order,
                 outputs,
+                method,
                 body,
                 encode,
                 path,
+                headers,
                 keep,
             }
         },

@@ -4,6 +4,7 @@ use super::deadline::COMPLETE_BY;
 use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
 use super::{NotATime, StepRule, Workflow};
+use crate::header;
 use crate::json::Json;
 use crate::order::Order;
 use crate::redaction::Redaction;
@@ -91,10 +92,14 @@ impl StepRule {
         let is_missing = |(key, pointer): &(&str, &Pointer)| match Root::of(pointer) {
             Some(Root::Order(names)) => {
                 let found = Pointer::walk(names, document.raw());
-                // A path has no place for an object, an array or null.
-                if *key == "path" { found.and_then(plain_text).is_none() } else { found.is_none() }
+                // A path or a header has no place for an object, an array or null.
+                match *key {
+                    "send" => found.is_none(),
+                    "headers" => !found.and_then(plain_text).is_some_and(|text| header::is_value(&text)),
+                    _ => found.and_then(plain_text).is_none(),
+                }
             }
-            Some(Root::OrderId | Root::Output(..)) | None => false,
+            Some(Root::OrderId | Root::IdempotencyKey | Root::Output(..)) | None => false,
         };
         let (_, pointer) = sent.find(is_missing)?;
         Some(NotAccepted::Missing { step: self.name.to_string(), pointer: pointer.text() })

@@ -12,15 +12,17 @@ pub const PEOPLE: &str = "people";
 pub(super) const DECIDED_WITHIN_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// The keys of a step that calls a service.
-const OF_CALLS: [&str; 11] = [
+const OF_CALLS: [&str; 13] = [
     "agent",
     "complete_within",
     "horizon",
     "optional",
     "pivot",
     "max_failures",
+    "method",
     "send",
     "path",
+    "headers",
     "encode",
     "keep",
     "undo",

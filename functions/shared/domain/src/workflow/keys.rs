@@ -1,13 +1,16 @@
 //! The keys of a workflow's file. The order is that in which documents and faults list them.
 
 use super::Remedy;
+use super::call::{Encoding, Method};
 use super::deadline::OnLate;
-use super::mapping::{Encoding, place_in_order};
+use super::mapping::place_in_order;
 use super::when::Comparison;
-use crate::keys::{Format, Key, Kind};
+use crate::header;
+use crate::keys::{Format, Key, Kind, Names, TEXT};
 use crate::limits::{
-    COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_MAX, INDEXED_MAX, NAME_CHARS_MAX,
-    ORDER_WITHIN_MS_MAX, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX, WHEN_MAX,
+    COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HEADERS_MAX, HORIZON_MS_MAX, INDEXED_MAX,
+    NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX,
+    WAIT_MS_MAX, WHEN_MAX,
 };
 use crate::priority::Priority;
 use crate::search::Pointer;
@@ -57,10 +60,7 @@ const SUPERVISION: &[Key] = &[
 ];
 
 const STEP: &[Key] = &[
-    Key::new("name", NAME)
-        .about("Letters, digits, - and _; in a new version not undo")
-        .required()
-        .like("pay"),
+    Key::new("name", NAME).about("Letters, digits, - and _; in a new version not undo").required().like("pay"),
     Key::new("kind", Kind::Word(&["call", "approval"]))
         .about(
             "People decide on an approval (rule 40). It has only name, role, not_by, after, when, wait, \
@@ -115,33 +115,37 @@ const STEP: &[Key] = &[
         .or("12h, wait_within for each failure, and all longer waits")
         .like("12h"),
     Key::new("when", Kind::Either(&[COMPARISON, Kind::Array(1, WHEN_MAX, &COMPARISON)]))
-        .about(
-            "What must hold, or the step is skipped (rule 33). A `not` also holds for a missing member",
-        )
+        .about("What must hold, or the step is skipped (rule 33). A `not` also holds for a missing member")
         .or("always")
         .like("/Order/Engraving exists"),
-    Key::new("optional", Kind::Flag)
-        .about("Whether a rejection skips it; on_rejected has no use then")
-        .or("false"),
+    Key::new("optional", Kind::Flag).about("Whether a rejection skips it; on_rejected has no use then").or("false"),
     Key::new("pivot", Kind::Flag)
         .about("Whether the order only goes forward once the step has begun (rule 34)")
         .or("false"),
     Key::new("on_rejected", REMEDY)
         .about("What follows a rejection; after a pivot only hold")
         .or("compensate; hold after a pivot"),
+    METHOD,
     SEND,
     PATH,
+    HEADERS,
     ENCODE.or("json"),
     Key::new("keep", Kind::Template)
         .about("The step's output, with pointers into the answer (rule 19)")
         .or("the whole answer")
         .like("{ ID = \"/id\" }"),
-    Key::new("undo", Kind::Either(&[Kind::Word(&["none"]), Kind::Table(&[SEND, PATH, ENCODE.or("that of the step")])]))
-        .about(
-            "The call that undoes it: [step.undo] at its end, with encode (that of the step), send and path; none: it is \
-             never undone",
-        )
-        .or("a call like that of the step"),
+    Key::new(
+        "undo",
+        Kind::Either(&[
+            Kind::Word(&["none"]),
+            Kind::Table(&[METHOD, SEND, PATH, HEADERS, ENCODE.or("that of the step")]),
+        ]),
+    )
+    .about(
+        "The call that undoes it: [step.undo] at its end, with method, send, path, headers and encode (that of the \
+             step); none: it is never undone",
+    )
+    .or("a POST to the undo of the agent; none after a GET"),
 ];
 
 const LONGER: &[Key] = &[
@@ -150,6 +154,18 @@ const LONGER: &[Key] = &[
     Key::new("then", REMEDY).about("What follows").or("hold"),
 ];
 
+const METHOD: Key = Key::new(
+    "method",
+    Kind::Word(&[
+        Method::Post.name(),
+        Method::Get.name(),
+        Method::Put.name(),
+        Method::Patch.name(),
+        Method::Delete.name(),
+    ]),
+)
+.about("The method of the call; GET has no body, and DELETE has that of send")
+.or("POST");
 const SEND: Key = Key::new("send", Kind::Template)
     .about("The body of the call: a template, or one pointer (rule 19)")
     .or("the whole order")
@@ -161,9 +177,15 @@ const PATH: Key = Key::new(
         check: |text| PathTemplate::parse(text).map(drop).map_err(|problem| problem.to_string()),
     }),
 )
-.about("A path below the URL of the operation (rule 19)")
+.about("A path below the URL of the operation, or a query (rule 19)")
 .or("none")
 .like("{/Outputs/charge/ID}/capture");
+const HEADERS: Key = Key::new(
+    "headers",
+    Kind::Named(&Names { stands_for: "Api-Version", check: header_of_step, max: HEADERS_MAX, kind: TEXT }),
+)
+.about("A header of the call: a text, or a pointer")
+.like("/Order/Country");
 const ENCODE: Key = Key::new("encode", Kind::Word(&[Encoding::Json.name(), Encoding::Form.name()]))
     .about("The form of the body; a form has brackets for what is nested");
 
@@ -195,6 +217,19 @@ const COMPARISON: Kind = Kind::Text(&Format {
 pub fn is_name(text: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+fn header_of_step(name: &str) -> Result<(), String> {
+    if !header::is_name(name) {
+        return Err("is not a valid name of a header".to_owned());
+    }
+    if header::is_own(name) {
+        return Err("is set by the agent itself: leave it out".to_owned());
+    }
+    match header::is_secret(name) {
+        true => Err("has a secret: name it in the settings of the agent, as headers or auth".to_owned()),
+        false => Ok(()),
+    }
 }
 
 fn is_short_text(text: &str) -> Result<(), String> {

@@ -2,55 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
+use super::call::{Encoding, Method};
 use crate::json::Json;
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
-use crate::template::{BadTemplate, PathTemplate, Template};
+use crate::template::{BadTemplate, PathTemplate, Place, Template};
 use crate::tokens::{Token, Tokens, literal_text};
-
-/// The encoding of a body.
-///
-/// It is a setting of the step and not of the agent: with the template it makes the bytes of the call, which are pinned
-/// with the workflow's version. And the operations of one agent may differ in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Encoding {
-    /// `application/json`
-    #[default]
-    Json,
-    /// `application/x-www-form-urlencoded`, with brackets for what is nested: `a[b]=c`, `a[0]=b`.
-    Form,
-}
-
-impl Encoding {
-    /// Its word in a workflow's file.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Form => "form",
-        }
-    }
-
-    /// Whether it is the default, which messages leave out.
-    #[must_use]
-    pub fn is_json(&self) -> bool {
-        *self == Self::Json
-    }
-}
 
 /// The call of a step in one direction. Without a mapping, the service gets the whole order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping {
-    /// The body. `None`: the order's document, and the outputs of the steps before.
+    /// The method.
+    pub method: Method,
+    /// The body. `None`: the order's document, and the outputs of the steps before; none with a method that usually has none.
     pub send: Option<Template>,
-    /// The path below the URL of the operation.
+    /// The path below the URL of the operation, with its query.
     pub path: Option<PathTemplate>,
+    /// Headers: an object of texts.
+    pub headers: Option<Template>,
     /// The encoding of the body.
     pub encode: Encoding,
 }
@@ -59,6 +31,8 @@ pub struct Mapping {
 pub(crate) enum Root<'a> {
     /// `/OrderID`
     OrderId,
+    /// `/IdempotencyKey`
+    IdempotencyKey,
     /// `/Order` and the rest.
     Order(&'a [String]),
     /// `/Outputs/{step}` and the rest.
@@ -69,6 +43,7 @@ impl<'a> Root<'a> {
     pub(crate) fn of(pointer: &'a Pointer) -> Option<Self> {
         match pointer.names() {
             [root] if root == "OrderID" => Some(Self::OrderId),
+            [root] if root == "IdempotencyKey" => Some(Self::IdempotencyKey),
             [root, rest @ ..] if root == "Order" => Some(Self::Order(rest)),
             [root, step, rest @ ..] if root == "Outputs" => Some(Self::Output(step, rest)),
             _ => None,
@@ -80,18 +55,22 @@ impl<'a> Root<'a> {
 pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
     match Root::of(&Pointer::parse(text).ok()?) {
         Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-        Some(Root::Order(_) | Root::OrderId | Root::Output(..)) | None => None,
+        Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::Output(..)) | None => None,
     }
 }
 
 /// Reads a template of a value.
-pub(super) fn template(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Template> {
+pub(super) fn template(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    parse: fn(Json) -> Result<Template, BadTemplate>,
+) -> Option<Template> {
     // A value may be one that TOML has and JSON has not.
     let json = json_of(entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
-    let template = json.ok_or(BadTemplate::NotJson).and_then(Template::parse);
+    let template = json.ok_or(BadTemplate::NotJson).and_then(parse);
     let place = |problem: &BadTemplate| {
-        let BadTemplate::Pointer(pointer, _) = problem else { return entry.at };
-        entry.place_of(|text| text == pointer)
+        let (BadTemplate::Pointer(wrong, _) | BadTemplate::Answer(wrong)) = problem else { return entry.at };
+        entry.place_of(|text| text == wrong)
     };
     template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
 }
@@ -127,27 +106,45 @@ fn json_of(value: &DeValue<'_>) -> Option<String> {
 impl Mapping {
     /// Reads a mapping. `usual` is the encoding of one that names none.
     pub(super) fn read(reader: &mut Reader<'_>, table: &Table<'_>, usual: Encoding) -> Self {
-        let send = table.get("send").and_then(|entry| template(reader, &entry));
+        let mut read = |key| table.get(key).and_then(|entry| template(reader, &entry, Template::parse));
+        let [send, headers] = ["send", "headers"].map(&mut read);
         let path = table.exact_text("path").and_then(|text| PathTemplate::parse(text).ok());
+        let method = table.word("method", &Method::ALL).unwrap_or_default();
         let encode = table.word("encode", &[Encoding::Json, Encoding::Form]);
         if let (Some(Encoding::Form), Some(entry), None) = (encode, table.get("encode"), table.get("send")) {
             reader.blame_value(&entry, "needs `send`");
         }
-        Self { send, path, encode: encode.unwrap_or(usual) }
+        if let (Method::Get, Some(entry)) = (method, table.get("send")) {
+            let advice = "leave it out, and put values into the path, such as path = \"?ref={/OrderID}\"";
+            reader.blame(entry.at, format!("{}: a GET has no body: {advice}", entry.path));
+        }
+        Self { method, send, path, headers, encode: encode.unwrap_or(usual) }
+    }
+
+    /// Whether the whole order goes out.
+    #[must_use]
+    pub(crate) const fn sends_all(&self) -> bool {
+        self.send.is_none() && self.method.has_usual_body()
+    }
+
+    /// All places, each with its key.
+    fn places(&self) -> impl Iterator<Item = (&'static str, &Place)> {
+        let [send, headers] = [("send", &self.send), ("headers", &self.headers)]
+            .map(|(key, template)| template.iter().flat_map(Template::places).map(move |place| (key, place)));
+        let path = self.path.iter().flat_map(PathTemplate::places).map(|place| ("path", place));
+        send.chain(headers).chain(path)
     }
 
     /// The pointers that must find a value, each with its key.
     pub(super) fn required(&self) -> impl Iterator<Item = (&'static str, &Pointer)> {
-        let places = self.send.iter().flat_map(Template::places).filter(|place| !place.is_optional);
-        let path = self.path.iter().flat_map(PathTemplate::pointers).map(|pointer| ("path", pointer));
-        places.map(|place| ("send", &place.pointer)).chain(path)
+        self.places().filter(|(_, place)| !place.is_optional).map(|(key, place)| (key, &place.pointer))
     }
 
     /// Checks that every pointer begins with the order, or with the output of one of these steps, and that this output
     /// is kept.
     ///
-    /// An undo's `send` may also use the step's `own` output, where it may be missing. Its `path` may not: it needs all its
-    /// values. A step that got no answer, or a rejection, has no output.
+    /// An undo may also use the step's `own` output, where it may be missing. The path before its query may not: it needs all
+    /// its values. A step that got no answer, or a rejection, has no output.
     pub(super) fn check(
         &self,
         reader: &mut Reader<'_>,
@@ -155,14 +152,12 @@ impl Mapping {
         before: &[Output<'_>],
         own: Option<Output<'_>>,
     ) {
-        let send = self.send.iter().flat_map(Template::places);
-        let send = send.map(|place| ("send", &place.pointer, place.is_optional, place.text(), own));
-        let path = self.path.iter().flat_map(PathTemplate::pointers);
-        let path = path.map(|pointer| ("path", pointer, false, pointer.text(), None));
-        for (key, pointer, is_optional, text, own) in send.chain(path) {
+        for (key, place) in self.places() {
+            let (pointer, is_optional, text) = (&place.pointer, place.is_optional, place.text());
+            let own = own.filter(|_| key != "path" || is_optional);
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
-                Some(Root::OrderId | Root::Order(_)) => None,
+                Some(Root::OrderId | Root::IdempotencyKey | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
                     match before.iter().copied().chain(own).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
@@ -176,7 +171,7 @@ impl Mapping {
                         }
                     }
                 }
-                None => Some("must begin with /Order, /OrderID or /Outputs/{step}".to_owned()),
+                None => Some("must begin with /Order, /OrderID, /IdempotencyKey or /Outputs/{step}".to_owned()),
             };
             if let Some(problem) = problem {
                 let at = entry.place_of(|value| value == text);
@@ -250,7 +245,7 @@ impl Refuse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::REFUSED_MAX;
+    use crate::limits::{HEADERS_MAX, REFUSED_MAX};
     use crate::located::Faults;
     use crate::workflow::Workflow;
 
@@ -291,9 +286,48 @@ mod tests {
     }
 
     #[test]
+    fn a_get_has_no_body_and_needs_no_undo_and_a_delete_sends_no_order() {
+        let step = |more: &str| parse(more).unwrap().steps.remove(2);
+        assert!(step("method = \"GET\"").no_undo && !step("method = \"GET\"\n[step.undo]").no_undo);
+        assert!(!step("method = \"PUT\"").no_undo);
+        let delete = step("send = {}\n[step.undo]\nmethod = \"DELETE\"");
+        assert!(!delete.undo.sends_all() && step("").undo.sends_all());
+        assert!(fault("method = \"GET\"\nsend = {}\nundo = \"none\"").contains("a GET has no body"));
+        assert!(fault("method = \"get\"").contains("GET"));
+        assert!(fault("send = {}\n[step.undo]\nmethod = \"PUT\"").contains("undo.send is missing"));
+    }
+
+    #[test]
+    fn a_step_names_headers_but_none_of_the_protocol_and_no_secret() {
+        let step = parse("headers = { X-A = \"/Order/a\", X-B = \"b\" }").unwrap().steps.remove(2);
+        assert_eq!(step.forward.required().map(|(key, _)| key).collect::<Vec<_>>(), ["headers"]);
+        for (name, words) in [
+            ("Idempotency-Key", "set by the agent itself"),
+            ("content-type", "set by the agent itself"),
+            ("Authorization", "has a secret"),
+            ("X-API-Key", "has a secret"),
+            ("a b", "not a valid name"),
+        ] {
+            assert!(fault(&format!("headers = {{ {name:?} = \"x\" }}")).contains(words), "{name}");
+        }
+        assert!(fault("headers = { X-A = \"/Outputs/side/a\" }").contains("does not come before this one"));
+        let many: Vec<String> = (0..=HEADERS_MAX).map(|n| format!("X-{n} = \"x\"")).collect();
+        assert!(fault(&format!("headers = {{ {} }}", many.join(", "))).contains("32"));
+        assert!(parse(&format!("headers = {{ {} }}", many[1..].join(", "))).is_ok());
+    }
+
+    #[test]
+    fn a_result_that_comes_later_has_no_headers() {
+        let text = fault("keep = { At = \"header:Location\" }\nwait_within = \"1h\"");
+        assert!(text.contains("header:Location: a result within wait_within comes without it"), "{text}");
+        assert!(parse("keep = { At = \"header:Location?\", ID = \"/id\" }\nwait_within = \"1h\"").is_ok());
+        assert!(fault("keep = { At = \"answer:body\" }").contains("is no part of an answer"));
+    }
+
+    #[test]
     fn a_pointer_begins_with_the_order_or_with_a_step_before() {
         let forward = |pointer: &str| format!("send = {{ x = {pointer:?} }}\nundo = {{ send = {{}} }}");
-        for pointer in ["/Order", "/Order/a/0", "/OrderID", "/Outputs/a", "/Outputs/a/ID"] {
+        for pointer in ["/Order", "/Order/a/0", "/OrderID", "/IdempotencyKey", "/Outputs/a", "/Outputs/a/ID"] {
             assert!(parse(&forward(pointer)).is_ok(), "{pointer}");
         }
         for pointer in ["/order/x", "/", "/OrderID/x", "/Outputs", "/x"] {
@@ -308,6 +342,7 @@ mod tests {
         for step in ["side", "b"] {
             assert!(fault(&undo(step)).contains("undo.path"), "{step}");
         }
+        assert!(parse("send = {}\nundo = { send = {}, path = \"?own={/Outputs/b/ID?}\" }").is_ok());
     }
 
     #[test]

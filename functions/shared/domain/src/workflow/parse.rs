@@ -12,7 +12,7 @@ use super::approval::DECIDED_WITHIN_MS;
 use super::keys::WORKFLOW;
 use super::mapping::{Output, Refuse, template};
 use super::{
-    Approval, Deadline, Encoding, LongerWait, Mapping, PEOPLE, Retain, StepRule, Supervision, Waits, Workflow,
+    Approval, Deadline, Encoding, LongerWait, Mapping, Method, PEOPLE, Retain, StepRule, Supervision, Waits, Workflow,
 };
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -20,6 +20,7 @@ use crate::keys::time_text;
 use crate::limits::{HORIZON_MS_DEFAULT, HORIZON_MS_MAX, SETTLES_WITHIN_MS_DEFAULT};
 use crate::located::{Document, Entry, Faults, Reader, Table, known_names};
 use crate::priority::Priority;
+use crate::template::Template;
 
 /// The agents that a step may name.
 #[derive(Clone, Copy)]
@@ -177,21 +178,25 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
     let undo = table.table("undo");
     let no_undo = table.exact_text("undo") == Some("none");
     // Otherwise the whole order would go out in the other direction.
-    let missing = match (table.get("send"), undo.get("send")) {
-        (Some(_), None) if no_undo => None,
-        (Some(entry), None) => {
+    let undo_of = undo;
+    let forward = Mapping::read(reader, table, Encoding::default());
+    let undo = Mapping::read(reader, &undo_of, forward.encode);
+    // What a GET asks for needs no undo.
+    let no_undo = no_undo || (forward.method == Method::Get && table.get("undo").is_none());
+    let missing = match (table.get("send"), undo_of.get("send")) {
+        (Some(entry), None) if !no_undo && undo.sends_all() => {
             Some((entry.at, "undo.send", "its undo sends, below [step.undo] at the end of the step"))
         }
-        (None, Some(entry)) => Some((entry.at, "send", "it sends itself, above [step.undo]")),
-        (Some(_), Some(_)) | (None, None) => None,
+        (None, Some(entry)) if forward.sends_all() && undo.method != Method::Get => {
+            Some((entry.at, "send", "it sends itself, above [step.undo]"))
+        }
+        (Some(_) | None, Some(_) | None) => None,
     };
     if let Some((at, key, what)) = missing {
         let example = "such as send = { order = \"/OrderID\" }";
         reader.blame(at, format!("{}: {key} is missing: say what {what}, {example}", table.path));
     }
-    let forward = Mapping::read(reader, table, Encoding::default());
-    let undo = Mapping::read(reader, &undo, forward.encode);
-    let keep = table.get("keep").and_then(|entry| template(reader, &entry));
+    let keep = keep_of(reader, table, waits.within_ms.is_some());
     let (on_rejected, on_exhausted) = ways::remedies(reader, table);
     StepRule {
         name: table.exact_text("name").unwrap_or_default().into(),
@@ -217,6 +222,18 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         undo,
         keep,
     }
+}
+
+/// What is kept of the answer. A result that comes later is no response.
+fn keep_of(reader: &mut Reader<'_>, table: &Table<'_>, may_come_later: bool) -> Option<Template> {
+    let entry = table.get("keep")?;
+    let keep = template(reader, &entry, Template::parse_keep)?;
+    for part in keep.needed_of_response().filter(|_| may_come_later) {
+        let at = entry.place_of(|text| text == part);
+        let advice = "a result within wait_within comes without it: end it with ?";
+        reader.blame(at, format!("{}: {part}: {advice}", entry.path));
+    }
+    Some(keep)
 }
 
 fn agent_of(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> Option<Arc<str>> {

@@ -1,13 +1,13 @@
 //! Rule 19: a service gets what the workflow says, and nothing else.
 
 use crate::json::Json;
-use crate::limits::SENT_BYTES_MAX;
+use crate::limits::{HEADERS_BYTES_MAX, SENT_BYTES_MAX};
 use crate::machine::request;
 use crate::machine::testing::Case;
 use crate::message::{Outcome, Reply, Request};
 use crate::order::Order;
 use crate::task::ProcessState;
-use crate::workflow::Encoding;
+use crate::workflow::{Encoding, Method};
 
 const SECRET: &str = "4111-1111";
 const SHIP: &str = r#"
@@ -52,6 +52,47 @@ fn a_mapped_request_carries_what_is_sent_and_nothing_else() {
     assert_eq!((mapped.path.as_deref(), mapped.encode), (Some("parcels/a%2Fb/7"), Encoding::Json));
     assert!(mapped.keep.is_some() && mapped.outputs.is_empty() && mapped.order == Json::empty());
     assert!(!serde_json::to_string(&mapped).unwrap().contains(SECRET));
+}
+
+#[test]
+fn rule_19_a_call_by_get_or_delete_sends_nothing_and_the_key_goes_where_the_step_says() {
+    let pay = r#"
+method = "PUT"
+send = { key = "/IdempotencyKey" }
+path = "{/OrderID}?card={/Order/Card}&note={/Order/Note?}"
+headers = { X-Key = "/IdempotencyKey", X-Ref = "/Order/Ref", X-Note = "/Order/Note?", X-Kind = "order" }
+[step.undo]
+method = "DELETE"
+path = "{/OrderID}"
+"#;
+    let mut case = Case::new(&[("pay", &[], pay), ("ship", &["pay"], "")], false);
+    case.wake();
+    let order = order(&case);
+    let forward = sent(&case, &order, "pay").unwrap();
+    let key = &*forward.idempotency_key;
+    assert_eq!((forward.method, forward.body.unwrap().text()), (Method::Put, &*format!(r#"{{"key":"{key}"}}"#)));
+    assert_eq!(forward.path.as_deref(), Some(&*format!("{}?card={SECRET}", case.task.order_id)));
+    let header = |name: &str| forward.headers.get(name).map(|value| &**value);
+    assert_eq!(["X-Key", "X-Ref", "X-Kind", "X-Note"].map(header), [Some(key), Some("a/b"), Some("order"), None]);
+    case.done("pay");
+    case.rejected("ship");
+    case.done("ship");
+    let undo = sent(&case, &order, "pay").unwrap();
+    assert_eq!((undo.method, &undo.body, &undo.order), (Method::Delete, &None, &Json::empty()));
+    assert!(undo.outputs.is_empty() && undo.headers.is_empty());
+}
+
+#[test]
+fn rule_19_what_no_header_can_hold_is_not_sent() {
+    for value in
+        [r#""a\nb""#, r#""caf\u00e9""#, r#"" a""#, "{}", "null", &format!("\"{}\"", "x".repeat(HEADERS_BYTES_MAX))]
+    {
+        let mut case = Case::new(&[("pay", &[], "headers = { X-Ref = \"/Order/Ref\" }")], false);
+        case.wake();
+        let failed = sent(&case, &order_of(&case, &format!("{{\"Ref\":{value}}}")), "pay").unwrap_err();
+        let Outcome::Failed(failure) = &failed.outcome else { panic!("{failed:?}") };
+        assert!(&*failure.code == "unsendable" && failure.message.contains("`headers` "), "{failure:?}");
+    }
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn every_fault_of_a_file_is_found_at_once_with_its_place() {
 8:16: step \"a\": max_failures must be a whole number from 1 to 1000
 9:1: step \"b\": agent is missing
 11:9: step \"b\": it comes after itself: b after b
-13:21: step \"b\": undo.sent is not a setting: did you mean send? Settings are: send, path, encode
+13:21: step \"b\": undo.sent is not a setting: did you mean send? Settings are: method, send, path, headers, encode
 14:1: step 3: agent is missing
 14:1: step 3: name is missing
 16:11: step 3: horizon is \"2s\" and must be at least complete_within, \"1m\": it is the time for all attempts";

@@ -87,7 +87,7 @@ fn a_step_without_an_undo_needs_no_body_for_it() {
     assert!(fault("", "send = {}").contains("undo.send is missing"));
     for value in ["\"never\"", "3", "false"] {
         let text = fault("", &format!("undo = {value}"));
-        assert!(text.contains("undo must be \"none\", or a table of send, path, encode"), "{text}");
+        assert!(text.contains("undo must be \"none\", or a table of method, send, path, headers, encode"), "{text}");
     }
 }
 
