@@ -6,11 +6,14 @@
 mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::fmt;
 
 use crate::keys::{Key, Kind};
 pub use table::{Document, Entry, Table};
+use words::meant;
+pub use words::{WORDS, Words};
 
 /// Every fault of a text, in its order. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,10 +135,14 @@ impl<'a> Reader<'a> {
         }
         let names: Vec<&str> = table.values().map(|(name, ..)| name).collect();
         let is_missing = |key: &&Key| key.is_required && !names.contains(&key.name);
+        let means = |name: &str, key: &str| {
+            let is_written = |line: String| line.starts_with(&format!("[[{key}]]"));
+            similar(name, [key]).is_some() || meant(name, table).is_some_and(is_written)
+        };
         for key in table.keys.iter().filter(is_missing) {
             let problem = match key.kind.is_of_tables() {
-                // A misspelt one is a fault already.
-                true if names.iter().any(|name| similar(name, [key.name]).is_some()) => continue,
+                // A word for it, or a misspelt one, is a fault already.
+                true if names.iter().any(|name| means(name, key.name)) => continue,
                 true => format!("there is no [[{}{}]]: add one with a name", table.prefix, key.name),
                 false => format!("{}{} is missing", table.prefix, key.name),
             };
@@ -175,14 +182,12 @@ impl<'a> Reader<'a> {
         let of_tables =
             |key: &&'static Key| key.kind.is_of_tables() && key.kind.keys().iter().any(|key| key.name == name);
         let home = home.or_else(|| Some(format!("[[{}]]", file.keys.iter().find(of_tables)?.name)));
-        let known: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
-        let is_of_tables = |name: &&str| table.key(name).is_some_and(|key| key.kind.is_of_tables());
         let advice = match home.as_deref() {
             Some("") => " here: write it at the top of the file, above the first table".to_owned(),
             Some(home) => format!(" here: it belongs to {home}. Write it below that line, above the tables within it"),
-            None => match similar(name, known.iter().copied()).filter(|meant| is_of_tables(meant)) {
-                Some(meant) => format!(": did you mean [[{meant}]]? Settings are: {}", known.join(", ")),
-                None => known_names(name, "Settings", &known),
+            None => match meant(name, table) {
+                Some(line) => format!(": write {line}"),
+                None => known_names(name, "Settings", &table.keys.iter().map(|key| key.name).collect::<Vec<_>>()),
             },
         };
         self.blame(at, format!("{}{name} is not a setting{advice}", table.prefix));

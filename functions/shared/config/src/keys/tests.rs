@@ -1,5 +1,5 @@
 use domain::keys::{Key, Kind};
-use domain::located::{Document, Faults};
+use domain::located::{Document, Faults, WORDS, Words};
 use domain::workflow::WORKFLOW;
 
 use super::*;
@@ -83,4 +83,51 @@ fn no_table_has_a_key_twice_and_every_key_says_what_it_means_and_what_holds_with
     }
     check(DEPLOYMENT);
     check(WORKFLOW);
+}
+
+/// The tables of keys that have this key, with that of the file.
+fn tables_with(key: &str) -> Vec<&'static [Key]> {
+    fn within(keys: &'static [Key]) -> Vec<&'static [Key]> {
+        let inner = keys.iter().flat_map(|key| within(key.kind.keys()));
+        [keys].into_iter().chain(inner).collect()
+    }
+    let all = [WORKFLOW, DEPLOYMENT].map(within).concat();
+    all.into_iter().filter(|keys| keys.iter().any(|known| known.name == key)).collect()
+}
+
+#[test]
+fn every_line_that_is_advised_for_a_word_of_another_system_is_one_that_the_check_takes() {
+    for Words { of, rows, .. } in WORDS {
+        for keys in tables_with(of) {
+            for (words, line, _) in *rows {
+                let found = faults(keys, line).join("\n");
+                // Its table needs more than this line.
+                let is_good = |fault: &str| fault.ends_with(" is missing") || fault.contains("there is no [[step]]");
+                assert!(found.lines().all(is_good), "{words}: {line}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_word_of_another_system_has_its_advice_in_each_table_where_it_is_looked_for() {
+    let fault_of = |keys, word: &str| faults(keys, &format!("{word} = 1")).join("\n");
+    for Words { of, elsewhere, rows, .. } in WORDS {
+        // A step and its undo have what is sent.
+        assert_eq!(tables_with(of).len(), if *of == "send" { 2 } else { 1 }, "{of}");
+        let words = rows.iter().flat_map(|(words, line, note)| words.split(' ').map(move |word| (word, line, note)));
+        for (word, line, note) in words {
+            let is_unknown = |keys: &&[Key]| !keys.iter().any(|key| key.name == word);
+            for keys in tables_with(of).into_iter().filter(is_unknown) {
+                let found = fault_of(keys, word);
+                let advice = format!("1:1: {word} is not a setting: write {line}");
+                assert!(found.contains(&advice) && found.contains(note), "{found}");
+            }
+            for keys in elsewhere.iter().flat_map(|key| tables_with(key)).filter(is_unknown) {
+                let found = fault_of(keys, word);
+                // That table may have a key for the word itself, or have one with its name in a table of its own.
+                assert!(found.contains(": write ") || found.contains(" here: "), "{found}");
+            }
+        }
+    }
 }

@@ -72,7 +72,7 @@ fn an_unknown_key_comes_with_the_one_that_may_be_meant_or_with_its_place() {
 fn an_array_of_tables_that_is_missing_misspelt_or_a_table_is_one_fault() {
     let found = |text: &str| Document::new(text).read(FILE).0.finish(()).unwrap_err().to_string();
     assert_eq!(found(""), "1:1: there is no [[step]]: add one with a name");
-    assert!(found("[[steps]]\n").starts_with("1:3: steps is not a setting: did you mean [[step]]? Settings are: text"));
+    assert!(found("[[steps]]\n").starts_with("1:3: steps is not a setting: did you mean step? Settings are: text"));
     let expected = "2:1: a step begins with two brackets: write [[step]], not [step]";
     assert_eq!(found("text = \"a\"\n[step]\nname = 7"), expected);
     assert_eq!(found("text = \"a\"\n[step]\n[step]\n"), expected, "though a key twice is no TOML");
