@@ -8,6 +8,7 @@ mod answer;
 mod api;
 mod cursor;
 mod document;
+mod expression;
 mod folder;
 mod messages;
 mod queues;
@@ -25,10 +26,11 @@ use serde::de::DeserializeOwned;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Each has a program in `tests/fuzz/fuzz_targets` and inputs in `tests/fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("answer", answer::run),
     ("cursor", cursor::run),
     ("document", document::run),
+    ("expression", expression::run),
     ("folder", folder::run),
     ("api", api::run),
     ("messages", messages::run),

@@ -1,9 +1,9 @@
 //! Texts that another language would fill. Here they would be sent, or kept, as they are.
 
-const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\". Nothing is \
-                     computed or put together";
-const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\". Nothing is computed or put \
-                    together";
+const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
+                     \"= /Order/Total * 100\"";
+const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \"= \
+                    /Order/Total * 100\"";
 const INDEX: &str = "is not how an element is named: write its number behind a slash, such as \"/Order/Lines/0/Price\"";
 const SEVERAL: &str = "names several values, and a pointer finds one: send the whole array, such as \"/Order/Lines\"";
 const OPTIONAL: &str =
@@ -13,7 +13,7 @@ const SECRET: &str = "would be sent as this text: a secret stands in the setting
                       headers.x-api-key.secret";
 
 /// What a mapping begins its pointers with.
-const ROOTS: [&str; 4] = ["OrderID", "Order", "IdempotencyKey", "Outputs"];
+const ROOTS: [&str; 5] = ["OrderID", "Order", "IdempotencyKey", "SubmittedAt", "Outputs"];
 /// What begins a value in templates of other languages, anywhere in a text.
 const MARKS: [&str; 9] = ["{{", "{%", "${", "$(", "#{", "<%", "@{", "%{", "<<Order"];
 /// How values of other languages begin.
@@ -47,8 +47,8 @@ pub(crate) fn in_name(name: &str) -> Option<&'static str> {
 pub(crate) fn in_path(path: &str) -> Option<&'static str> {
     const WRITE: &str = "would be called as this path: a value stands in braces, such as \"{/Order/Ref}/capture\"";
     // Text and pointers in turns: its braces were checked.
-    let (mut texts, mut pointers) = (path.split(['{', '}']).step_by(2), path.split(['{', '}']).skip(1).step_by(2));
-    if let Some(problem) = pointers.find_map(in_pointer) {
+    let (mut texts, pointers) = (path.split(['{', '}']).step_by(2), path.split(['{', '}']).skip(1).step_by(2));
+    if let Some(problem) = { pointers }.filter(|pointer| !pointer.starts_with('=')).find_map(in_pointer) {
         return Some(problem);
     }
     let is_place = |name: &str| {
@@ -73,6 +73,10 @@ pub(crate) fn advice(text: &str) -> Option<&'static str> {
     if text.starts_with('/') {
         return in_pointer(text);
     }
+    // An expression, which was read.
+    if text.starts_with('=') {
+        return None;
+    }
     let whole = text.trim();
     if is_reference(whole) {
         return Some(SECRET);
@@ -95,7 +99,7 @@ fn is_letter(sign: Option<char>) -> bool {
     sign.is_some_and(|sign| sign.is_alphabetic() || sign == '_')
 }
 
-/// `$name`, `$.a`, `@.a`, `@name(`, `%NAME%`, `=SUM(A1)`.
+/// `$name`, `$.a`, `@.a`, `@name(`, `%NAME%`.
 fn is_variable_or_function(text: &str) -> bool {
     let is_path = |mark: char| {
         text.match_indices(mark).any(|(at, _)| {
@@ -107,18 +111,9 @@ fn is_variable_or_function(text: &str) -> bool {
     let begins = |mark: char| text.strip_prefix(mark).map(str::chars);
     let is_dollar = begins('$').is_some_and(|mut rest| is_letter(rest.next()));
     let is_at = begins('@').is_some_and(|mut rest| is_letter(rest.next())) && text.contains('(');
-    let is_formula =
-        begins('=').is_some_and(|mut rest| rest.next().is_some_and(|sign| !sign.is_whitespace() && sign != '='));
     let inner = text.strip_prefix('%').and_then(|text| text.strip_suffix('%'));
     let is_percent = inner.is_some_and(|name| is_letter(name.chars().next()) && !name.contains(char::is_whitespace));
-    is_path('$')
-        || is_path('@')
-        || text.starts_with("$$")
-        || text.starts_with("$[")
-        || is_dollar
-        || is_at
-        || is_formula
-        || is_percent
+    is_path('$') || is_path('@') || text.starts_with("$$") || text.starts_with("$[") || is_dollar || is_at || is_percent
 }
 
 /// `now()`, or `sum(/Order/Lines)`, `round(Order.Total)`, `upper(input.name)`.

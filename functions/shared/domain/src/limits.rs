@@ -16,6 +16,12 @@ pub const TEMPLATE_PARTS_MAX: usize = 256;
 pub const TEMPLATE_NESTING_MAX: usize = 16;
 /// Longest path of a mapping, as a template and filled, in characters.
 pub const PATH_CHARS_MAX: usize = 1_024;
+/// Longest expression, in characters.
+pub const EXPRESSION_CHARS_MAX: usize = 512;
+/// Deepest nesting of an expression.
+pub const EXPRESSION_NESTING_MAX: usize = 16;
+/// Most steps of computing one.
+pub const EXPRESSION_STEPS_MAX: u32 = 100_000;
 /// Most headers that an agent or a step names.
 pub const HEADERS_MAX: usize = 32;
 /// Largest size of all headers of a step, names and values, in bytes.

@@ -1,15 +1,18 @@
 //! Values with places to fill: what a step sends to its service, and keeps of the answer.
 //!
 //! In a template, a text that begins with a slash is a JSON pointer. It must find a value, unless a question mark follows
-//! it: then it leaves its member out. Any other value stands for itself, and so does the rest of a text that begins with a
-//! backslash. What a pointer finds, and what stands for itself, is copied as it is written, numbers digit for digit.
+//! it: then it leaves its member out. One that begins with `=` is an expression, in what is sent. Any other value stands for
+//! itself, and so does the rest of a text that begins with a backslash. What a pointer finds, and what stands for itself, is copied as it is written, numbers digit for digit.
 
 mod answer;
+mod expression;
 mod path;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use expression::Expression;
+pub use expression::{BadExpression, NoValue};
 pub use path::PathTemplate;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -30,6 +33,7 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Place(Place),
+    Computed(Expression),
     /// The JSON text.
     Literal(Box<str>),
     Array(Vec<Self>),
@@ -44,6 +48,8 @@ pub(crate) struct Place {
     pub(crate) is_optional: bool,
     /// As it is written, where that is not the pointer.
     shown: Option<Box<str>>,
+    /// Whether it stands in an expression, where no question mark says that there may be no value.
+    is_within: bool,
 }
 
 /// Why a template is refused.
@@ -64,6 +70,9 @@ pub enum BadTemplate {
     /// A text that begins with a slash and is no pointer.
     #[error("{0:?} {1}")]
     Pointer(String, NotAPointer),
+    /// A text that begins with `=` and is no expression.
+    #[error("{0:?} {1}. A text that begins with = is computed; a backslash before it says that it means itself")]
+    Expression(String, BadExpression),
     /// No part of an answer has this name.
     #[error("{0:?} is no part of an answer: those beside the body are header:NAME, answer:status and answer:text")]
     Answer(String),
@@ -87,6 +96,9 @@ pub enum Unfilled {
     /// There is no value, and there must be.
     #[error("has nothing at {0}; a ? at the end of the pointer says that this may be")]
     Nothing(Arc<str>),
+    /// An expression has no value.
+    #[error("cannot compute {0:?}: {1}")]
+    NoValue(Arc<str>, NoValue),
     /// A path needs every value.
     #[error("needs a text, a number or a boolean at {0}")]
     NoText(Arc<str>),
@@ -107,12 +119,14 @@ impl Template {
     /// # Errors
     /// [`BadTemplate`], which says what is wrong.
     pub fn parse(source: Json) -> Result<Self, BadTemplate> {
-        Self::parse_with(source, |_| None)
+        Self::parse_with(source, |text| {
+            text.starts_with(expression::BEGINNING).then(|| Expression::read(text).map(Part::Computed))
+        })
     }
 
     fn parse_with(source: Json, other: Other) -> Result<Self, BadTemplate> {
         match Part::parse(source.raw(), 1, &mut 0, other)? {
-            root @ (Part::Object(_) | Part::Place(_)) => Ok(Self { root, source }),
+            root @ (Part::Object(_) | Part::Place(_) | Part::Computed(_)) => Ok(Self { root, source }),
             Part::Literal(_) | Part::Array(_) => Err(BadTemplate::NotAnObject),
         }
     }
@@ -123,6 +137,7 @@ impl Template {
         while let Some(part) = parts.pop() {
             match part {
                 Part::Place(place) => found.push(place),
+                Part::Computed(expression) => found.extend(expression.places()),
                 Part::Literal(_) => {}
                 Part::Array(elements) => parts.extend(elements),
                 Part::Object(members) => parts.extend(members.iter().map(|(_, part)| part)),
@@ -149,7 +164,8 @@ impl Template {
         for name in names {
             part = match part {
                 Part::Place(_) => return Some(part),
-                Part::Literal(_) => return None,
+                // What is kept is not computed.
+                Part::Literal(_) | Part::Computed(_) => return None,
                 Part::Array(elements) => elements.get(name.parse::<usize>().ok()?)?,
                 Part::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, part)| part)?,
             };
@@ -225,20 +241,25 @@ pub const LITERAL: char = '\\';
 impl Place {
     /// As it is written.
     pub(crate) fn text(&self) -> String {
-        let optional = if self.is_optional { OPTIONAL.into() } else { String::new() };
+        let optional = if self.is_optional && !self.is_within { OPTIONAL.into() } else { String::new() };
         self.shown.as_deref().map_or_else(|| self.pointer.text(), str::to_owned) + &optional
+    }
+
+    /// In an expression.
+    const fn within(pointer: Pointer) -> Self {
+        Self { pointer, is_optional: false, shown: None, is_within: true }
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
         let pointer = text.strip_suffix(OPTIONAL);
         let parsed = Pointer::parse(pointer.unwrap_or(text));
         let parsed = parsed.map_err(|problem| BadTemplate::Pointer(text.to_owned(), problem))?;
-        Ok(Self { pointer: parsed, is_optional: pointer.is_some(), shown: None })
+        Ok(Self { pointer: parsed, is_optional: pointer.is_some(), shown: None, is_within: false })
     }
 }
 
-/// Reads a text that names a place in another way than by a slash at its start; `None` for one that does not.
-type Other = fn(&str) -> Option<Result<Place, BadTemplate>>;
+/// Reads a text that stands for a value in another way than by a slash at its start; `None` for one that does not.
+type Other = fn(&str) -> Option<Result<Part, BadTemplate>>;
 
 impl Part {
     fn parse(value: &RawValue, depth: usize, parts: &mut usize, other: Other) -> Result<Self, BadTemplate> {
@@ -255,7 +276,7 @@ impl Part {
             Some(b'"') => match key_text(value).ok_or(BadTemplate::NotJson)? {
                 text if text.starts_with('/') => Self::Place(Place::parse(&text)?),
                 text => match (other(&text), text.strip_prefix(LITERAL)) {
-                    (Some(place), _) => Self::Place(place?),
+                    (Some(part), _) => part?,
                     (None, Some(literal)) => Self::Literal(Json::of(&literal).text().into()),
                     (None, None) => Self::Literal(json.into()),
                 },
@@ -290,6 +311,10 @@ impl Part {
                 None if place.is_optional => return Ok(false),
                 None => return Err(Unfilled::Nothing(place.text().into())),
             },
+            Self::Computed(expression) => {
+                let value = expression.value(find).map_err(|problem| expression.unfilled(problem))?;
+                into.push_str(&value);
+            }
             Self::Literal(json) => into.push_str(json),
             Self::Array(elements) => {
                 list(elements, ['[', ']'], into, |element, into| element.write(find, bytes_max, into))?;

@@ -73,7 +73,7 @@ pub fn request(
         headers: BTreeMap::new(),
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
     };
-    Some(match map(&mut request, rule.mapping(step.direction)) {
+    Some(match map(&mut request, rule.mapping(step.direction), order.submitted_at) {
         Ok(()) => Ok((step.agent.clone(), request)),
         Err((key, unfilled)) => {
             let message = format!("`{key}` {unfilled}").into();
@@ -83,16 +83,18 @@ pub fn request(
 }
 
 /// Replaces the document and the outputs by what the mapping sends.
-fn map(request: &mut Request, mapping: &Mapping) -> Result<(), (&'static str, Unfilled)> {
+fn map(request: &mut Request, mapping: &Mapping, submitted_at: Timestamp) -> Result<(), (&'static str, Unfilled)> {
     let Mapping { method, send, path, headers, encode } = mapping;
     if *mapping == Mapping::default() {
         return Ok(());
     }
     let (order_id, key) = (Json::of(&request.order_id), Json::of(&request.idempotency_key));
+    let submitted_at = Json::of(&submitted_at);
     let find = |pointer: &Pointer| -> Option<&RawValue> {
         match Root::of(pointer)? {
             Root::OrderId => Some(order_id.raw()),
             Root::IdempotencyKey => Some(key.raw()),
+            Root::SubmittedAt => Some(submitted_at.raw()),
             Root::Order(names) => Pointer::walk(names, request.order.raw()),
             Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
         }

@@ -22,7 +22,7 @@ const BODY: &str = "Body";
 
 impl Place {
     /// The place in a response that a text names; `None` if it names none.
-    pub(super) fn of_response(text: &str) -> Option<Result<Self, BadTemplate>> {
+    pub(super) fn of_response(text: &str) -> Option<Result<Part, BadTemplate>> {
         let name = text.strip_suffix(OPTIONAL).unwrap_or(text);
         let names = if let Some(header) = name.strip_prefix(HEADER) {
             header::is_name(header).then(|| vec![HEADERS.to_owned(), header.to_ascii_lowercase()])
@@ -37,8 +37,9 @@ impl Place {
             pointer: Pointer::of_names(&names),
             is_optional: name.len() < text.len(),
             shown: Some(name.into()),
+            is_within: false,
         };
-        Some(names.map(place).ok_or_else(|| BadTemplate::Answer(text.to_owned())))
+        Some(names.map(place).map(Part::Place).ok_or_else(|| BadTemplate::Answer(text.to_owned())))
     }
 
     /// Whether it names a part of a response beside the JSON of its body.
@@ -135,7 +136,7 @@ impl Part {
     fn each_place(&mut self, change: &mut impl FnMut(&mut Place)) {
         match self {
             Self::Place(place) => change(place),
-            Self::Literal(_) => {}
+            Self::Literal(_) | Self::Computed(_) => {}
             Self::Array(elements) => elements.iter_mut().for_each(|element| element.each_place(change)),
             Self::Object(members) => members.iter_mut().for_each(|(_, part)| part.each_place(change)),
         }

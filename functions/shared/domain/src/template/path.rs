@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::expression::{BEGINNING, Expression};
 use super::{BadTemplate, Place, Unfilled};
 use crate::limits::PATH_CHARS_MAX;
 use crate::search::{Pointer, plain_text};
@@ -21,6 +22,7 @@ pub struct PathTemplate {
 enum Piece {
     Text(String),
     Place(Place),
+    Computed(Expression),
 }
 
 impl PathTemplate {
@@ -56,7 +58,11 @@ impl PathTemplate {
     /// All places.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
         let pieces = self.path.iter().chain(self.query.iter().flatten());
-        pieces.filter_map(|piece| if let Piece::Place(place) = piece { Some(place) } else { None })
+        pieces.flat_map(|piece| match piece {
+            Piece::Text(_) => Vec::new(),
+            Piece::Place(place) => vec![place],
+            Piece::Computed(expression) => expression.places(),
+        })
     }
 
     /// The path and its query, with the percent-encoded text of what `find` finds at each pointer.
@@ -103,11 +109,14 @@ fn pieces(text: &str) -> Result<Vec<Piece>, BadTemplate> {
     };
     while let Some((before, opened)) = rest.split_once('{') {
         let (pointer, after) = opened.split_once('}').ok_or(BadTemplate::Braces)?;
-        if !pointer.starts_with('/') || pointer.contains('{') {
+        if !pointer.starts_with(['/', BEGINNING]) || pointer.contains('{') {
             return Err(BadTemplate::Braces);
         }
         pieces.extend(add(before)?);
-        pieces.push(Piece::Place(Place::parse(pointer)?));
+        pieces.push(match pointer.starts_with(BEGINNING) {
+            true => Piece::Computed(Expression::read(pointer)?),
+            false => Piece::Place(Place::parse(pointer)?),
+        });
         rest = after;
     }
     pieces.extend(add(rest)?);
@@ -118,7 +127,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, BadTemplate> {
 fn has_only(pieces: &[Piece], signs: &[u8]) -> bool {
     pieces.iter().all(|piece| match piece {
         Piece::Text(text) => text.bytes().all(|byte| is_unreserved(byte) || signs.contains(&byte)),
-        Piece::Place(_) => true,
+        Piece::Place(_) | Piece::Computed(_) => true,
     })
 }
 
@@ -136,6 +145,11 @@ fn write<'a>(
                 ']' => into.push_str("%5D"),
                 sign => into.push(sign),
             }),
+            Piece::Computed(expression) => {
+                let value = expression.value(find).map_err(|problem| expression.unfilled(problem))?;
+                let text = serde_json::from_str(&value).ok().and_then(plain_text);
+                encode(&text.ok_or_else(|| Unfilled::NoText(expression.text().into()))?, into);
+            }
             Piece::Place(Place { pointer, is_optional, .. }) => match find(pointer) {
                 None if *is_optional => return Ok(false),
                 Some(found) if *is_optional && found.get() == "null" => return Ok(false),
@@ -206,6 +220,10 @@ mod tests {
         ] {
             assert_eq!(path(text).as_deref(), Ok(filled), "{text}");
         }
+        assert_eq!(path("a/{= /list/0 * 2}?x={= /nothing ?? \"a b\"}").as_deref(), Ok("a/14?x=a%20b"));
+        assert!(matches!(path("a/{= /list/0 / 0}"), Err(Unfilled::NoValue(..))));
+        assert_eq!(path("a/{= /list}"), Err(Unfilled::NoText("= /list".into())));
+        assert!(matches!(PathTemplate::parse("a/{= 1 +}"), Err(BadTemplate::Expression(..))));
         for (text, nothing) in [("a?x={/nothing}", "/nothing"), ("a?x={/n}", "/n"), ("a?x={/deep?}", "/deep")] {
             assert_eq!(path(text), Err(Unfilled::NoText(nothing.into())), "{text}");
         }

@@ -99,7 +99,7 @@ impl StepRule {
                     _ => found.and_then(plain_text).is_none(),
                 }
             }
-            Some(Root::OrderId | Root::IdempotencyKey | Root::Output(..)) | None => false,
+            Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => false,
         };
         let (_, pointer) = sent.find(is_missing)?;
         Some(NotAccepted::Missing { step: self.name.to_string(), pointer: pointer.text() })

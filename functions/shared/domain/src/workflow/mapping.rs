@@ -33,6 +33,8 @@ pub(crate) enum Root<'a> {
     OrderId,
     /// `/IdempotencyKey`
     IdempotencyKey,
+    /// `/SubmittedAt`
+    SubmittedAt,
     /// `/Order` and the rest.
     Order(&'a [String]),
     /// `/Outputs/{step}` and the rest.
@@ -44,6 +46,7 @@ impl<'a> Root<'a> {
         match pointer.names() {
             [root] if root == "OrderID" => Some(Self::OrderId),
             [root] if root == "IdempotencyKey" => Some(Self::IdempotencyKey),
+            [root] if root == "SubmittedAt" => Some(Self::SubmittedAt),
             [root, rest @ ..] if root == "Order" => Some(Self::Order(rest)),
             [root, step, rest @ ..] if root == "Outputs" => Some(Self::Output(step, rest)),
             _ => None,
@@ -55,7 +58,9 @@ impl<'a> Root<'a> {
 pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
     match Root::of(&Pointer::parse(text).ok()?) {
         Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-        Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::Output(..)) | None => None,
+        Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => {
+            None
+        }
     }
 }
 
@@ -69,7 +74,10 @@ pub(super) fn template(
     let json = json_of(entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
     let template = json.ok_or(BadTemplate::NotJson).and_then(parse);
     let place = |problem: &BadTemplate| {
-        let (BadTemplate::Pointer(wrong, _) | BadTemplate::Answer(wrong)) = problem else { return entry.at };
+        let (BadTemplate::Pointer(wrong, _) | BadTemplate::Answer(wrong) | BadTemplate::Expression(wrong, _)) = problem
+        else {
+            return entry.at;
+        };
         entry.place_of(|text| text == wrong)
     };
     template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
@@ -157,7 +165,7 @@ impl Mapping {
             let own = own.filter(|_| key != "path" || is_optional);
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
-                Some(Root::OrderId | Root::IdempotencyKey | Root::Order(_)) => None,
+                Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
                     match before.iter().copied().chain(own).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
@@ -171,10 +179,12 @@ impl Mapping {
                         }
                     }
                 }
-                None => Some("must begin with /Order, /OrderID, /IdempotencyKey or /Outputs/{step}".to_owned()),
+                None => Some(
+                    "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}".to_owned(),
+                ),
             };
             if let Some(problem) = problem {
-                let at = entry.place_of(|value| value == text);
+                let at = entry.place_of(|value| value == text || (value.starts_with('=') && value.contains(&text)));
                 reader.blame(at, format!("{}: {text}: {problem}", entry.path));
             }
         }

@@ -118,7 +118,7 @@ impl Comparison {
             Some(Root::Order(_) | Root::Output(..)) => {
                 Ok(Self { is_negated: negated.is_some(), pointer, test, text: whole.to_owned() })
             }
-            Some(Root::OrderId | Root::IdempotencyKey) | None => Err(BadComparison::Root),
+            Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => Err(BadComparison::Root),
         }
     }
 
@@ -132,7 +132,7 @@ impl Comparison {
     pub(super) fn output(&self) -> Option<(&str, &[String])> {
         match Root::of(&self.pointer) {
             Some(Root::Output(step, names)) => Some((step, names)),
-            Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey) | None => None,
+            Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => None,
         }
     }
 
@@ -159,7 +159,7 @@ impl Comparison {
     pub(super) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
         match Root::of(&self.pointer) {
             Some(Root::Order(names)) => self.unmet(Pointer::walk(names, document.raw())),
-            Some(Root::Output(..) | Root::OrderId | Root::IdempotencyKey) | None => None,
+            Some(Root::Output(..) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => None,
         }
     }
 

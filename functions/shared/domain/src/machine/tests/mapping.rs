@@ -83,6 +83,32 @@ path = "{/OrderID}"
 }
 
 #[test]
+fn rule_19_an_expression_is_computed_of_the_order_and_is_the_same_in_each_attempt() {
+    let pay = r#"
+send = { cents = "= round(/Order/Total * 100, 0, half-even)", due = "= /SubmittedAt + 30d", of = "= 'order ' + /OrderID" }
+path = "cards/{= text(/Order/Total) + 'x'}"
+headers = { X-Kind = "= if(/Order/Total > 100, 'large', 'small')" }
+undo = "none"
+"#;
+    let mut case = Case::new(&[("pay", &[], pay)], false);
+    case.wake();
+    let order = order_of(&case, r#"{"Total": 12.505}"#);
+    let first = sent(&case, &order, "pay").unwrap();
+    let body = first.body.as_ref().unwrap().text();
+    let (due, id) = (order.submitted_at.plus_ms(30 * 24 * 60 * 60 * 1_000), case.task.order_id);
+    assert_eq!(body, format!(r#"{{"cents":1250,"due":"{due}","of":"order {id}"}}"#));
+    assert_eq!((first.path.as_deref(), &*first.headers["X-Kind"]), (Some("cards/12.505x"), "small"));
+    case.expire_all();
+    case.retry_all();
+    let second = sent(&case, &order, "pay").unwrap();
+    assert_eq!((second.attempt, &second.body, &second.path), (2, &first.body, &first.path));
+    let failed = sent(&case, &order_of(&case, r#"{"Total": "a lot"}"#), "pay").unwrap_err();
+    let Outcome::Failed(failure) = &failed.outcome else { panic!("{failed:?}") };
+    assert!(&*failure.code == "unsendable" && !failure.message.contains("a lot"), "{failure:?}");
+    assert!(failure.message.contains("a number is needed, and a text is there"), "{failure:?}");
+}
+
+#[test]
 fn rule_19_what_no_header_can_hold_is_not_sent() {
     for value in
         [r#""a\nb""#, r#""caf\u00e9""#, r#"" a""#, "{}", "null", &format!("\"{}\"", "x".repeat(HEADERS_BYTES_MAX))]

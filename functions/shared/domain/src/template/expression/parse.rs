@@ -1,0 +1,308 @@
+//! Reading an expression: an operator binds as in arithmetic, and a pointer ends at a blank, a comma or a bracket.
+
+use super::number::{Number, Rounding};
+use super::{Compare, Node, Operator};
+use crate::limits::{EXPRESSION_CHARS_MAX, EXPRESSION_NESTING_MAX};
+use crate::search::Pointer;
+use crate::template::Place;
+
+/// Why an expression is refused. It says where it ends to be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadExpression {
+    /// Too long.
+    #[error("has more than {EXPRESSION_CHARS_MAX} characters")]
+    Length,
+    /// Nested too deep.
+    #[error("is nested deeper than {EXPRESSION_NESTING_MAX} levels")]
+    Depth,
+    /// Something else is needed here.
+    #[error("needs {needed} {place}")]
+    Needs {
+        /// What.
+        needed: &'static str,
+        /// `before ...` or `at its end`.
+        place: String,
+    },
+    /// A text that begins with a slash and is no pointer.
+    #[error("{0} is no pointer: {1}")]
+    Pointer(String, crate::search::NotAPointer),
+    /// A pointer with a question mark.
+    #[error("{0} has a ? at its end: write ?? and the value where there may be none, as in /Order/Note ?? \"none\"")]
+    Optional(String),
+    /// No function has this name.
+    #[error("{0} is no function: there are sum, count, round, text and if; /SubmittedAt is the time of the order")]
+    Function(String),
+}
+
+const VALUE: &str = "a pointer, a number, a text in quotes or a function";
+/// Longest time that is added, in milliseconds: ten years.
+const DURATION_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1_000;
+
+pub(super) struct Parser<'t> {
+    rest: &'t str,
+    depth: usize,
+    /// Whether `/Item` stands for an element.
+    has_item: bool,
+}
+
+type Parsed = Result<Node, BadExpression>;
+
+impl<'t> Parser<'t> {
+    pub(super) fn parse(text: &'t str) -> Parsed {
+        if text.chars().count() > EXPRESSION_CHARS_MAX {
+            return Err(BadExpression::Length);
+        }
+        let mut parser = Self { rest: text, depth: 0, has_item: false };
+        let node = parser.any()?;
+        match parser.rest.trim_start() {
+            "" => Ok(node),
+            _ => Err(parser.needs("an operator, or nothing")),
+        }
+    }
+
+    fn needs(&self, needed: &'static str) -> BadExpression {
+        let place = match self.rest.trim() {
+            "" => "at its end".to_owned(),
+            rest => format!("before {:?}", rest.chars().take(20).collect::<String>()),
+        };
+        BadExpression::Needs { needed, place }
+    }
+
+    /// Takes a sign or word. A word ends with itself.
+    fn take(&mut self, word: &str) -> bool {
+        let rest = self.rest.trim_start();
+        let Some(after) = rest.strip_prefix(word) else { return false };
+        let is_word = word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        // An operator before a pointer has a blank behind it.
+        let goes_on = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == '/';
+        if (is_word && after.starts_with(goes_on)) || (word == "/" && !after.starts_with(' ')) {
+            return false;
+        }
+        self.rest = after;
+        true
+    }
+
+    fn expect(&mut self, word: &'static str) -> Result<(), BadExpression> {
+        if self.take(word) { Ok(()) } else { Err(self.needs(word)) }
+    }
+
+    fn any(&mut self) -> Parsed {
+        self.depth += 1;
+        if self.depth > EXPRESSION_NESTING_MAX {
+            return Err(BadExpression::Depth);
+        }
+        let mut node = self.all()?;
+        while self.take("or") {
+            node = Node::Or(Box::new([node, self.all()?]));
+        }
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn all(&mut self) -> Parsed {
+        let mut node = self.not()?;
+        while self.take("and") {
+            node = Node::And(Box::new([node, self.not()?]));
+        }
+        Ok(node)
+    }
+
+    fn not(&mut self) -> Parsed {
+        let mut is_negated = false;
+        while self.take("not") {
+            is_negated = !is_negated;
+        }
+        let node = self.compared()?;
+        Ok(if is_negated { Node::Not(Box::new(node)) } else { node })
+    }
+
+    fn compared(&mut self) -> Parsed {
+        let left = self.sum()?;
+        // The longer ones first.
+        let operators = [
+            ("==", Compare::Equal),
+            ("!=", Compare::NotEqual),
+            ("<=", Compare::LessOrEqual),
+            (">=", Compare::GreaterOrEqual),
+            ("<", Compare::Less),
+            (">", Compare::Greater),
+        ];
+        if let Some((_, operator)) = operators.into_iter().find(|(word, _)| self.take(word)) {
+            return Ok(Node::Compares(operator, Box::new([left, self.sum()?])));
+        }
+        if self.take("in") {
+            self.expect("[")?;
+            return Ok(Node::In(Box::new(left), self.list("]")?));
+        }
+        for (word, is_there) in [("exists", true), ("missing", false)] {
+            if self.take(word) {
+                let Node::Place(place) = left else {
+                    return Err(self.needs("a pointer in front of exists or missing"));
+                };
+                return Ok(Node::Exists(place, is_there));
+            }
+        }
+        Ok(left)
+    }
+
+    fn sum(&mut self) -> Parsed {
+        let mut node = self.product()?;
+        loop {
+            let operator = match () {
+                () if self.take("+") => Operator::Plus,
+                () if self.take("-") => Operator::Minus,
+                () => return Ok(node),
+            };
+            node = Node::Computes(operator, Box::new([node, self.product()?]));
+        }
+    }
+
+    fn product(&mut self) -> Parsed {
+        let mut node = self.or_else()?;
+        loop {
+            let operator = match () {
+                () if self.take("*") => Operator::Times,
+                () if self.take("/") => Operator::Over,
+                () => return Ok(node),
+            };
+            node = Node::Computes(operator, Box::new([node, self.or_else()?]));
+        }
+    }
+
+    fn or_else(&mut self) -> Parsed {
+        let node = self.value()?;
+        if !self.take("??") {
+            return Ok(node);
+        }
+        let Node::Place(place) = node else { return Err(self.needs("a pointer in front of ??")) };
+        Ok(Node::OrElse(place, Box::new(self.or_else()?)))
+    }
+
+    fn value(&mut self) -> Parsed {
+        let rest = self.rest.trim_start();
+        match rest.bytes().next() {
+            Some(b'(') => {
+                self.rest = &rest[1..];
+                let node = self.any()?;
+                self.expect(")")?;
+                Ok(node)
+            }
+            Some(b'-') => {
+                self.rest = &rest[1..];
+                self.depth += 1;
+                if self.depth > EXPRESSION_NESTING_MAX {
+                    return Err(BadExpression::Depth);
+                }
+                let node = self.value()?;
+                self.depth -= 1;
+                Ok(Node::Negated(Box::new(node)))
+            }
+            Some(b'/') => self.pointer(rest),
+            Some(b'"' | b'\'') => self.text(rest),
+            Some(b'0'..=b'9') => self.number(rest),
+            Some(sign) if sign.is_ascii_alphabetic() => self.word(rest),
+            Some(_) | None => Err(self.needs(VALUE)),
+        }
+    }
+
+    fn pointer(&mut self, rest: &'t str) -> Parsed {
+        let ends = |sign: char| sign.is_whitespace() || "(),[]".contains(sign);
+        let (text, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+        if text.ends_with('?') {
+            return Err(BadExpression::Optional(text.to_owned()));
+        }
+        if text.contains(|sign: char| "*+<>=!?\"'{}|&$".contains(sign)) {
+            return Err(self.needs("blanks around an operator, and no sign of one within a pointer,"));
+        }
+        let pointer = Pointer::parse(text).map_err(|fault| BadExpression::Pointer(text.to_owned(), fault))?;
+        if pointer.names().first().is_some_and(|root| root == super::ITEM) && !self.has_item {
+            return Err(self.needs("no /Item outside the second part of a sum"));
+        }
+        self.rest = after;
+        Ok(Node::Place(Place::within(pointer)))
+    }
+
+    /// A text in quotes has no escapes: two kinds of quotes are enough.
+    fn text(&mut self, rest: &'t str) -> Parsed {
+        let quote = &rest[..1];
+        let Some((text, after)) = rest[1..].split_once(quote) else { return Err(self.needs("another quote")) };
+        self.rest = after;
+        Ok(Node::Text(text.to_owned()))
+    }
+
+    /// A number, or a time such as `30d`.
+    fn number(&mut self, rest: &'t str) -> Parsed {
+        let is_part = |sign: char| sign.is_ascii_digit() || sign == '.';
+        let (digits, after) = rest.split_at(rest.find(|sign| !is_part(sign)).unwrap_or(rest.len()));
+        let unit = &after[..after.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(after.len())];
+        let node = if unit.is_empty() {
+            serde_json::from_str::<serde_json::Number>(digits).ok().and_then(|_| Number::of(digits)).map(Node::Number)
+        } else {
+            let is_unit = ["s", "m", "h", "d", "w"].contains(&unit);
+            let ms = humantime::parse_duration(&rest[..digits.len() + unit.len()]).ok().filter(|_| is_unit);
+            let ms = ms.and_then(|time| u64::try_from(time.as_millis()).ok()).filter(|ms| *ms <= DURATION_MS_MAX);
+            ms.map(Node::Duration)
+        };
+        let node = node.ok_or_else(|| self.needs("a number of at most 38 digits, or a time such as 30d,"))?;
+        self.rest = &after[unit.len()..];
+        Ok(node)
+    }
+
+    fn word(&mut self, rest: &'t str) -> Parsed {
+        let (word, after) = rest.split_at(rest.find(|sign: char| !sign.is_ascii_alphanumeric()).unwrap_or(rest.len()));
+        if let "true" | "false" | "null" = word {
+            self.rest = after;
+            return Ok(Node::Word(word.to_owned()));
+        }
+        if !["sum", "count", "round", "text", "if"].contains(&word) {
+            return Err(BadExpression::Function(word.to_owned()));
+        }
+        self.rest = after;
+        self.expect("(")?;
+        let node = match word {
+            "sum" => {
+                let list = self.any()?;
+                let had_item = std::mem::replace(&mut self.has_item, true);
+                let of = if self.take(",") { Some(Box::new(self.any()?)) } else { None };
+                self.has_item = had_item;
+                Node::Sum(Box::new(list), of)
+            }
+            "count" => Node::Count(Box::new(self.any()?)),
+            "round" => self.round()?,
+            "text" => Node::AsText(Box::new(self.any()?)),
+            _ => {
+                let condition = self.any()?;
+                self.expect(",")?;
+                let then = self.any()?;
+                self.expect(",")?;
+                Node::If(Box::new([condition, then, self.any()?]))
+            }
+        };
+        self.expect(")")?;
+        Ok(node)
+    }
+
+    /// `round(x, 2, half-up)`: how half is rounded is always said.
+    fn round(&mut self) -> Parsed {
+        let node = self.any()?;
+        self.expect(",")?;
+        let places = ('0'..='9').find(|digit| self.take(&digit.to_string())).and_then(|digit| digit.to_digit(10));
+        let places = places.ok_or_else(|| self.needs("the number of digits behind the point, from 0 to 9,"))?;
+        self.expect(",")?;
+        let rounding = match () {
+            () if self.take("half-even") => Rounding::HalfEven,
+            () if self.take("half-up") => Rounding::HalfUp,
+            () => return Err(self.needs("half-even or half-up")),
+        };
+        Ok(Node::Round(Box::new(node), places, rounding))
+    }
+
+    fn list(&mut self, end: &'static str) -> Result<Vec<Node>, BadExpression> {
+        let mut nodes = vec![self.any()?];
+        while self.take(",") {
+            nodes.push(self.any()?);
+        }
+        self.expect(end)?;
+        Ok(nodes)
+    }
+}
