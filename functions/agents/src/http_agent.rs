@@ -49,8 +49,7 @@ pub fn http_agent(
     clients: &HttpClients,
 ) -> Result<HttpAgent, AgentFault> {
     let settings = Arc::new(settings);
-    let base = settings.url().unwrap_or(base);
-    let remote = Arc::new(Remote::new(base, settings.operations(Operations::usual(name)))?);
+    let remote = Arc::new(remote(name, base, &settings)?);
     let policy = settings.policy.clone();
     let client = match settings.auth.as_ref().and_then(|auth| auth.tls_client()) {
         Some(_) if !remote.is_encrypted() => return Err(AgentFault::Unencrypted),
@@ -58,6 +57,14 @@ pub fn http_agent(
         None => clients.reaching(remote.is_encrypted())?.apart(),
     };
     Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings, clients.calls.clone())))?)
+}
+
+/// The service of the agent of this name. Without a URL of its settings it is under `base`.
+///
+/// # Errors
+/// [`BadUrl`].
+pub(crate) fn remote(name: &str, base: &str, settings: &config::AgentSettings) -> Result<Remote, BadUrl> {
+    Remote::new(settings.url().unwrap_or(base), settings.operations(Operations::usual(name)))
 }
 
 /// The agent of this name whose settings have a fault. It makes no call.

@@ -15,6 +15,7 @@ mod fleet;
 mod form;
 mod http_agent;
 mod pool;
+pub mod preview;
 mod retry_after;
 mod service;
 mod settings;
@@ -25,7 +26,7 @@ mod stand_in;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Callbacks, handle};
+pub use agent::{Answer, Callbacks, handle};
 pub use answer::answer_to;
 pub use auth::{Now, Resolver, Secret, Signer, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};

@@ -148,7 +148,11 @@ struct Body<'a> {
     outputs: &'a BTreeMap<Arc<str>, Json>,
 }
 
-fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
+/// The call, without what only a call that is made has: the proof of identity.
+///
+/// # Errors
+/// [`Unsendable`].
+pub(crate) fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
     let (body, content_type) = match (call.body, call.encode) {
         (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), Some(FORM)),
         (Some(body), Encoding::Json) => (body.text().to_owned().into(), Some(JSON)),
@@ -204,7 +208,7 @@ fn below(operation: &Uri, path: Option<&str>) -> Result<Uri, InvalidUri> {
 
 /// A key that no header can hold, for instance. This system makes no such key.
 #[derive(Debug, thiserror::Error)]
-enum Unsendable {
+pub(crate) enum Unsendable {
     #[error(transparent)]
     Body(#[from] serde_json::Error),
     #[error(transparent)]

@@ -10,8 +10,9 @@ use domain::observe;
 use domain::order::Order;
 use domain::ports::{Environment, Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
 use domain::trace;
-use domain::workflow::NotAccepted;
+use domain::workflow::{NotAccepted, Workflow};
 use http::{Response, StatusCode};
 use tracing::{Instrument, Span};
 use wire::Accepted;
@@ -119,14 +120,7 @@ async fn begin(
     if !config.has_room(order) {
         return Err(Problem::NoRoom);
     }
-    if let Some(channel) = &order.reply_channel
-        && !config.knows(channel)
-    {
-        return Err(Problem::member(
-            "ReplyChannel",
-            "is not the name of a registered channel; a new one counts after a restart or a deployment",
-        ));
-    }
+    check_channel(config, order)?;
     let Some(catalogue) = config.catalogue() else {
         order.terms = Index::default().terms(order.correlation_id.as_deref(), &order.document, config.redaction());
         return Ok(());
@@ -136,7 +130,23 @@ async fn begin(
         Ok(workflow) => workflow,
         Err(UnknownWorkflow { name, known }) => return Err(Problem::unknown_workflow(&name, &known)),
     };
-    workflow.accept(order, ports.environment().wall(), config.redaction()).map_err(|fault| match fault {
+    pin(&workflow, order, ports.environment().wall(), config)
+}
+
+/// Refuses an order whose reply channel is not registered.
+pub(crate) fn check_channel(config: &ApiConfig, order: &Order) -> Result<(), Problem> {
+    match &order.reply_channel {
+        Some(channel) if !config.knows(channel) => Err(Problem::member(
+            "ReplyChannel",
+            "is not the name of a registered channel; a new one counts after a restart or a deployment",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Pins the order to the workflow that was chosen for it, unless the workflow takes no such document.
+pub(crate) fn pin(workflow: &Workflow, order: &mut Order, now: Timestamp, config: &ApiConfig) -> Result<(), Problem> {
+    workflow.accept(order, now, config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
         NotAccepted::Missing { step, pointer } => {
             Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer }

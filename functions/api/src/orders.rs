@@ -6,6 +6,7 @@ use domain::json::Json;
 use domain::message::Priority;
 use domain::order::{Order, misspelt};
 use domain::ports::Environment;
+use domain::time::Timestamp;
 use domain::trace;
 use http::{HeaderMap, Response};
 
@@ -48,7 +49,11 @@ pub(crate) async fn post(
     };
     let installation = installation.map_err(|error| Problem::Unavailable { advice: WITH_KEY.advice, error })?;
     let key = key.as_deref().map(|key| (&*installation, key));
-    let given = read(ports, caller.name(), key, body)?;
+    let submitted_at = ports.environment().now();
+    let given = read(caller.name(), submitted_at, body, || match key {
+        Some((installation, key)) => OrderId::of_installation(installation, caller.name(), key),
+        None => OrderId::generate(submitted_at, [ports.environment().random(), ports.environment().random()]),
+    })?;
     if let Some(channel) = &given.order.reply_channel
         && !caller.may_use(channel)
     {
@@ -59,9 +64,14 @@ pub(crate) async fn post(
     take(ports, config, caller.name(), repeat, wait, given, span).await
 }
 
-/// The order for the queue: the body unchanged, and the values of the reserved members. A `key` comes with the random
-/// part of the installation.
-fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &Bytes) -> Result<Given, Problem> {
+/// The order for the queue: the body unchanged, and the values of the reserved members. Only one without a fault is given
+/// an id.
+pub(crate) fn read(
+    caller: &str,
+    submitted_at: Timestamp,
+    body: &Bytes,
+    order_id: impl FnOnce() -> OrderId,
+) -> Result<Given, Problem> {
     let document = Json::document(body)?;
     if let Some((name, meant)) = misspelt(&document) {
         let fault = format!("is almost {meant}, which has a meaning here: write {meant}, or give it another name");
@@ -77,14 +87,9 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<(&str, &str)>, body: &B
     let correlation_id = text("CorrelationID", correlation_id)?;
     let workflow = text("Workflow", workflow)?;
     let priority = own_priority.map(priority).transpose()?;
-    let submitted_at = ports.environment().now();
-    let order_id = match key {
-        Some((installation, key)) => OrderId::of_installation(installation, caller, key),
-        None => OrderId::generate(submitted_at, [ports.environment().random(), ports.environment().random()]),
-    };
     let fingerprint = document.fingerprint().into();
     let order = Order {
-        order_id,
+        order_id: order_id(),
         document,
         fingerprint,
         submitted_at,

@@ -24,7 +24,7 @@ use local::terminal::tell;
 pub use api::{ApiArgs, CommandArgs, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
 pub use backup::{BackupArgs, RestoreArgs};
-pub use folder::{ApplyArgs, CheckArgs, InitArgs};
+pub use folder::{ApplyArgs, CheckArgs, InitArgs, Supposed, TryArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
@@ -53,6 +53,7 @@ Examples:
                                              your own payment service, and stand-ins for the others
   stepwarden init shop                       a folder for workflows and services of your own
   stepwarden check shop                      all faults of a folder, without a server
+  stepwarden try shop order.json             what it would send for an order, without a call
   stepwarden submit order.json --wait        post an order and wait until it is processed
   stepwarden overview                        orders by state, failures and causes
   stepwarden numbers --last 7d               what came through in a week, how long it took, which step is slowest
@@ -68,7 +69,7 @@ Examples:
 ";
 
 /// The commands that call no API. Some have one option of those that do.
-const LOCAL: [(&str, Option<&str>); 11] = [
+const LOCAL: [(&str, Option<&str>); 12] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -76,6 +77,7 @@ const LOCAL: [(&str, Option<&str>); 11] = [
     ("init", None),
     ("completions", None),
     ("check", Some("output")),
+    ("try", Some("output")),
     ("token", Some("output")),
     ("audit", Some("output")),
     ("backup", Some("output")),
@@ -223,6 +225,9 @@ pub enum RemoteCommand {
     /// Check a configuration folder, without a server: all faults at once, each with file, line and column
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Show what a configuration folder would do with an order: each step's calls, byte for byte. No call is made
+    #[command(after_help = folder::TRY_HELP)]
+    Try(TryArgs),
     /// Apply a configuration folder to a running server or deployment: show what changes, ask, and apply it
     Apply(ApplyArgs),
     /// List the settled dead letters and their outcomes

@@ -15,6 +15,8 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// The headers of a signed call.
+pub(crate) const SIGNATURE_HEADERS: [HeaderName; 3] = [ID, TIMESTAMP, SIGNATURE];
 
 /// Signs calls by Standard Webhooks. The key has no `Debug` output of its own.
 #[derive(Debug, Clone)]

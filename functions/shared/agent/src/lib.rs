@@ -31,6 +31,7 @@ mod policy;
 mod ports;
 mod retries;
 mod service;
+mod usable;
 mod work;
 
 #[cfg(test)]

@@ -115,4 +115,30 @@ impl AuthSettings {
     pub const fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.scheme.is_none() && self.signature.is_none() && self.tls.is_none()
     }
+    /// All references that must lead to a value.
+    #[must_use]
+    pub fn references(&self) -> Vec<&Reference> {
+        let scheme = self.scheme.as_ref().map(Scheme::references).unwrap_or_default();
+        let tls = self.tls.iter().flat_map(|tls| {
+            let identity = tls.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+            identity.chain(&tls.authorities)
+        });
+        let placed = self.headers.iter().map(|(_, placed)| placed).chain(scheme).chain(&self.signature).chain(tls);
+        placed.map(|placed| &placed.reference).collect()
+    }
+}
+
+impl Scheme {
+    /// The references. The environment may have no session token.
+    #[must_use]
+    pub fn references(&self) -> Vec<&Placed> {
+        match self {
+            Self::Basic { password: secret, .. }
+            | Self::Bearer { token: secret }
+            | Self::OAuth2 { client_secret: secret, .. } => vec![secret],
+            Self::SigV4 { keys: KeySettings { access_key, secret_key, session_token, are_given }, .. } => {
+                [access_key, secret_key].into_iter().chain(session_token.as_ref().filter(|_| *are_given)).collect()
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use http::StatusCode;
 
 use super::api::CommandArgs;
 use super::period;
@@ -23,6 +24,68 @@ pub struct CheckArgs {
     /// The folder, with stepwarden.toml and workflows/
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
+}
+
+pub(super) const TRY_HELP: &str = "\
+The order is taken as the API takes it. For each step, and for its undo, you see the method, the URL, the headers and the
+bytes of the body. A header with a secret shows where the secret is, never its value. Host, Content-Length and traceparent
+are left out. The ID of the order is an example, always the same. http://NAME.invalid stands for a service without a url.
+
+A step that sends something of an earlier answer needs that answer: --answer charge:200=answer.json. You see what it means
+by the settings of the agent, and what `keep` keeps of it. charge/undo:404=FILE supposes the answer to the undo. An answer
+200 for an approval approves. A file that begins with HTTP/, as `curl -i` writes it, has headers before the body.
+
+Secrets that cannot be read here are named at the end. Those in ssm: and secretsmanager: are not looked at.
+
+Exit status: 0 no step is unsendable, 1 the order is refused or a step is unsendable, 2 it could not be tried: a fault of
+the folder, or a file that cannot be read.";
+
+/// `stepwarden try`
+#[derive(Debug, Clone, Args)]
+pub struct TryArgs {
+    /// The folder, with stepwarden.toml and workflows/
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The order, as it would be posted; - is stdin
+    #[arg(value_name = "ORDER.json")]
+    pub order: PathBuf,
+    /// The workflow, in the place of the one that the order names
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Show this step alone
+    #[arg(long, value_name = "STEP")]
+    pub step: Option<String>,
+    /// Suppose that the service of a step answers with this status and the body in this file (repeatable)
+    #[arg(long = "answer", value_name = "STEP:STATUS=FILE", value_parser = Supposed::parse)]
+    pub answers: Vec<Supposed>,
+    /// Print one JSON document, as --output json does
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An answer that is supposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Supposed {
+    /// The step; with `/undo`, its undo.
+    pub step: String,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The file with its body.
+    pub file: PathBuf,
+}
+
+impl Supposed {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let parts = || {
+            let (step, rest) = text.split_once(':')?;
+            let (status, file) = rest.split_once('=')?;
+            let status = status.parse().ok().filter(|status| (200..=599).contains(status))?;
+            let status = StatusCode::from_u16(status).ok()?;
+            let is_whole = !step.is_empty() && !file.is_empty();
+            is_whole.then(|| Self { step: step.to_owned(), status, file: file.into() })
+        };
+        parts().ok_or("must be STEP:STATUS=FILE, such as charge:200=answer.json, with a status from 200 to 599")
+    }
 }
 
 /// `stepwarden apply`

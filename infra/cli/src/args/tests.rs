@@ -58,6 +58,8 @@ fn a_mistake_is_one_line_that_names_the_option() {
         ("stepwarden serve --reply-channel shop=ftp://x", &["--reply-channel", "ftp", "http://"]),
         ("stepwarden serve --memo bakery", &["--memo", "bakery", "inventory, payment, shipping"]),
         ("stepwarden serve --release-max 0", &["--release-max", "0"]),
+        ("stepwarden try shop o.json --answer pay:199=a", &["--answer", "pay:199=a", "STEP:STATUS=FILE", "200 to 599"]),
+        ("stepwarden try shop o.json --answer pay:200=", &["--answer", "pay:200=", "STEP:STATUS=FILE"]),
         ("stepwarden outage --down 1h", &["--down", "1s to 10m"]),
         ("stepwarden outage --orders 0", &["--orders", "0"]),
         ("stepwarden outage --rate fast", &["--rate", "fast"]),

@@ -1,7 +1,7 @@
 //! The commands that call an API.
 //!
 //! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
-//! decision about an order. A command asks the API, which decides.
+//! decision about an order. A command asks the API, which decides; `try` asks its code.
 
 mod act;
 mod apply;
@@ -28,6 +28,7 @@ mod query;
 mod submit;
 mod system;
 mod token;
+mod try_order;
 mod watch;
 mod workflows;
 
@@ -97,6 +98,10 @@ async fn carried_out(
         RemoteCommand::Init(args) => init::run(&args),
         RemoteCommand::Apply(args) => apply::run(&changing()?, &args).await,
         RemoteCommand::Check(args) => check::run(&args, api.output, paint),
+        RemoteCommand::Try(args) => {
+            let variable = environment.variable.unwrap_or(|_| None);
+            Box::pin(try_order::run(&args, api.output, variable)).await
+        }
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),
         RemoteCommand::Audit(args) => audit::run(&args, api.output),

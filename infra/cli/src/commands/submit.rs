@@ -62,7 +62,7 @@ async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Res
 }
 
 /// The document's text, and what to call it in messages.
-fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>), CommandError> {
+pub(super) fn read(file: Option<&Path>, stdin_is_terminal: bool) -> Result<(String, Vec<u8>), CommandError> {
     let file = match file {
         Some(file) => file,
         None if stdin_is_terminal => {

@@ -23,11 +23,13 @@ pub struct Environment {
     pub user: Option<String>,
     /// Whether `NO_COLOR` is set
     pub no_colour: bool,
+    /// Reads any variable: a configuration folder names those of its secrets
+    pub variable: Option<fn(&str) -> Option<String>>,
 }
 
 impl Environment {
     /// Reads them with `variable`, which returns the value of a name.
-    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn read(variable: fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         Self {
             access_key_id: read("AWS_ACCESS_KEY_ID"),
@@ -39,6 +41,7 @@ impl Environment {
             settings: settings(read("XDG_CONFIG_HOME"), read("HOME")),
             user: read("USER").or_else(|| read("LOGNAME")).or_else(login_name),
             no_colour: read("NO_COLOR").is_some(),
+            variable: Some(variable),
         }
     }
 }

@@ -293,10 +293,7 @@ where
         match called {
             Called::Answered(Answer::Done(output)) => {
                 let Request { keep, direction, .. } = &self.request;
-                Called::Answered(match output::unusable(&output, keep.as_ref(), *direction) {
-                    Some(problem) => Answer::unknown(format!("the answer is a success, but {problem}")),
-                    None => Answer::Done(output),
-                })
+                Called::Answered(Answer::done(output, keep.as_ref(), *direction))
             }
             Called::Answered(Answer::UnderWay { unless_alone: Some(failure), after_ms }) => {
                 Called::Answered(match self.other(started_at).await {

@@ -328,7 +328,10 @@ impl Catalogue {
         deployment.map_or_else(|| self.0.compiled.current().name.clone(), |deployment| deployment.default.clone())
     }
 
-    fn pin_of(&self, deployment: Option<&Deployment>, name: Option<&str>, order_id: OrderId) -> Option<Pin> {
+    /// The version that an order of this id begins with: of the workflow that it names, or of the default one. `None`: there
+    /// is none that takes new orders.
+    #[must_use]
+    pub fn pin_of(&self, deployment: Option<&Deployment>, name: Option<&str>, order_id: OrderId) -> Option<Pin> {
         let name = name.map_or_else(|| self.default_name(deployment), Arc::from);
         let version = self.choice(deployment, &name)?.of(order_id);
         self.unserved(deployment, &name, version).is_none().then_some(Pin { name, version })

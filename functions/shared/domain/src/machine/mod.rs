@@ -9,7 +9,8 @@
 //! `approval`) handle one kind of event each. `compensation` turns an order round, `skip` ends the steps that need no
 //! call, `pivot` says when an order only goes forward, and `contradiction` when a result comes against its end. `wait`
 //! has the long waits, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
-//! the message to an agent, and `wanted` tells the agent whether its attempt is over.
+//! the message to an agent, `preview` foresees it for an order that there is not, and `wanted` tells the agent whether its
+//! attempt is over.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -27,6 +28,7 @@ mod note;
 mod open_calls;
 mod operator;
 mod pivot;
+mod preview;
 mod reply;
 mod request;
 mod settle;
@@ -43,6 +45,7 @@ mod watch;
 
 pub use decision::{Decision, Dropped, Effect, Happened, Impossible, Refused, TooLarge, Verdict};
 pub use event::{DeadLetterSubject, Event, Moment};
+pub use preview::{Foreseen, Missing, Preview, Previewed};
 pub use request::request;
 pub use wanted::{Wanted, wanted};
 

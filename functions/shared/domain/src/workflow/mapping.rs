@@ -136,7 +136,7 @@ impl Mapping {
     }
 
     /// All places, each with its key.
-    fn places(&self) -> impl Iterator<Item = (&'static str, &Place)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&'static str, &Place)> {
         let [send, headers] = [("send", &self.send), ("headers", &self.headers)]
             .map(|(key, template)| template.iter().flat_map(Template::places).map(move |place| (key, place)));
         let path = self.path.iter().flat_map(PathTemplate::places).map(|place| ("path", place));

@@ -128,6 +128,11 @@ impl Comparison {
         &self.text
     }
 
+    /// What it compares.
+    pub(crate) const fn pointer(&self) -> &Pointer {
+        &self.pointer
+    }
+
     /// The step whose output it reads, and the position in it; `None` if it reads the document.
     pub(super) fn output(&self) -> Option<(&str, &[String])> {
         match Root::of(&self.pointer) {
@@ -164,7 +169,7 @@ impl Comparison {
     }
 
     /// What of it does not hold for the outputs of the steps before. `None` also if it compares the document.
-    pub(super) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
+    pub(crate) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
         let (step, names) = self.output()?;
         self.unmet(output_of(step).and_then(|output| Pointer::walk(names, output.raw())))
     }

@@ -1,0 +1,282 @@
+//! `stepwarden try`: what a configuration folder would do with an order, without a call.
+//!
+//! The API's own code takes the order, the state machine's own code makes the requests, and the agents' own code makes the
+//! calls of them and reads the answers. Nothing of that is written anew here.
+
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use agents::preview::{Preview as HttpCall, answered, call_of, unread};
+use agents::{Answer, HttpClients, Variable, machine_secrets};
+use api::ApiConfig;
+use bytes::Bytes;
+use config::apply::{Application, Applied, Plan};
+use config::{AgentSettings, Checked};
+use domain::definition::{Catalogue, Deployment, UnknownWorkflow};
+use domain::id::OrderId;
+use domain::limits::ANSWER_BYTES_MAX;
+use domain::machine::{Foreseen, Preview, Previewed};
+use domain::message::Outcome;
+use domain::output;
+use domain::task::Direction;
+use domain::time::Timestamp;
+use domain::workflow::{StepRule, Workflow, Workflows};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use local::folder::{self, FolderError};
+use local::terminal::tell;
+
+use super::check::fault_lines;
+use super::context::print;
+use super::error::CommandError;
+use super::submit;
+use crate::args::{Format, Supposed, TryArgs};
+use crate::exit::Exit;
+use crate::remote::clock;
+use shown::{Call, Meant, Secret, Shown, Step, Tried};
+
+/// Stands for the id of an order that there is not.
+const EXAMPLE: OrderId = OrderId::from_bytes([1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+
+/// `stepwarden try DIR ORDER.json`.
+pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> Result<Exit, CommandError> {
+    let checked = match folder::check(&args.folder) {
+        Ok(checked) => checked,
+        Err(FolderError::Faults(faults)) => {
+            tell(fault_lines(&faults, &args.folder).trim_end());
+            return Ok(Exit::Usage);
+        }
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
+    };
+    let (_, body) = submit::read(Some(&args.order), false)?;
+    let answers = answers(&args.answers)?;
+    let trial = Trial { checked: &checked, variable, answers, now: clock::now() };
+    let shown = trial.order(body.into(), args.workflow.as_deref(), args.step.as_deref()).await?;
+    let is_json = args.json || format == Format::Json;
+    print(&if is_json { shown.json() } else { shown.text() })?;
+    Ok(if shown.is_fine() { Exit::Fine } else { Exit::Otherwise })
+}
+
+/// The answers, by step.
+fn answers(supposed: &[Supposed]) -> Result<BTreeMap<String, Response<Bytes>>, CommandError> {
+    let mut answers = BTreeMap::new();
+    for Supposed { step, status, file } in supposed {
+        let mut body = Vec::new();
+        let read = File::open(file).and_then(|file| file.take(ANSWER_BYTES_MAX as u64 + 1).read_to_end(&mut body));
+        read.map_err(|error| CommandError::usage(format!("{} cannot be read: {error}", file.display())))?;
+        if answers.insert(step.clone(), response(*status, &body)).is_some() {
+            return Err(CommandError::usage(format!("--answer is given twice for {step}")));
+        }
+    }
+    Ok(answers)
+}
+
+/// The answer in a file: a body or, as `curl -i` writes it, a head and a body.
+fn response(status: StatusCode, file: &[u8]) -> Response<Bytes> {
+    let after = |blank: &[u8]| Some(file.windows(blank.len()).position(|bytes| bytes == blank)? + blank.len());
+    let end = [after(b"\n\r\n"), after(b"\n\n")].into_iter().flatten().min();
+    let (head, body) = file.split_at(end.filter(|_| file.starts_with(b"HTTP/")).unwrap_or(0));
+    let mut response = Response::new(Bytes::copy_from_slice(body));
+    *response.status_mut() = status;
+    for line in String::from_utf8_lossy(head).lines() {
+        if let Some((name, value)) = line.split_once(':')
+            && let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value.trim()))
+        {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// A folder, and what is supposed.
+struct Trial<'a> {
+    checked: &'a Checked,
+    variable: Variable,
+    answers: BTreeMap<String, Response<Bytes>>,
+    now: Timestamp,
+}
+
+impl Trial<'_> {
+    /// What becomes of an order with this document, or why it is refused.
+    async fn order(&self, document: Bytes, workflow: Option<&str>, only: Option<&str>) -> Result<Shown, CommandError> {
+        let compiled = Workflows::shipped().map_err(|fault| CommandError::usage(fault.to_string()))?;
+        let catalogue = Catalogue::serving(compiled, None, BTreeMap::new(), Some(self.served()));
+        let deployment = self.applied(&catalogue)?;
+        let channels = ApiConfig::new(self.checked.reply_channels.keys().cloned());
+        let choose = |named: Option<&str>| self.choose(&catalogue, deployment.as_ref(), workflow.or(named));
+        let (order, workflow) = match api::preview(&channels, &document, EXAMPLE, self.now, choose) {
+            Ok(accepted) => accepted,
+            Err(problem) => {
+                let problem = serde_json::from_slice(&problem);
+                return Ok(Shown::Refused { problem: problem.expect("the API's own document is JSON") });
+            }
+        };
+        self.check_names(&workflow, only)?;
+        let mut preview = Preview::new(&order, &workflow);
+        let mut tried: Vec<Option<Step>> = workflow.steps.iter().map(|_| None).collect();
+        for index in preview.in_turn() {
+            tried[index] = Some(self.step(&mut preview, &workflow.steps[index], index).await);
+        }
+        let is_shown = |step: &Step| only.is_none_or(|only| only == &*step.name);
+        let steps: Vec<Step> = tried.into_iter().flatten().filter(is_shown).collect();
+        let secrets = self.secrets(&steps).await;
+        let file = self.checked.workflows.iter().find(|one| one.workflow.pin() == workflow.pin());
+        let file = file.map(|one| one.file.clone());
+        let (workflow, version) = (workflow.name.clone(), workflow.version);
+        Ok(Shown::Tried(Tried { workflow, version, file, order_id: EXAMPLE, steps, secrets }))
+    }
+
+    /// The steps that options name are those of the workflow.
+    fn check_names(&self, workflow: &Workflow, only: Option<&str>) -> Result<(), CommandError> {
+        let known: Vec<&str> = workflow.steps.iter().map(|rule| &*rule.name).collect();
+        let mut given = self.answers.keys().map(|key| key.strip_suffix(UNDO).unwrap_or(key)).chain(only);
+        given.find(|name| !known.contains(name)).map_or(Ok(()), |other| {
+            let known = known.join(", ");
+            Err(CommandError::usage(format!("workflow {} has no step {other}. It has: {known}", workflow.name)))
+        })
+    }
+
+    /// The deployment that the folder makes where nothing was applied before.
+    fn applied(&self, catalogue: &Catalogue) -> Result<Option<Deployment>, CommandError> {
+        let by = Deployment::BY_START.into();
+        let start = Application { by, share_percent: None, seen: None, earlier_key_ms: None };
+        let plan = Plan::of(self.checked, &Applied::default(), catalogue, &start, self.now, [0; 4]);
+        let lines = |refusals: Vec<_>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Ok(plan.map_err(|refusals| CommandError::usage(lines(refusals)))?.deployment)
+    }
+
+    fn choose(
+        &self,
+        catalogue: &Catalogue,
+        deployment: Option<&Deployment>,
+        name: Option<&str>,
+    ) -> Result<Arc<Workflow>, UnknownWorkflow> {
+        let found = catalogue.pin_of(deployment, name, EXAMPLE).and_then(|pin| {
+            let of_folder = self.checked.workflows.iter().find(|one| one.workflow.pin() == pin);
+            let compiled = || catalogue.compiled().get(&pin.name, pin.version).cloned();
+            of_folder.map(|one| Arc::new(one.workflow.clone())).or_else(compiled)
+        });
+        found.ok_or_else(|| UnknownWorkflow {
+            name: name.map_or_else(|| catalogue.default_name(deployment), Arc::from),
+            known: catalogue.names(deployment),
+        })
+    }
+
+    /// One step, of which those before it are known. Its own answer is supposed from then on.
+    async fn step(&self, preview: &mut Preview<'_>, rule: &StepRule, index: usize) -> Step {
+        let mut step = Step { name: rule.name.clone(), agent: rule.agent.clone(), ..Step::default() };
+        match preview.foresee(index) {
+            Foreseen::Never(why) => {
+                step.never = Some(why);
+                return step;
+            }
+            Foreseen::Unknown(missing) => step.may_run = missing,
+            Foreseen::Comes => {}
+        }
+        let forward = preview.call(index, Direction::Forward);
+        if let Some(Previewed::Unsendable(failure)) = &forward {
+            preview.suppose(index, &Outcome::Failed(failure.clone()));
+        } else if let Some((meant, outcome)) = self.meant(rule, Direction::Forward).await {
+            step.answer = Some(meant);
+            outcome.iter().for_each(|outcome| preview.suppose(index, outcome));
+        }
+        step.forward = Some(self.call(rule, forward));
+        step.undo = Some(self.call(rule, preview.call(index, Direction::Undo)));
+        step.undo_answer = self.meant(rule, Direction::Undo).await.map(|(meant, _)| meant);
+        step
+    }
+
+    /// What the supposed answer of a step means, and the outcome if it ends the step.
+    async fn meant(&self, rule: &StepRule, direction: Direction) -> Option<(Meant, Option<Outcome>)> {
+        let undo = if direction == Direction::Undo { UNDO } else { "" };
+        let answer = self.answers.get(&format!("{}{undo}", rule.name))?;
+        let settings = self.settings(&rule.agent);
+        let keep = rule.keep.as_ref().filter(|_| direction == Direction::Forward);
+        let status = answer.status();
+        let answer = answered(&settings, direction, keep, answer.clone(), self.now).await;
+        let outcome = match &answer {
+            Answer::Done(output) => Some(output::done(output.clone(), keep, direction)),
+            // No earlier call is under way.
+            Answer::Fail(failure) | Answer::UnderWay { unless_alone: Some(failure), .. } => {
+                Some(output::failed(failure.clone(), direction))
+            }
+            Answer::Retry { .. }
+            | Answer::Unknown { .. }
+            | Answer::UnderWay { unless_alone: None, .. }
+            | Answer::Misconfigured { .. }
+            | Answer::NotCalled { .. } => None,
+        };
+        Some((Meant::new(status, &answer, outcome.as_ref()), outcome))
+    }
+
+    fn call(&self, rule: &StepRule, previewed: Option<Previewed>) -> Call {
+        let settings = self.settings(&rule.agent);
+        match previewed {
+            None if rule.approval.is_some() => Call::Nothing { no_call: "people decide" },
+            None => Call::Nothing { no_call: "the step has no undo" },
+            Some(Previewed::Unknown(needs)) => Call::Needs { needs },
+            Some(Previewed::Unsendable(failure)) => Call::Unsendable { unsendable: failure.message.to_string() },
+            Some(Previewed::Request(_)) if settings.has_own_queue => {
+                Call::Nothing { no_call: "a program takes the request from its own queue" }
+            }
+            Some(Previewed::Request(request)) => match call_of(&request, &self.base(&rule.agent), &settings) {
+                Ok(HttpCall { method, uri, headers, body }) => Call::Http {
+                    method: method.to_string(),
+                    url: uri.to_string(),
+                    headers,
+                    body: String::from_utf8_lossy(&body).into_owned(),
+                },
+                Err(unsendable) => Call::Unsendable { unsendable },
+            },
+        }
+    }
+
+    fn settings(&self, agent: &str) -> AgentSettings {
+        self.checked.settings.of(agent).cloned().unwrap_or_default()
+    }
+
+    /// Where the service of an agent is that has no URL of its own.
+    fn base(&self, agent: &str) -> String {
+        self.url_of_variable(agent).unwrap_or_else(|| format!("http://{agent}.invalid"))
+    }
+
+    fn url_of_variable(&self, agent: &str) -> Option<String> {
+        let url = Workflows::SHIPPED_AGENTS.contains(&agent).then(|| (self.variable)(&variable_of(agent)))??;
+        Some(url.trim().to_owned()).filter(|url| !url.is_empty())
+    }
+
+    /// The agents with a URL of the environment.
+    fn served(&self) -> BTreeSet<Arc<str>> {
+        let shipped = Workflows::SHIPPED_AGENTS.into_iter();
+        shipped.filter(|agent| self.url_of_variable(agent).is_some()).map(Arc::from).collect()
+    }
+
+    /// The secrets of these steps' calls that cannot be read here.
+    async fn secrets(&self, steps: &[Step]) -> Vec<Secret> {
+        let resolver = machine_secrets(self.variable, clock::now, &HttpClients::new());
+        let agents: BTreeSet<&Arc<str>> =
+            steps.iter().filter(|step| step.never.is_none()).map(|step| &step.agent).collect();
+        let mut secrets = Vec::new();
+        for agent in agents {
+            let unread = unread(&self.settings(agent), &resolver).await;
+            secrets.extend(unread.into_iter().map(|(reference, problem)| Secret {
+                agent: agent.clone(),
+                secret: reference.to_string(),
+                problem,
+            }));
+        }
+        secrets
+    }
+}
+
+/// After the name of a step: its undo.
+const UNDO: &str = "/undo";
+
+fn variable_of(agent: &str) -> String {
+    format!("{}_URL", agent.to_uppercase())
+}

@@ -1,0 +1,255 @@
+//! What `stepwarden try` prints.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use agents::Answer;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::machine::Missing;
+use domain::message::Outcome;
+use http::StatusCode;
+use serde::{Serialize, Serializer};
+use wire::Problem;
+
+use super::super::context::body as json_of;
+use crate::show::table::plain;
+
+/// What becomes of the order.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Shown {
+    /// It is accepted.
+    Tried(Tried),
+    /// It is not.
+    Refused {
+        /// The answer of the API.
+        #[serde(rename = "Refused")]
+        problem: Box<Problem<'static>>,
+    },
+}
+
+/// An order that is accepted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Tried {
+    /// The workflow that takes it.
+    pub(super) workflow: Arc<str>,
+    pub(super) version: u32,
+    /// The file of the workflow. `None`: it ships with the program.
+    pub(super) file: Option<Arc<str>>,
+    /// Stands for the id of the order.
+    #[serde(rename = "OrderID")]
+    pub(super) order_id: OrderId,
+    /// In the order of the workflow.
+    pub(super) steps: Vec<Step>,
+    /// Those that cannot be read here.
+    pub(super) secrets: Vec<Secret>,
+}
+
+/// One step.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Step {
+    #[serde(rename = "Step")]
+    pub(super) name: Arc<str>,
+    pub(super) agent: Arc<str>,
+    /// Why it is not carried out.
+    #[serde(rename = "NeverRuns", skip_serializing_if = "Option::is_none")]
+    pub(super) never: Option<String>,
+    /// The values on which it depends whether it is carried out.
+    #[serde(rename = "RunsIf", skip_serializing_if = "Vec::is_empty", serialize_with = "pointers")]
+    pub(super) may_run: Vec<Missing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) forward: Option<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Meant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) undo: Option<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) undo_answer: Option<Meant>,
+}
+
+/// The call of a step in one direction.
+#[derive(Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "PascalCase")]
+pub(super) enum Call {
+    Http {
+        method: String,
+        #[serde(rename = "URL")]
+        url: String,
+        /// Names and values.
+        #[serde(serialize_with = "members")]
+        headers: Vec<(String, String)>,
+        body: String,
+    },
+    /// The step fails, for this reason.
+    Unsendable { unsendable: String },
+    /// It sends what is not known.
+    Needs {
+        #[serde(serialize_with = "pointers")]
+        needs: Vec<Missing>,
+    },
+    /// There is none, for this reason.
+    Nothing { no_call: &'static str },
+}
+
+/// The meaning of an answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Meant {
+    status: u16,
+    means: &'static str,
+    /// Of a rejection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Arc<str>>,
+    /// Why it is not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Arc<str>>,
+    /// What the step keeps of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Json>,
+}
+
+/// A secret that is not known to be there.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Secret {
+    pub(super) agent: Arc<str>,
+    pub(super) secret: String,
+    /// Why it cannot be read. `None`: it was not looked at.
+    pub(super) problem: Option<String>,
+}
+
+fn members<S: Serializer>(headers: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(headers.iter().map(|(name, value)| (name, value)))
+}
+
+fn pointers<S: Serializer>(missing: &[Missing], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(missing.iter().map(|missing| &missing.pointer))
+}
+
+impl Meant {
+    /// The meaning of an answer, with the outcome by which it ends the step, if it does.
+    pub(super) fn new(status: StatusCode, answer: &Answer, outcome: Option<&Outcome>) -> Self {
+        let (means, problem) = match answer {
+            Answer::Done(_) | Answer::Fail(_) => ("rejected", None),
+            Answer::UnderWay { unless_alone: Some(_), .. } => ("rejected, unless an earlier call is at work", None),
+            Answer::UnderWay { unless_alone: None, .. } => ("under way: its result comes later", None),
+            Answer::Retry { problem, .. } => ("failing: asked again", Some(problem)),
+            Answer::Unknown { problem, .. } => ("failing, its effect unknown: asked again", Some(problem)),
+            Answer::Misconfigured { problem, .. } => ("misconfigured: the order waits", Some(problem)),
+            Answer::NotCalled { problem } => ("not called", Some(problem)),
+        };
+        let message = problem.map(|problem| Arc::from(&**problem));
+        let meant = Self { status: status.as_u16(), means, code: None, message, output: None };
+        match outcome {
+            Some(Outcome::Done(output)) => Self { means: "done", output: Some(output.clone()), ..meant },
+            Some(Outcome::Failed(failure)) => {
+                Self { code: Some(failure.code.clone()), message: Some(failure.message.clone()), ..meant }
+            }
+            Some(Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_)) | None => meant,
+        }
+    }
+
+    fn text(&self, of: &str) -> String {
+        let Self { status, means, code, message, output } = self;
+        let code = code.as_ref().map(|code| format!(": {code}")).unwrap_or_default();
+        let message = message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default();
+        let head = plain(&format!("{of} {status} means {means}{code}{message}"));
+        let output = output.as_ref().map(|output| format!("Its output: {}\n", output.text()));
+        format!("{head}\n{}\n", output.unwrap_or_default())
+    }
+}
+
+impl Shown {
+    /// Whether the order is accepted and no step is unsendable.
+    pub(super) fn is_fine(&self) -> bool {
+        let Self::Tried(tried) = self else { return false };
+        let mut calls = tried.steps.iter().flat_map(|step| step.forward.iter().chain(&step.undo));
+        !calls.any(|call| matches!(call, Call::Unsendable { .. }))
+    }
+
+    /// One document.
+    pub(super) fn json(&self) -> String {
+        json_of(self) + "\n"
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Refused { problem } => {
+                format!("Refused: {} {}\n", problem.status, plain(&format!("{}: {}", problem.title, problem.detail)))
+            }
+            Self::Tried(tried) => tried.text(),
+        }
+    }
+}
+
+impl Tried {
+    fn text(&self) -> String {
+        let Self { workflow, version, file, order_id, .. } = self;
+        let file = file.as_ref().map_or("it ships with the program", |file| file);
+        let mut text = format!("{workflow}, version {version}, takes the order ({})\n", plain(file));
+        text.push_str(&format!("{order_id} stands for its ID\n\n"));
+        self.steps.iter().for_each(|step| step.write(&mut text));
+        for Secret { agent, secret, problem } in &self.secrets {
+            let problem = problem.as_deref().unwrap_or("was not looked at");
+            text.push_str(&(plain(&format!("Secret of {agent}: {secret} {problem}")) + "\n"));
+        }
+        text
+    }
+}
+
+impl Step {
+    fn write(&self, text: &mut String) {
+        let Self { name, agent, never, may_run, forward, answer, undo, undo_answer } = self;
+        if let Some(never) = never {
+            text.push_str(&format!("○ {name} ({agent}) does not run: {never}\n\n"));
+            return;
+        }
+        text.push_str(&format!("● {name} ({agent})\n"));
+        if !may_run.is_empty() {
+            text.push_str(&format!("whether it runs {}\n", depends(may_run)));
+        }
+        let both = [(forward, answer, String::new()), (undo, undo_answer, format!("↶ undo of {name}\n"))];
+        for (call, answer, title) in both {
+            let Some(call) = call else { continue };
+            text.push_str(&title);
+            call.write(text);
+            if let Some(answer) = answer {
+                text.push_str(&answer.text("The answer"));
+            }
+        }
+    }
+}
+
+impl Call {
+    fn write(&self, text: &mut String) {
+        match self {
+            Self::Http { method, url, headers, body } => {
+                text.push_str(&format!("{method} {url}\n"));
+                for (name, value) in headers {
+                    text.push_str(&format!("{name}: {}\n", plain(value)));
+                }
+                // Not a byte more: what is shown is what is sent.
+                text.push_str(&format!("\n{body}\n\n"));
+            }
+            Self::Unsendable { unsendable } => text.push_str(&format!("unsendable: {}\n\n", plain(unsendable))),
+            Self::Needs { needs } => text.push_str(&format!("what it sends {}\n\n", depends(needs))),
+            Self::Nothing { no_call } => text.push_str(&format!("no call: {no_call}\n\n")),
+        }
+    }
+}
+
+/// What is not known, and how to suppose it.
+fn depends(missing: &[Missing]) -> String {
+    let mut words = String::from("depends on ");
+    for (position, Missing { pointer, .. }) in missing.iter().enumerate() {
+        let _ = write!(words, "{}{}", if position > 0 { ", " } else { "" }, plain(pointer));
+    }
+    let mut steps: Vec<&str> = missing.iter().map(|missing| &*missing.step).collect();
+    steps.dedup();
+    let options: Vec<String> = steps.iter().map(|step| format!("--answer {step}:200=answer.json")).collect();
+    format!("{words}: give {}", options.join(" "))
+}
