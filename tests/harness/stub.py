@@ -80,7 +80,7 @@ class Stub:
                     for part in content:
                         self.wfile.write(part)
 
-            do_GET = do_POST
+            do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -20,7 +20,7 @@ KINDS: list[tuple[int, dict[str, Any], str, str]] = [
     (10, order(PaymentMethod=Card.ASKS_CUSTOMER), "Compensated", "requires_action"),
     (10, order(PaymentMethod=Card.PROCESSING), "Compensated", "processing"),
     (5, order(PaymentMethod=Card.HOLD_EXPIRED), "Compensated", "charge_expired_for_capture"),
-    (5, order(AmountCents=7), "Compensated", "amount_too_small"),
+    (5, order(Total=0.07), "Compensated", "amount_too_small"),
     (10, order(Items=[{"SKU": SOLD_OUT, "Quantity": 1}]), "Compensated", "sold_out"),
     (10, order(ShipTo={"City": "Nowhere", "PostalCode": UNDELIVERABLE}), "Compensated", "address_undeliverable"),
 ]

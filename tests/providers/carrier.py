@@ -76,16 +76,17 @@ class Carrier(Stub):
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self._token_s)}
 
     def _execute(self, call: Call) -> Answer:
-        body = json.loads(call.body)
         if call.path == "/v1/shipments":
+            body = json.loads(call.body)
             if body["address"]["PostalCode"] == UNDELIVERABLE:
                 return 422, {"code": "address_undeliverable", "message": "we do not go there"}
             shipment = Shipment(new_id("shp"))
             with self.lock:
                 self.shipments.setdefault(body["reference"], []).append(shipment)
             return 201, {"id": shipment.id, "reference": body["reference"]}
-        _, _, _, reference, operation = call.path.split("/")
-        expect(operation == "cancel", call.path)
+        path, _, query = call.path.partition("?")
+        *_, reference = path.split("/")
+        expect((call.method, query, call.body) == ("DELETE", "reason=cancelled", b""), f"no cancellation: {call}")
         with self.lock:
             known = self.shipments.get(reference, [])
             for shipment in known:

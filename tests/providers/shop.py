@@ -82,7 +82,7 @@ def order(**changes: Any) -> dict[str, Any]:
         "Customer": "Ada",
         "ShipTo": {"City": "London", "PostalCode": "SW1Y 4JH"},
         "Items": [{"SKU": "MUG-BLUE", "Quantity": 2}],
-        "AmountCents": 2500,
+        "Total": 25.00,
         "Currency": "eur",
         "PaymentMethod": "pm_card_visa",
         **changes,
