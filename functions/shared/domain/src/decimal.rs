@@ -5,9 +5,6 @@ use std::cmp::Ordering;
 /// Exponents beyond this one, in either direction, count as this one. It is far beyond that of any literal, so a
 /// comparison with a literal stays exact.
 const EXPONENT_FAR: i64 = 1_000_000_000_000_000;
-/// Largest exponent of a number in a workflow, in either direction.
-pub(crate) const EXPONENT_MAX: i64 = 1_000_000_000;
-
 /// A number: its sign, and 0.`digits` × 10^`exponent`. Zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decimal {
@@ -33,11 +30,6 @@ impl Decimal {
         }
         let places = |count: usize| i64::try_from(count).unwrap_or(EXPONENT_FAR);
         Self { is_negative, exponent: exponent(power) + places(whole.len()) - places(zeros), digits }
-    }
-
-    /// Whether it may stand in a workflow: with one digit before the point, as people count exponents.
-    pub(crate) fn is_near(&self) -> bool {
-        (self.exponent - 1).abs() <= EXPONENT_MAX
     }
 
     fn sign(&self) -> i8 {
@@ -130,15 +122,5 @@ mod tests {
         assert_eq!(order(&far, "1e1000000000"), Ordering::Greater);
         assert_eq!(order(&format!("-{far}"), "-1e1000000000"), Ordering::Less);
         assert_eq!(order(&format!("0.{}1", "0".repeat(100_000)), "1e-100001"), Ordering::Equal);
-        for (number, expected) in [
-            (&*far, false),
-            ("0", true),
-            ("-9.9e1000000000", true),
-            ("1e-1000000000", true),
-            ("1e1000000001", false),
-            ("1e-1000000001", false),
-        ] {
-            assert_eq!(Decimal::of(number).is_near(), expected);
-        }
     }
 }

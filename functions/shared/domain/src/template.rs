@@ -11,7 +11,7 @@ mod path;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use expression::Expression;
+pub(crate) use expression::Expression;
 pub use expression::{BadExpression, NoValue};
 pub use path::PathTemplate;
 

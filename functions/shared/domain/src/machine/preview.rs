@@ -113,8 +113,10 @@ impl<'a> Preview<'a> {
         let output_of = |name: &str| task.step(name).and_then(|(_, step)| step.output.as_ref());
         let mut unknown = Vec::new();
         for comparison in &rule.when {
-            if let Some(missing) = Missing::new(comparison.pointer()).filter(|missing| self.is_unknown(&missing.step)) {
-                unknown.push(missing);
+            let missing = comparison.pointers().filter_map(Missing::new);
+            let missing: Vec<Missing> = missing.filter(|missing| self.is_unknown(&missing.step)).collect();
+            if !missing.is_empty() {
+                unknown.extend(missing);
             } else if let Some(unmet) = comparison.unmet_by_outputs(output_of) {
                 self.known[index] = Known::Over;
                 return skipped(&unmet);

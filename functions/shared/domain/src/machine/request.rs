@@ -14,7 +14,7 @@ use crate::search::{Pointer, plain_text};
 use crate::task::{Direction, Task};
 use crate::template::{Template, Unfilled};
 use crate::time::Timestamp;
-use crate::workflow::{Encoding, Mapping, Method, Root, Workflow};
+use crate::workflow::{Comparison, Encoding, Mapping, Method, Root, StepRule, Workflow};
 
 /// Code of the failure of a step whose mapping cannot be filled.
 const UNSENDABLE: &str = "unsendable";
@@ -73,13 +73,28 @@ pub fn request(
         headers: BTreeMap::new(),
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
     };
-    Some(match map(&mut request, rule.mapping(step.direction), order.submitted_at) {
+    let applied = if step.direction == Direction::Forward { applies(&request, rule) } else { Ok(()) };
+    let mapped = applied.and_then(|()| map(&mut request, rule.mapping(step.direction), order.submitted_at));
+    Some(match mapped {
         Ok(()) => Ok((step.agent.clone(), request)),
         Err((key, unfilled)) => {
             let message = format!("`{key}` {unfilled}").into();
             Err(request.reply(Outcome::Failed(Failure { code: UNSENDABLE.into(), message })))
         }
     })
+}
+
+/// Whether the comparisons of the step have a value: one that has none skips nothing, and sends nothing (rule 33).
+fn applies(request: &Request, rule: &StepRule) -> Result<(), (&'static str, Unfilled)> {
+    let find = |pointer: &Pointer| -> Option<&RawValue> {
+        match Root::of(pointer)? {
+            Root::Order(names) => Pointer::walk(names, request.order.raw()),
+            Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
+            Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt => None,
+        }
+    };
+    let fault = |comparison: &Comparison| Some(Unfilled::NoValue(comparison.text().into(), comparison.fault(&find)?));
+    rule.when.iter().find_map(fault).map_or(Ok(()), |unfilled| Err(("when", unfilled)))
 }
 
 /// Replaces the document and the outputs by what the mapping sends.

@@ -17,7 +17,7 @@ use crate::workflow::{Deadline, OnLate, Remedy, Supervision, Workflow};
 /// Steps of a drawn workflow.
 const STEPS: usize = 6;
 /// A position that no drawn document has.
-pub(super) const NOWHERE: &str = "/Order/no such member";
+pub(super) const NOWHERE: &str = "/Order/no-such-member";
 /// The names of their agents.
 pub(super) const AGENTS: [&str; 2] = ["stock", "money"];
 

@@ -3,7 +3,7 @@
 use super::deadline::COMPLETE_BY;
 use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
-use super::{NotATime, StepRule, Workflow};
+use super::{Comparison, NotATime, StepRule, Workflow};
 use crate::header;
 use crate::json::Json;
 use crate::order::Order;
@@ -82,7 +82,7 @@ impl Workflow {
 impl StepRule {
     /// Whether the document alone says that an order comes to this step.
     fn surely_applies_to(&self, document: &Json) -> bool {
-        self.when.iter().all(|comparison| comparison.output().is_none()) && self.unmet_by_document(document).is_none()
+        self.when.iter().all(Comparison::is_of_document) && self.unmet_by_document(document).is_none()
     }
 
     /// What the step sends of the document, in either direction, and the document has not.

@@ -109,6 +109,18 @@ undo = "none"
 }
 
 #[test]
+fn rule_33_a_comparison_without_a_value_skips_nothing_and_sends_nothing() {
+    let check = "when = \"/Order/Total * 2 > 1\"\nundo = \"none\"";
+    let mut case = Case::new(&[("check", &[], check)], false);
+    case.wake();
+    assert!(sent(&case, &order_of(&case, r#"{"Total": 900}"#), "check").is_ok());
+    let failed = sent(&case, &order_of(&case, r#"{"Total": "900"}"#), "check").unwrap_err();
+    let Outcome::Failed(failure) = &failed.outcome else { panic!("{failed:?}") };
+    let message = "`when` cannot compute \"/Order/Total * 2 > 1\": a number is needed, and a text is there";
+    assert_eq!((&*failure.code, &*failure.message), ("unsendable", message));
+}
+
+#[test]
 fn rule_19_what_no_header_can_hold_is_not_sent() {
     for value in
         [r#""a\nb""#, r#""caf\u00e9""#, r#"" a""#, "{}", "null", &format!("\"{}\"", "x".repeat(HEADERS_BYTES_MAX))]

@@ -5,22 +5,22 @@
 
 mod number;
 mod parse;
+mod value;
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::cmp::Ordering;
 
 use serde_json::value::RawValue;
 
 use self::number::{Number, Rounding};
 pub use self::parse::BadExpression;
 use self::parse::Parser;
+pub use self::value::NoValue;
+use self::value::{Compare, Operator, Value, type_of};
 use super::{BadTemplate, Place, Unfilled};
-use crate::decimal::Decimal;
-use crate::json::{Json, key_text};
+use crate::json::Json;
 use crate::limits::EXPRESSION_STEPS_MAX;
 use crate::search::Pointer;
-use crate::time::Timestamp;
 
 /// What begins an expression.
 pub(super) const BEGINNING: char = '=';
@@ -70,58 +70,6 @@ enum Node {
     If(Box<[Self; 3]>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Plus,
-    Minus,
-    Times,
-    Over,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Compare {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-/// Why there is no value. Its words repeat no value of the order.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoValue {
-    /// There is nothing where a value must be.
-    #[error("there is nothing at {0}; write {0} ?? and another value where this may be")]
-    Nothing(String),
-    /// A value of another type.
-    #[error("{0} is needed, and {1} is there")]
-    Type(&'static str, &'static str),
-    /// A number beyond 38 digits, also on the way.
-    #[error("a number has more than 38 digits, or more than 30 behind the point")]
-    Digits,
-    /// A division by zero.
-    #[error("it divides by zero")]
-    Zero,
-    /// A text that is no time.
-    #[error("a time such as 2026-11-20T17:26:43Z is needed, and another text is there")]
-    Time,
-    /// Too much work.
-    #[error("it takes more than {EXPRESSION_STEPS_MAX} steps")]
-    Steps,
-}
-
-/// A value on the way.
-enum Value<'a> {
-    Number(Number),
-    Text(Cow<'a, str>),
-    Flag(bool),
-    Null,
-    Duration(u64),
-    /// An object or an array.
-    Whole(&'a RawValue),
-}
-
 /// What an expression is computed of.
 #[derive(Clone, Copy)]
 struct Scope<'e, 'a> {
@@ -143,13 +91,43 @@ impl Expression {
         Unfilled::NoValue(self.text.as_str().into(), problem)
     }
 
+    /// Reads a comparison, or several that are put together.
+    pub(crate) fn condition(text: &str) -> Result<Self, BadExpression> {
+        let mut root = Parser::parse(text)?;
+        if !root.is_condition() {
+            return Err(BadExpression::NoCondition);
+        }
+        root.mark(false);
+        Ok(Self { text: text.to_owned(), root })
+    }
+
+    /// Whether it holds.
+    pub(crate) fn holds<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Result<bool, NoValue> {
+        self.root.flag(Scope { find, item: None, steps: &Cell::new(0) })
+    }
+
+    /// The type of a value that is compared with one of another type.
+    pub(crate) fn found<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Option<&'static str> {
+        let Node::Compares(_, nodes) = self.root.turned().0 else { return None };
+        let [Node::Place(place), other] = &**nodes else { return None };
+        let scope = Scope { find, item: None, steps: &Cell::new(0) };
+        let found = scope.at(place).map_or("missing", type_of);
+        let other = other.value(scope).ok()?.type_of();
+        (found != other).then_some(found)
+    }
+
+    /// Whether it holds only where there is a value at this position, or within it.
+    pub(crate) fn demands(&self, pointer: &Pointer) -> bool {
+        self.root.demands(pointer, false)
+    }
+
     /// As it is written.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// The places outside of lists. One that is not surely needed may be without a value.
-    pub(super) fn places(&self) -> Vec<&Place> {
+    pub(crate) fn places(&self) -> Vec<&Place> {
         let mut found = Vec::new();
         self.root.places(&mut found);
         found
@@ -164,6 +142,8 @@ impl Expression {
             Value::Flag(flag) => if flag { "true" } else { "false" }.into(),
             Value::Null => "null".into(),
             Value::Whole(value) => value.get().into(),
+            Value::Far(number) => number.into(),
+            Value::Missing => "null".into(),
             Value::Duration(_) => return Err(NoValue::Type("a time to add it to", "a time span alone")),
         })
     }
@@ -230,11 +210,13 @@ impl Node {
                 nodes[0].mark(is_optional);
                 nodes[1].mark(true);
             }
-            Self::Compares(_, nodes) | Self::Computes(_, nodes) => {
-                nodes.iter_mut().for_each(|node| node.mark(is_optional));
+            Self::Computes(_, nodes) => nodes.iter_mut().for_each(|node| node.mark(is_optional)),
+            // Nothing is unequal to everything.
+            Self::Compares(_, nodes) => {
+                nodes.iter_mut().for_each(|node| node.mark(is_optional || matches!(node, Self::Place(_))));
             }
             Self::In(node, nodes) => {
-                node.mark(is_optional);
+                node.mark(is_optional || matches!(**node, Self::Place(_)));
                 nodes.iter_mut().for_each(|node| node.mark(true));
             }
             Self::Sum(list, of) => {
@@ -271,12 +253,12 @@ impl Node {
             Self::And(nodes) => Value::Flag(nodes[0].flag(scope)? && nodes[1].flag(scope)?),
             Self::Or(nodes) => Value::Flag(nodes[0].flag(scope)? || nodes[1].flag(scope)?),
             Self::Compares(compare, nodes) => {
-                Value::Flag(compare.holds(&nodes[0].value(scope)?, &nodes[1].value(scope)?))
+                Value::Flag(compare.holds(&nodes[0].compared(scope)?, &nodes[1].compared(scope)?))
             }
             Self::In(node, nodes) => {
-                let value = node.value(scope)?;
+                let value = node.compared(scope)?;
                 for other in nodes {
-                    if Compare::Equal.holds(&value, &other.value(scope)?) {
+                    if Compare::Equal.holds(&value, &other.compared(scope)?) {
                         return Ok(Value::Flag(true));
                     }
                 }
@@ -303,12 +285,81 @@ impl Node {
                 Value::Number(number) => number.to_string().into(),
                 Value::Text(text) => text,
                 Value::Flag(flag) => if flag { "true" } else { "false" }.into(),
-                other @ (Value::Null | Value::Duration(_) | Value::Whole(_)) => {
+                Value::Far(number) => number.into(),
+                other @ (Value::Null | Value::Duration(_) | Value::Whole(_) | Value::Missing) => {
                     return Err(NoValue::Type("a text, a number, true or false", other.type_of()));
                 }
             }),
             Self::If(nodes) => nodes[if nodes[0].flag(scope)? { 1 } else { 2 }].value(scope)?,
         })
+    }
+
+    /// The value of one side of a comparison.
+    fn compared<'a>(&self, scope: Scope<'_, 'a>) -> Result<Value<'a>, NoValue> {
+        let Self::Place(place) = self else { return self.value(scope) };
+        scope.step()?;
+        // A text that is half a character is equal to no other.
+        Ok(scope.at(place).and_then(|found| Value::of(found).ok()).unwrap_or(Value::Missing))
+    }
+
+    /// Without `not`, and whether it is turned round.
+    fn turned(&self) -> (&Self, bool) {
+        let (mut node, mut is_turned) = (self, false);
+        while let Self::Not(inner) = node {
+            (node, is_turned) = (inner, !is_turned);
+        }
+        (node, is_turned)
+    }
+
+    fn is_condition(&self) -> bool {
+        match self.turned().0 {
+            Self::Compares(..) | Self::In(..) | Self::Exists(..) => true,
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().all(Self::is_condition),
+            Self::If(nodes) => nodes.iter().all(Self::is_condition),
+            Self::Number(_)
+            | Self::Text(_)
+            | Self::Word(_)
+            | Self::Duration(_)
+            | Self::Place(_)
+            | Self::OrElse(..)
+            | Self::Negated(_)
+            | Self::Not(_)
+            | Self::Computes(..)
+            | Self::Sum(..)
+            | Self::Count(_)
+            | Self::Round(..)
+            | Self::AsText(_) => false,
+        }
+    }
+
+    fn demands(&self, pointer: &Pointer, is_turned: bool) -> bool {
+        let is_at = |place: &Place| place.pointer.names().starts_with(pointer.names());
+        let (node, turns) = self.turned();
+        let is_turned = is_turned != turns;
+        match node {
+            Self::Exists(place, is_there) => *is_there != is_turned && is_at(place),
+            Self::Compares(Compare::NotEqual, _) => false,
+            Self::Compares(_, nodes) => {
+                !is_turned && nodes.iter().any(|node| matches!(node, Self::Place(place) if is_at(place)))
+            }
+            Self::In(node, _) => !is_turned && matches!(&**node, Self::Place(place) if is_at(place)),
+            Self::And(nodes) => !is_turned && nodes.iter().any(|node| node.demands(pointer, false)),
+            Self::Or(nodes) => !is_turned && nodes.iter().all(|node| node.demands(pointer, false)),
+            Self::Number(_)
+            | Self::Text(_)
+            | Self::Word(_)
+            | Self::Duration(_)
+            | Self::Place(_)
+            | Self::OrElse(..)
+            | Self::Negated(_)
+            | Self::Not(_)
+            | Self::Computes(..)
+            | Self::Sum(..)
+            | Self::Count(_)
+            | Self::Round(..)
+            | Self::AsText(_)
+            | Self::If(_) => false,
+        }
     }
 
     fn number(&self, scope: Scope<'_, '_>) -> Result<Number, NoValue> {
@@ -324,85 +375,6 @@ impl Node {
         let value = self.value(scope)?;
         let Value::Whole(list) = value else { return Err(NoValue::Type("an array", value.type_of())) };
         serde_json::from_str(list.get()).map_err(|_| NoValue::Type("an array", "an object"))
-    }
-}
-
-impl<'a> Value<'a> {
-    fn of(value: &'a RawValue) -> Result<Self, NoValue> {
-        Ok(match value.get().as_bytes().first() {
-            Some(b'{' | b'[') => Self::Whole(value),
-            Some(b'"') => Self::Text(key_text(value).ok_or(NoValue::Type("a text", "a broken one"))?),
-            Some(b't') => Self::Flag(true),
-            Some(b'f') => Self::Flag(false),
-            Some(b'n') | None => Self::Null,
-            Some(_) => Self::Number(Number::of(value.get()).ok_or(NoValue::Digits)?),
-        })
-    }
-
-    fn number(&self) -> Result<Number, NoValue> {
-        if let Self::Number(number) = self { Ok(*number) } else { Err(NoValue::Type("a number", self.type_of())) }
-    }
-
-    /// In words.
-    fn type_of(&self) -> &'static str {
-        match self {
-            Self::Number(_) => "a number",
-            Self::Text(_) => "a text",
-            Self::Flag(_) => "true or false",
-            Self::Null => "null",
-            Self::Duration(_) => "a time span",
-            Self::Whole(value) if value.get().starts_with('[') => "an array",
-            Self::Whole(_) => "an object",
-        }
-    }
-}
-
-impl Operator {
-    fn of<'a>(self, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, NoValue> {
-        let moved = |time: &str, ms: u64| {
-            let at: Timestamp = serde_json::from_str(Json::of(&time).text()).map_err(|_| NoValue::Time)?;
-            let at = if self == Self::Minus { at.minus_ms(ms) } else { at.plus_ms(ms) };
-            Ok(Value::Text(at.to_string().into()))
-        };
-        match (self, left, right) {
-            (Self::Plus, Value::Text(one), Value::Text(other)) => {
-                return Ok(Value::Text([&**one, &**other].concat().into()));
-            }
-            (Self::Plus | Self::Minus, Value::Text(time), Value::Duration(ms)) => return moved(time, *ms),
-            _ => {}
-        }
-        let (one, other) = (left.number()?, right.number()?);
-        let computed = match self {
-            Self::Plus => one.plus(other),
-            Self::Minus => one.plus(other.negated()),
-            Self::Times => one.times(other),
-            Self::Over if other.is_zero() => return Err(NoValue::Zero),
-            Self::Over => one.divided_by(other),
-        };
-        computed.map(Value::Number).ok_or(NoValue::Digits)
-    }
-}
-
-impl Compare {
-    /// Values of two types are not equal, and have no order.
-    fn holds(self, left: &Value<'_>, right: &Value<'_>) -> bool {
-        let order = match (left, right) {
-            (Value::Number(one), Value::Number(other)) => {
-                Some(Decimal::of(&one.to_string()).cmp(&Decimal::of(&other.to_string())))
-            }
-            (Value::Text(one), Value::Text(other)) => Some(one.cmp(other)),
-            (Value::Flag(one), Value::Flag(other)) => (one == other).then_some(Ordering::Equal),
-            (Value::Null, Value::Null) => Some(Ordering::Equal),
-            _ => None,
-        };
-        match self {
-            Self::Equal => order == Some(Ordering::Equal),
-            Self::NotEqual => order != Some(Ordering::Equal),
-            Self::Less => order == Some(Ordering::Less),
-            Self::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-            Self::Greater => order == Some(Ordering::Greater),
-            Self::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-        }
     }
 }
 

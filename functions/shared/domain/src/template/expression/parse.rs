@@ -1,7 +1,8 @@
 //! Reading an expression: an operator binds as in arithmetic, and a pointer ends at a blank, a comma or a bracket.
 
+use super::Node;
 use super::number::{Number, Rounding};
-use super::{Compare, Node, Operator};
+use super::value::{Compare, Operator};
 use crate::limits::{EXPRESSION_CHARS_MAX, EXPRESSION_NESTING_MAX};
 use crate::search::Pointer;
 use crate::template::Place;
@@ -29,8 +30,17 @@ pub enum BadExpression {
     /// A pointer with a question mark.
     #[error("{0} has a ? at its end: write ?? and the value where there may be none, as in /Order/Note ?? \"none\"")]
     Optional(String),
+    /// Neither is more than the other.
+    #[error("compares true, false or null, which == and != do alone")]
+    Unordered,
+    /// A value that is neither true nor false.
+    #[error("needs a comparison, such as /Order/Total > 1000 or /Order/Note exists, with blanks around its operator")]
+    NoCondition,
     /// No function has this name.
-    #[error("{0} is no function: there are sum, count, round, text and if; /SubmittedAt is the time of the order")]
+    #[error(
+        "{0} is no function: there are sum, count, round, text, at and if. A text stands in quotes; /SubmittedAt is the \
+         time of the order"
+    )]
     Function(String),
 }
 
@@ -128,7 +138,13 @@ impl<'t> Parser<'t> {
             (">", Compare::Greater),
         ];
         if let Some((_, operator)) = operators.into_iter().find(|(word, _)| self.take(word)) {
-            return Ok(Node::Compares(operator, Box::new([left, self.sum()?])));
+            let right = self.sum()?;
+            let is_word = |node: &Node| matches!(node, Node::Word(_));
+            let is_ordered = !matches!(operator, Compare::Equal | Compare::NotEqual);
+            return match is_ordered && (is_word(&left) || is_word(&right)) {
+                true => Err(BadExpression::Unordered),
+                false => Ok(Node::Compares(operator, Box::new([left, right]))),
+            };
         }
         if self.take("in") {
             self.expect("[")?;
@@ -233,7 +249,17 @@ impl<'t> Parser<'t> {
     /// A number, or a time such as `30d`.
     fn number(&mut self, rest: &'t str) -> Parsed {
         let is_part = |sign: char| sign.is_ascii_digit() || sign == '.';
-        let (digits, after) = rest.split_at(rest.find(|sign| !is_part(sign)).unwrap_or(rest.len()));
+        let mut end = rest.find(|sign| !is_part(sign)).unwrap_or(rest.len());
+        // An exponent: `1e3`, `1E-2`.
+        let exponent =
+            rest[end..].strip_prefix(['e', 'E']).map(|power| (power, power.strip_prefix(['+', '-']).unwrap_or(power)));
+        if let Some((power, digits)) =
+            exponent.filter(|(_, digits)| digits.starts_with(|sign: char| sign.is_ascii_digit()))
+        {
+            let length = digits.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(digits.len());
+            end += 1 + power.len() - digits.len() + length;
+        }
+        let (digits, after) = rest.split_at(end);
         let unit = &after[..after.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(after.len())];
         let node = if unit.is_empty() {
             serde_json::from_str::<serde_json::Number>(digits).ok().and_then(|_| Number::of(digits)).map(Node::Number)
@@ -254,7 +280,7 @@ impl<'t> Parser<'t> {
             self.rest = after;
             return Ok(Node::Word(word.to_owned()));
         }
-        if !["sum", "count", "round", "text", "if"].contains(&word) {
+        if !["sum", "count", "round", "text", "at", "if"].contains(&word) {
             return Err(BadExpression::Function(word.to_owned()));
         }
         self.rest = after;
@@ -270,6 +296,12 @@ impl<'t> Parser<'t> {
             "count" => Node::Count(Box::new(self.any()?)),
             "round" => self.round()?,
             "text" => Node::AsText(Box::new(self.any()?)),
+            // A pointer with signs that would end it.
+            "at" => {
+                let Node::Text(pointer) = self.value()? else { return Err(self.needs("a pointer in quotes")) };
+                let place = Pointer::parse(&pointer).map_err(|fault| BadExpression::Pointer(pointer, fault))?;
+                Node::Place(Place::within(place))
+            }
             _ => {
                 let condition = self.any()?;
                 self.expect(",")?;

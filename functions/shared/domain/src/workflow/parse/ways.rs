@@ -41,8 +41,7 @@ pub(super) fn comparisons<'t>(table: &Table<'t>) -> Vec<(Entry<'t>, Comparison)>
 /// outputs it needs are never skipped.
 pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&StepRule, Output<'_>)]) {
     for (entry, comparison) in comparisons(&draft.table) {
-        let Some((step, names)) = comparison.output() else { continue };
-        let problem = match before.iter().find(|(rule, _)| *rule.name == *step) {
+        let problem = |(step, names): (&str, &[String])| match before.iter().find(|(rule, _)| *rule.name == *step) {
             Some((_, output)) => output.problem(names),
             None => {
                 let known: Vec<&str> = before.iter().map(|(rule, _)| &*rule.name).collect();
@@ -50,7 +49,7 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
                 Some(format!("step {step:?} does not come before this one. Steps before it: {known}"))
             }
         };
-        if let Some(problem) = problem {
+        if let Some(problem) = comparison.outputs().find_map(problem) {
             reader.blame(entry.at, format!("{}: {comparison}: {problem}", entry.path));
         }
     }

@@ -30,8 +30,8 @@ fn a_step_says_when_it_applies_and_whether_it_may_be_missed() {
 fn every_comparison_that_is_none_is_a_fault_of_its_own_with_its_place() {
     let text = fault("", "when = [\"/Order/x > 1\", \"/Order/x>1\",\n  \"/Order/y == DE\"]\npivot = 7");
     for words in [
-        "17:25: step \"b\": when[1] must be a pointer",
-        "18:3: step \"b\": when[2] compares with DE",
+        "17:25: step \"b\": when[1] needs blanks around an operator",
+        "18:3: step \"b\": when[2] DE is no function",
         "19:9: step \"b\": pivot must be true or false",
     ] {
         assert!(text.contains(words), "{words} in {text}");
