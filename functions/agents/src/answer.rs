@@ -35,7 +35,7 @@ use domain::message::Failure;
 use domain::template::Template;
 use domain::time::Timestamp;
 use http::header::LOCATION;
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use hyper::body::Body;
 
 use crate::retry_after::retry_after_ms;
@@ -80,7 +80,6 @@ where
     let after_ms = retry_after_ms(&parts.headers, now).or(no_wait);
     let problem = format!("HTTP {status}{}", leads_to(status, &parts.headers));
     let keep = keep.filter(|keep| keep.is_of_response());
-    let takes_text = keep.is_some_and(Template::takes_text);
     let headers = if keep.is_some() { parts.headers.clone() } else { HeaderMap::new() };
     let head = Head { status, headers, keep, after_ms, problem };
     let read = Read::of(&parts.headers, body);
@@ -93,8 +92,8 @@ where
         return broken(status, problem);
     }
     // A success may come from a proxy, whose page is no JSON: no condition says anything about it.
-    if status.is_success() && !(takes_text && output(&read).is_err()) {
-        let Ok(json) = output(&read) else { return success(&head, &read) };
+    if status.is_success() {
+        let Ok(json) = output(&read) else { return success(&Head { keep: None, ..head }, &read) };
         if let Some(place) = Verdict::ambiguous(&statuses.conditions, status, &json) {
             return Answer::unknown(format!("HTTP {status}, but its body is ambiguous: {place} is there twice"));
         }
@@ -149,7 +148,10 @@ fn success(head: &Head<'_>, read: &Read) -> Answer {
     }
     let body = output(read);
     if let Some(keep) = keep.filter(|keep| body.is_ok() || keep.takes_text()) {
-        let header = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        // Several of one name are a list (RFC 9110).
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let all = |name: &str| headers.get_all(name).iter().map(text).collect::<Vec<_>>();
+        let header = |name: &str| headers.contains_key(name).then(|| all(name).join(", "));
         let text = keep.takes_text().then(|| read.text());
         return Answer::Done(keep.response(status.as_u16(), header, text.as_deref(), body.as_ref().ok()));
     }

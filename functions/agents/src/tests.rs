@@ -251,6 +251,21 @@ async fn rule_19_a_step_keeps_a_header_the_status_and_a_text() {
     let stand_in = StandIn::start([response(200, &[], "<html>log in</html>")]).await;
     let answer = call_with(&mut payment(&stand_in.base), &page, NOW).await;
     assert!(matches!(answer, Answer::Unknown { .. }), "a page is no answer, unless its text is kept: {answer:?}");
+    // Conditions look at JSON: without it, nobody knows which of them is met.
+    let lines = "[agents.payment.forward]\nstatus = { 200 = \"no\" }\nanswers = [{ status = 200, at = \"/s\", is = \"paid\", means = \"done\" }]";
+    for text in ["<html>maintenance</html>", r#"{"s":"paid","x":"#] {
+        let stand_in = StandIn::start([response(200, &[], text)]).await;
+        let request =
+            Request { keep: serde_json::from_str(r#""answer:text""#).unwrap(), ..request(Direction::Forward) };
+        let answer = call_with(&mut payment_with(&stand_in.base, lines), &request, NOW).await;
+        assert!(matches!(answer, Answer::Unknown { .. }), "{text}: {answer:?}");
+    }
+    let twice = [("Link", "</a>"), ("Link", "</b>")];
+    let stand_in = StandIn::start([response(200, &twice, "{}")]).await;
+    let request =
+        Request { keep: serde_json::from_str(r#"{"All":"header:link"}"#).unwrap(), ..request(Direction::Forward) };
+    let Answer::Done(answer) = call_with(&mut payment(&stand_in.base), &request, NOW).await else { panic!("done") };
+    assert_eq!(answer.member("Headers"), Some(r#"{"link":"</a>, </b>"}"#));
 }
 
 #[tokio::test]

@@ -148,8 +148,8 @@ pub(crate) fn check_channel(config: &ApiConfig, order: &Order) -> Result<(), Pro
 pub(crate) fn pin(workflow: &Workflow, order: &mut Order, now: Timestamp, config: &ApiConfig) -> Result<(), Problem> {
     workflow.accept(order, now, config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
-        NotAccepted::Missing { step, pointer } => {
-            Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer }
+        NotAccepted::Missing { step, pointer, why } => {
+            Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer, why }
         }
         NotAccepted::Time(wrong) => {
             let place = &wrong.place;

@@ -66,8 +66,8 @@ pub(crate) enum Problem {
     KeyReused { order_id: OrderId },
     #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
     MemberRefused { workflow: Arc<str>, names: Vec<String> },
-    #[error("step {step} of workflow {workflow} sends {pointer}, and the document has nothing there that can be sent")]
-    MemberMissing { workflow: Arc<str>, step: String, pointer: String },
+    #[error("step {step} of workflow {workflow} sends {pointer}, and {why}")]
+    MemberMissing { workflow: Arc<str>, step: String, pointer: String, why: String },
     #[error("no key of this deployment signed this address; use the header Callback-Url of the call as it is")]
     ForgedCallback,
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]

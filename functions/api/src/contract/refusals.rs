@@ -167,6 +167,7 @@ pub(super) fn refusals() -> Vec<Refusal> {
                     workflow: "shop".into(),
                     step: "charge".to_owned(),
                     pointer: "/Order/Total".to_owned(),
+                    why: "there is nothing that can be sent".to_owned(),
                 },
             ],
         ),

@@ -239,6 +239,53 @@ fn rule_19_an_order_without_what_its_workflow_sends_is_422_and_goes_nowhere() {
 }
 
 #[test]
+fn rule_19_what_cannot_be_computed_of_a_document_is_422_and_only_that() {
+    let workflow = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nundo = \"none\"\n\
+         send = { cents = \"= /Order/Total * 100\", tax = \"= if(/Order/Kind == 'book', 7, /Order/Tax)\" }\n\
+         headers = { X-Lines = \"= count(/Order/Lines)\", X-Name = \"= if(/Order/Name == 'x', 'a', 'b')\", \
+         X-Note = \"/Order/Note?\" }\n";
+    let fake = Fake::default();
+    fake.config(ApiConfig::default().with_catalogue(&catalogue(&[workflow])));
+    for (document, sent, why) in [
+        (
+            r#"{"Total": "1", "Kind": "book", "Lines": []}"#,
+            "= /Order/Total * 100",
+            "a number is needed, and a text is there",
+        ),
+        (
+            r#"{"Total": 1, "Lines": []}"#,
+            "= if(/Order/Kind == 'book', 7, /Order/Tax)",
+            "there is nothing at /Order/Tax",
+        ),
+        (
+            r#"{"Total": 1, "Kind": "book", "Lines": {}}"#,
+            "= count(/Order/Lines)",
+            "an array is needed, and an object is there",
+        ),
+        (
+            r#"{"Total": 1, "Kind": "book", "Lines": [], "Note": "Zo\u00eb"}"#,
+            "/Order/Note",
+            "there is nothing that can be sent",
+        ),
+    ] {
+        let answer = fake.post("/orders", &[KEY], document);
+        answer.names(422, "member-missing", sent);
+        assert!(
+            answer.body["detail"].as_str().unwrap().contains(&format!("sends {sent}, and {why}")),
+            "{}",
+            answer.text
+        );
+    }
+    fake.queued_nothing();
+    for (key, document) in [
+        ("k2", r#"{"Total": 1, "Kind": "book", "Lines": [1], "Name": "Zo\u00eb", "Note": null}"#),
+        ("k3", r#"{"Total": 1, "Tax": 19, "Lines": [1], "Name": {}}"#),
+    ] {
+        assert_eq!(fake.post("/orders", &[("Idempotency-Key", key)], document).status, 202, "{document}");
+    }
+}
+
+#[test]
 fn a_body_that_is_no_order_is_refused_and_queues_nothing() {
     let fake = Fake::default();
     for body in ["", "{", "{} {}", "{'a':1}", "{\"a\":01}", "key=value"] {

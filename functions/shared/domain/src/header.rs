@@ -1,12 +1,17 @@
 //! Headers of HTTP: their names and values.
 
 /// Headers of the protocol, and those that every call has. No file names them.
-const OWN: [&str; 10] = [
+const OWN: [&str; 15] = [
     "connection",
+    "content-encoding",
     "content-length",
     "content-type",
+    "expect",
     "host",
+    "keep-alive",
+    "proxy-connection",
     "te",
+    "trailer",
     "transfer-encoding",
     "upgrade",
     "idempotency-key",

@@ -46,10 +46,12 @@ pub(crate) struct Place {
     pub(crate) pointer: Pointer,
     /// Whether there may be no value.
     pub(crate) is_optional: bool,
+    /// Whether it may not be looked at, in a branch of an expression.
+    pub(crate) is_conditional: bool,
     /// As it is written, where that is not the pointer.
     shown: Option<Box<str>>,
     /// Whether it stands in an expression, where no question mark says that there may be no value.
-    is_within: bool,
+    pub(crate) is_within: bool,
 }
 
 /// Why a template is refused.
@@ -139,6 +141,20 @@ impl Template {
                 Part::Place(place) => found.push(place),
                 Part::Computed(expression) => found.extend(expression.places()),
                 Part::Literal(_) => {}
+                Part::Array(elements) => parts.extend(elements),
+                Part::Object(members) => parts.extend(members.iter().map(|(_, part)| part)),
+            }
+        }
+        found
+    }
+
+    /// All expressions.
+    pub(crate) fn expressions(&self) -> Vec<&Expression> {
+        let (mut found, mut parts) = (Vec::new(), vec![&self.root]);
+        while let Some(part) = parts.pop() {
+            match part {
+                Part::Computed(expression) => found.push(expression),
+                Part::Place(_) | Part::Literal(_) => {}
                 Part::Array(elements) => parts.extend(elements),
                 Part::Object(members) => parts.extend(members.iter().map(|(_, part)| part)),
             }
@@ -247,14 +263,15 @@ impl Place {
 
     /// In an expression.
     const fn within(pointer: Pointer) -> Self {
-        Self { pointer, is_optional: false, shown: None, is_within: true }
+        Self { pointer, is_optional: false, is_conditional: false, shown: None, is_within: true }
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
         let pointer = text.strip_suffix(OPTIONAL);
         let parsed = Pointer::parse(pointer.unwrap_or(text));
         let parsed = parsed.map_err(|problem| BadTemplate::Pointer(text.to_owned(), problem))?;
-        Ok(Self { pointer: parsed, is_optional: pointer.is_some(), shown: None, is_within: false })
+        let is_optional = pointer.is_some();
+        Ok(Self { pointer: parsed, is_optional, is_conditional: false, shown: None, is_within: false })
     }
 }
 
@@ -276,7 +293,15 @@ impl Part {
             Some(b'"') => match key_text(value).ok_or(BadTemplate::NotJson)? {
                 text if text.starts_with('/') => Self::Place(Place::parse(&text)?),
                 text => match (other(&text), text.strip_prefix(LITERAL)) {
-                    (Some(part), _) => part?,
+                    (Some(part), _) => {
+                        let part = part?;
+                        // Each of its pointers is looked up, as those of other parts are.
+                        *parts += if let Self::Computed(expression) = &part { expression.places().len() } else { 0 };
+                        if *parts > TEMPLATE_PARTS_MAX {
+                            return Err(BadTemplate::TooLarge);
+                        }
+                        part
+                    }
                     (None, Some(literal)) => Self::Literal(Json::of(&literal).text().into()),
                     (None, None) => Self::Literal(json.into()),
                 },

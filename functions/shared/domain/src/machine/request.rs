@@ -126,6 +126,8 @@ fn map(request: &mut Request, mapping: &Mapping, submitted_at: Timestamp) -> Res
         request.order = Json::empty();
         request.outputs.clear();
     }
+    // All its parameters may be left out.
+    let path = path.filter(|path| !path.is_empty());
     (request.method, request.path, request.body, request.encode) = (*method, path, body, *encode);
     Ok(())
 }
@@ -141,5 +143,6 @@ fn filled_headers<'a>(
         Some(text) if header::is_value(&text) => Ok((name, Arc::from(&*text))),
         Some(_) | None => Err(Unfilled::NoHeader(name)),
     };
-    values.into_iter().map(header).collect()
+    // Null is no value.
+    values.into_iter().filter(|(_, value)| value.get() != "null").map(header).collect()
 }

@@ -36,6 +36,7 @@ impl Place {
         let place = |names: Vec<String>| Self {
             pointer: Pointer::of_names(&names),
             is_optional: name.len() < text.len(),
+            is_conditional: false,
             shown: Some(name.into()),
             is_within: false,
         };

@@ -65,6 +65,12 @@ impl PathTemplate {
         })
     }
 
+    /// All expressions.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let pieces = self.path.iter().chain(self.query.iter().flatten());
+        pieces.filter_map(|piece| if let Piece::Computed(expression) = piece { Some(expression) } else { None })
+    }
+
     /// The path and its query, with the percent-encoded text of what `find` finds at each pointer.
     ///
     /// # Errors

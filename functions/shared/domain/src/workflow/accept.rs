@@ -1,14 +1,19 @@
 //! Whether a workflow takes an order, and what it gives the order.
 
+use serde_json::value::RawValue;
+
 use super::deadline::COMPLETE_BY;
 use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
 use super::{Comparison, NotATime, StepRule, Workflow};
 use crate::header;
 use crate::json::Json;
+use crate::message::idempotency_key;
 use crate::order::Order;
 use crate::redaction::Redaction;
 use crate::search::{Pointer, plain_text};
+use crate::state::Direction;
+use crate::template::Place;
 use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
@@ -21,12 +26,14 @@ pub enum NotAccepted {
     #[error("the document has members that the workflow refuses: {}", .0.join(", "))]
     Refused(Vec<String>),
     /// It has nothing where a step sends something of it (rule 19).
-    #[error("step {step:?} sends {pointer}, and the document has nothing there that can be sent")]
+    #[error("step {step:?} sends {pointer}, and {why}")]
     Missing {
         /// The step.
         step: String,
-        /// As the workflow has it.
+        /// A pointer or an expression, as the workflow has it.
         pointer: String,
+        /// Why it cannot be sent.
+        why: String,
     },
     /// It has a wrong time (rules 35 and 37).
     #[error("{place} {0}", place = .0.place)]
@@ -45,7 +52,7 @@ impl Workflow {
             return Err(NotAccepted::Refused(refused));
         }
         let applies = |rule: &&StepRule| rule.surely_applies_to(&order.document);
-        let missing = self.steps.iter().filter(applies).find_map(|rule| rule.missing_in(&order.document));
+        let missing = self.steps.iter().filter(applies).find_map(|rule| rule.missing_in(order));
         missing.map_or(Ok(()), Err)?;
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
@@ -86,22 +93,57 @@ impl StepRule {
     }
 
     /// What the step sends of the document, in either direction, and the document has not.
-    fn missing_in(&self, document: &Json) -> Option<NotAccepted> {
-        let mappings = [&self.forward, &self.undo];
-        let mut sent = mappings.into_iter().flat_map(|mapping| mapping.required());
-        let is_missing = |(key, pointer): &(&str, &Pointer)| match Root::of(pointer) {
-            Some(Root::Order(names)) => {
-                let found = Pointer::walk(names, document.raw());
-                // A path or a header has no place for an object, an array or null.
-                match *key {
-                    "send" => found.is_none(),
-                    "headers" => !found.and_then(plain_text).is_some_and(|text| header::is_value(&text)),
-                    _ => found.and_then(plain_text).is_none(),
+    fn missing_in(&self, order: &Order) -> Option<NotAccepted> {
+        let missing = |pointer: String, why: &str| {
+            Some(NotAccepted::Missing { step: self.name.to_string(), pointer, why: why.to_owned() })
+        };
+        let document = order.document.raw();
+        for direction in [Direction::Forward, Direction::Undo] {
+            let mapping = self.mapping(direction);
+            for (key, place) in mapping.places() {
+                let Some(Root::Order(names)) = Root::of(&place.pointer) else { continue };
+                if !is_sendable(key, place, Pointer::walk(names, document)) {
+                    return missing(place.pointer.text(), NOTHING);
                 }
             }
-            Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => false,
-        };
-        let (_, pointer) = sent.find(is_missing)?;
-        Some(NotAccepted::Missing { step: self.name.to_string(), pointer: pointer.text() })
+            // With what does not come from steps before, the value is known.
+            let key = Json::of(&idempotency_key(order.order_id, &self.name, direction));
+            let (order_id, submitted_at) = (Json::of(&order.order_id), Json::of(&order.submitted_at));
+            let find = |pointer: &Pointer| match Root::of(pointer)? {
+                Root::Order(names) => Pointer::walk(names, document),
+                Root::OrderId => Some(order_id.raw()),
+                Root::IdempotencyKey => Some(key.raw()),
+                Root::SubmittedAt => Some(submitted_at.raw()),
+                Root::Output(..) => None,
+            };
+            let is_known = |place: &&Place| !matches!(Root::of(&place.pointer), Some(Root::Output(..)) | None);
+            for (key, expression) in mapping.expressions().filter(|(_, of)| of.places().iter().all(is_known)) {
+                match expression.value(&find) {
+                    Err(problem) => return missing(expression.text().to_owned(), &problem.to_string()),
+                    Ok(value) if key != "send" && !is_plain(key, serde_json::from_str(&value).ok()) => {
+                        return missing(expression.text().to_owned(), NOTHING);
+                    }
+                    Ok(_) => {}
+                }
+            }
+        }
+        None
     }
+}
+
+const NOTHING: &str = "there is nothing that can be sent";
+
+/// Whether what is found for a place can be sent there. A place in an expression may find any value.
+fn is_sendable(key: &str, place: &Place, found: Option<&RawValue>) -> bool {
+    match found {
+        None => place.is_optional || place.is_conditional,
+        Some(_) if place.is_within || key == "send" => true,
+        Some(found) => (place.is_optional && found.get() == "null") || is_plain(key, Some(found)),
+    }
+}
+
+/// Whether a path or a header can have a value. Neither has a place for an object, an array or null.
+fn is_plain(key: &str, value: Option<&RawValue>) -> bool {
+    let text = value.and_then(plain_text);
+    text.is_some_and(|text| key == "path" || header::is_value(&text))
 }

@@ -6,7 +6,7 @@ use super::deadline::OnLate;
 use super::mapping::place_in_order;
 use super::when::Comparison;
 use crate::header;
-use crate::keys::{Format, Key, Kind, Names, TEXT};
+use crate::keys::{Format, Key, Kind, Names};
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HEADERS_MAX, HORIZON_MS_MAX, INDEXED_MAX,
     NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX,
@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::priority::Priority;
 use crate::search::Pointer;
-use crate::template::PathTemplate;
+use crate::template::{LITERAL, PathTemplate};
 
 /// All keys of the file.
 pub const WORKFLOW: &[Key] = &[
@@ -182,12 +182,21 @@ const PATH: Key = Key::new(
 .like("{/Outputs/charge/ID}/capture");
 const HEADERS: Key = Key::new(
     "headers",
-    Kind::Named(&Names { stands_for: "Api-Version", check: header_of_step, max: HEADERS_MAX, kind: TEXT }),
+    Kind::Named(&Names { stands_for: "Api-Version", check: header_of_step, max: HEADERS_MAX, kind: HEADER_TEXT }),
 )
-.about("A header of the call: a text, or a pointer")
+.about("A header of the call: a text, a pointer or an expression")
 .like("/Order/Country");
 const ENCODE: Key = Key::new("encode", Kind::Word(&[Encoding::Json.name(), Encoding::Form.name()]))
     .about("The form of the body; a form has brackets for what is nested");
+
+const HEADER_TEXT: Kind = Kind::Text(&Format {
+    what: "a text",
+    check: |text| {
+        let literal = text.strip_prefix(LITERAL).unwrap_or(text);
+        let is_good = text.starts_with(['/', '=']) || header::is_value(literal);
+        is_good.then_some(()).ok_or_else(|| "must be ASCII in one line, without blanks at its ends".to_owned())
+    },
+});
 
 const PATIENCE: Kind = Kind::TimeMs(1, 24 * 60 * 60 * 1_000);
 const KEPT: Kind = Kind::TimeMs(RETAIN_MS_MIN, RETAIN_MS_MAX);

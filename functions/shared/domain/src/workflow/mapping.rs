@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
-use crate::template::{BadTemplate, PathTemplate, Place, Template};
+use crate::template::{BadTemplate, Expression, PathTemplate, Place, Template};
 use crate::tokens::{Token, Tokens, literal_text};
 
 /// The call of a step in one direction. Without a mapping, the service gets the whole order.
@@ -126,6 +126,12 @@ impl Mapping {
             let advice = "leave it out, and put values into the path, such as path = \"?ref={/OrderID}\"";
             reader.blame(entry.at, format!("{}: a GET has no body: {advice}", entry.path));
         }
+        for (index, (name, at, entry)) in table.named("headers").into_iter().enumerate() {
+            let is_same = |(other, ..): &(&str, usize, Entry<'_>)| other.eq_ignore_ascii_case(name);
+            if table.named("headers")[..index].iter().any(is_same) {
+                reader.blame(at, format!("{} is given twice", entry.path));
+            }
+        }
         Self { method, send, path, headers, encode: encode.unwrap_or(usual) }
     }
 
@@ -143,9 +149,17 @@ impl Mapping {
         send.chain(headers).chain(path)
     }
 
-    /// The pointers that must find a value, each with its key.
+    /// The pointers that must find a value where they are looked at, each with its key.
     pub(super) fn required(&self) -> impl Iterator<Item = (&'static str, &Pointer)> {
         self.places().filter(|(_, place)| !place.is_optional).map(|(key, place)| (key, &place.pointer))
+    }
+
+    /// All expressions, each with its key.
+    pub(super) fn expressions(&self) -> impl Iterator<Item = (&'static str, &Expression)> {
+        let [send, headers] = [("send", &self.send), ("headers", &self.headers)]
+            .map(|(key, of)| of.iter().flat_map(Template::expressions).map(move |expression| (key, expression)));
+        let path = self.path.iter().flat_map(PathTemplate::expressions).map(|expression| ("path", expression));
+        send.chain(headers).chain(path)
     }
 
     /// Checks that every pointer begins with the order, or with the output of one of these steps, and that this output
@@ -169,7 +183,8 @@ impl Mapping {
                 Some(Root::Output(step, names)) => {
                     match before.iter().copied().chain(own).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
-                            Some(output.problem(names).unwrap_or_else(|| NO_OUTPUT.to_owned()))
+                            let no_output = if place.is_within { NO_VALUE } else { NO_OUTPUT };
+                            Some(output.problem(names).unwrap_or_else(|| no_output.to_owned()))
                         }
                         Some(output) => output.problem(names),
                         None => {
@@ -193,6 +208,9 @@ impl Mapping {
 
 const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
                          is sent without it";
+
+const NO_VALUE: &str = "the step has no output if it got no answer, or a rejection: write ?? behind the pointer, and what \
+                        is sent then";
 
 /// The output of a step, as a mapping may use it.
 #[derive(Clone, Copy)]
@@ -317,13 +335,36 @@ mod tests {
             ("Authorization", "has a secret"),
             ("X-API-Key", "has a secret"),
             ("a b", "not a valid name"),
+            ("content-encoding", "set by the agent itself"),
         ] {
             assert!(fault(&format!("headers = {{ {name:?} = \"x\" }}")).contains(words), "{name}");
+        }
+        assert!(fault("headers = { X-A = \"/Order/a\", x-a = \"b\" }").contains("headers.x-a is given twice"));
+        for text in ["Zo\u{eb}", " a", "a\\nb"] {
+            assert!(
+                fault(&format!("headers = {{ X-A = \"{text}\" }}")).contains("must be ASCII in one line"),
+                "{text}"
+            );
         }
         assert!(fault("headers = { X-A = \"/Outputs/side/a\" }").contains("does not come before this one"));
         let many: Vec<String> = (0..=HEADERS_MAX).map(|n| format!("X-{n} = \"x\"")).collect();
         assert!(fault(&format!("headers = {{ {} }}", many.join(", "))).contains("32"));
         assert!(parse(&format!("headers = {{ {} }}", many[1..].join(", "))).is_ok());
+    }
+
+    #[test]
+    fn an_undo_computes_with_its_own_output_only_where_there_may_be_none() {
+        let undo = |of: &str| format!("send = {{}}\nundo = {{ send = {{ id = '{of}' }} }}");
+        for of in [
+            "= /Outputs/b/ID + \"x\"",
+            "= if(/Order/R == 1, /Outputs/b/ID, 0)",
+            "= /Order/R == 1 and /Outputs/b/ID + 1 > 0",
+        ] {
+            assert!(fault(&undo(of)).contains("or a rejection: write ?? behind the pointer"), "{of}");
+        }
+        for of in ["= /Outputs/b/ID ?? 0", "= if(/Outputs/b/ID exists, 1, 0)", "= /Outputs/b/ID == 7"] {
+            assert!(parse(&undo(of)).is_ok(), "{of}");
+        }
     }
 
     #[test]

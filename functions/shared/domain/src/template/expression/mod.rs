@@ -8,7 +8,7 @@ mod parse;
 mod value;
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::value::RawValue;
 
@@ -76,6 +76,8 @@ struct Scope<'e, 'a> {
     find: &'e dyn Fn(&Pointer) -> Option<&'a RawValue>,
     item: Option<&'a RawValue>,
     steps: &'e Cell<u32>,
+    /// What was found at places outside of elements: a place within a sum is looked up once.
+    found: &'e RefCell<Vec<(*const Place, Option<&'a RawValue>)>>,
 }
 
 impl Expression {
@@ -103,15 +105,15 @@ impl Expression {
 
     /// Whether it holds.
     pub(crate) fn holds<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Result<bool, NoValue> {
-        self.root.flag(Scope { find, item: None, steps: &Cell::new(0) })
+        self.root.flag(Scope { find, item: None, steps: &Cell::default(), found: &RefCell::default() })
     }
 
     /// The type of a value that is compared with one of another type.
     pub(crate) fn found<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Option<&'static str> {
         let Node::Compares(_, nodes) = self.root.turned().0 else { return None };
         let [Node::Place(place), other] = &**nodes else { return None };
-        let scope = Scope { find, item: None, steps: &Cell::new(0) };
-        let found = scope.at(place).map_or("missing", type_of);
+        let scope = Scope { find, item: None, steps: &Cell::default(), found: &RefCell::default() };
+        let found = scope.at(place).ok()?.map_or("missing", type_of);
         let other = other.value(scope).ok()?.type_of();
         (found != other).then_some(found)
     }
@@ -134,8 +136,8 @@ impl Expression {
     }
 
     /// The JSON of its value.
-    pub(super) fn value<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Result<Cow<'a, str>, NoValue> {
-        let scope = Scope { find, item: None, steps: &Cell::new(0) };
+    pub(crate) fn value<'a>(&self, find: &dyn Fn(&Pointer) -> Option<&'a RawValue>) -> Result<Cow<'a, str>, NoValue> {
+        let scope = Scope { find, item: None, steps: &Cell::default(), found: &RefCell::default() };
         Ok(match self.root.value(scope)? {
             Value::Number(number) => number.to_string().into(),
             Value::Text(text) => Json::of(&text).text().to_owned().into(),
@@ -150,15 +152,34 @@ impl Expression {
 }
 
 impl<'a> Scope<'_, 'a> {
-    fn at(&self, place: &Place) -> Option<&'a RawValue> {
-        match place.pointer.names() {
-            [root, rest @ ..] if root == ITEM => Pointer::walk(rest, self.item?),
-            _ => (self.find)(&place.pointer),
+    fn at(&self, place: &Place) -> Result<Option<&'a RawValue>, NoValue> {
+        if let ([root, rest @ ..], Some(item)) = (place.pointer.names(), self.item)
+            && root == ITEM
+        {
+            self.reads(item)?;
+            return Ok(Pointer::walk(rest, item));
         }
+        let known = |(of, found): &(*const Place, Option<&'a RawValue>)| std::ptr::eq(*of, place).then_some(*found);
+        let known = self.found.borrow().iter().find_map(known);
+        Ok(known.unwrap_or_else(|| {
+            let found = (self.find)(&place.pointer);
+            self.found.borrow_mut().push((place, found));
+            found
+        }))
+    }
+
+    /// Counts the work of reading a value: a step for so many bytes.
+    fn reads(&self, value: &RawValue) -> Result<(), NoValue> {
+        const BYTES: usize = 16;
+        self.steps_on(u32::try_from(value.get().len() / BYTES).unwrap_or(u32::MAX))
     }
 
     fn step(&self) -> Result<(), NoValue> {
-        self.steps.set(self.steps.get() + 1);
+        self.steps_on(1)
+    }
+
+    fn steps_on(&self, steps: u32) -> Result<(), NoValue> {
+        self.steps.set(self.steps.get().saturating_add(steps));
         if self.steps.get() > EXPRESSION_STEPS_MAX { Err(NoValue::Steps) } else { Ok(()) }
     }
 }
@@ -193,42 +214,45 @@ impl Node {
         self.children().into_iter().for_each(|node| node.places(found));
     }
 
-    /// Marks the places whose value may not be needed: behind `??`, `and`, `or` and in a branch.
-    fn mark(&mut self, is_optional: bool) {
+    /// Marks the places that may have no value, and those that may not be looked at: behind `??`, `and` and `or`, and in a
+    /// branch.
+    fn mark(&mut self, is_conditional: bool) {
         match self {
             Self::Number(_) | Self::Text(_) | Self::Word(_) | Self::Duration(_) => {}
-            Self::Place(place) => place.is_optional = is_optional,
+            Self::Place(place) => place.is_conditional = is_conditional,
             Self::Exists(place, _) => place.is_optional = true,
             Self::OrElse(place, node) => {
                 place.is_optional = true;
                 node.mark(true);
             }
             Self::Negated(node) | Self::Not(node) | Self::Count(node) | Self::Round(node, ..) | Self::AsText(node) => {
-                node.mark(is_optional);
+                node.mark(is_conditional);
             }
             Self::And(nodes) | Self::Or(nodes) => {
-                nodes[0].mark(is_optional);
+                nodes[0].mark(is_conditional);
                 nodes[1].mark(true);
             }
-            Self::Computes(_, nodes) => nodes.iter_mut().for_each(|node| node.mark(is_optional)),
-            // Nothing is unequal to everything.
-            Self::Compares(_, nodes) => {
-                nodes.iter_mut().for_each(|node| node.mark(is_optional || matches!(node, Self::Place(_))));
-            }
+            Self::Computes(_, nodes) => nodes.iter_mut().for_each(|node| node.mark(is_conditional)),
+            Self::Compares(_, nodes) => nodes.iter_mut().for_each(|node| node.mark_compared(is_conditional)),
             Self::In(node, nodes) => {
-                node.mark(is_optional || matches!(**node, Self::Place(_)));
-                nodes.iter_mut().for_each(|node| node.mark(true));
+                node.mark_compared(is_conditional);
+                nodes.iter_mut().for_each(|node| node.mark_compared(true));
             }
             Self::Sum(list, of) => {
-                list.mark(is_optional);
+                list.mark(is_conditional);
                 // A list may be empty.
                 of.iter_mut().for_each(|node| node.mark(true));
             }
             Self::If(nodes) => {
-                nodes[0].mark(is_optional);
+                nodes[0].mark(is_conditional);
                 nodes[1..].iter_mut().for_each(|node| node.mark(true));
             }
         }
+    }
+
+    /// What is missing is unequal to everything.
+    fn mark_compared(&mut self, is_conditional: bool) {
+        if let Self::Place(place) = self { place.is_optional = true } else { self.mark(is_conditional) }
     }
 
     fn value<'a>(&self, scope: Scope<'_, 'a>) -> Result<Value<'a>, NoValue> {
@@ -242,12 +266,12 @@ impl Node {
                 _ => Value::Null,
             },
             Self::Duration(ms) => Value::Duration(*ms),
-            Self::Place(place) => Value::of(scope.at(place).ok_or_else(|| NoValue::Nothing(place.pointer.text()))?)?,
-            Self::OrElse(place, node) => match scope.at(place) {
+            Self::Place(place) => Value::of(scope.at(place)?.ok_or_else(|| NoValue::Nothing(place.pointer.text()))?)?,
+            Self::OrElse(place, node) => match scope.at(place)? {
                 Some(found) if found.get() != "null" => Value::of(found)?,
                 Some(_) | None => node.value(scope)?,
             },
-            Self::Exists(place, is_there) => Value::Flag(scope.at(place).is_some() == *is_there),
+            Self::Exists(place, is_there) => Value::Flag(scope.at(place)?.is_some() == *is_there),
             Self::Negated(node) => Value::Number(node.number(scope)?.negated()),
             Self::Not(node) => Value::Flag(!node.flag(scope)?),
             Self::And(nodes) => Value::Flag(nodes[0].flag(scope)? && nodes[1].flag(scope)?),
@@ -299,7 +323,7 @@ impl Node {
         let Self::Place(place) = self else { return self.value(scope) };
         scope.step()?;
         // A text that is half a character is equal to no other.
-        Ok(scope.at(place).and_then(|found| Value::of(found).ok()).unwrap_or(Value::Missing))
+        Ok(scope.at(place)?.and_then(|found| Value::of(found).ok()).unwrap_or(Value::Missing))
     }
 
     /// Without `not`, and whether it is turned round.
@@ -374,6 +398,7 @@ impl Node {
     fn elements<'a>(&self, scope: Scope<'_, 'a>) -> Result<Vec<&'a RawValue>, NoValue> {
         let value = self.value(scope)?;
         let Value::Whole(list) = value else { return Err(NoValue::Type("an array", value.type_of())) };
+        scope.reads(list)?;
         serde_json::from_str(list.get()).map_err(|_| NoValue::Type("an array", "an object"))
     }
 }

@@ -112,7 +112,8 @@ impl Number {
         if twice > divisor || (twice == divisor && quotient % 2 == 1) {
             quotient += 1;
         }
-        let mantissa = i128::try_from(quotient).ok()?;
+        // Something is not nothing.
+        let mantissa = i128::try_from(quotient).ok().filter(|quotient| *quotient != 0 || dividend == 0)?;
         Self::new(if is_negative { -mantissa } else { mantissa }, scale)
     }
 

@@ -127,6 +127,7 @@ impl<'t> Parser<'t> {
     }
 
     fn compared(&mut self) -> Parsed {
+        let start = self.rest;
         let left = self.sum()?;
         // The longer ones first.
         let operators = [
@@ -138,7 +139,9 @@ impl<'t> Parser<'t> {
             (">", Compare::Greater),
         ];
         if let Some((_, operator)) = operators.into_iter().find(|(word, _)| self.take(word)) {
+            let begins = self.rest;
             let right = self.sum()?;
+            self.in_brackets([(&left, start), (&right, begins)])?;
             let is_word = |node: &Node| matches!(node, Node::Word(_));
             let is_ordered = !matches!(operator, Compare::Equal | Compare::NotEqual);
             return match is_ordered && (is_word(&left) || is_word(&right)) {
@@ -147,6 +150,7 @@ impl<'t> Parser<'t> {
             };
         }
         if self.take("in") {
+            self.in_brackets([(&left, start), (&left, start)])?;
             self.expect("[")?;
             return Ok(Node::In(Box::new(left), self.list("]")?));
         }
@@ -161,7 +165,15 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
+    /// Refuses a `??` beside another operator without brackets: languages do not agree on what binds tighter.
+    fn in_brackets(&self, sides: [(&Node, &str); 2]) -> Result<(), BadExpression> {
+        let is_bare =
+            |(node, text): &(&Node, &str)| matches!(node, Node::OrElse(..)) && !text.trim_start().starts_with('(');
+        if sides.iter().any(is_bare) { Err(self.needs("brackets around ?? and its two values,")) } else { Ok(()) }
+    }
+
     fn sum(&mut self) -> Parsed {
+        let mut start = self.rest;
         let mut node = self.product()?;
         loop {
             let operator = match () {
@@ -169,11 +181,15 @@ impl<'t> Parser<'t> {
                 () if self.take("-") => Operator::Minus,
                 () => return Ok(node),
             };
-            node = Node::Computes(operator, Box::new([node, self.product()?]));
+            let begins = self.rest;
+            let right = self.product()?;
+            self.in_brackets([(&node, start), (&right, begins)])?;
+            (node, start) = (Node::Computes(operator, Box::new([node, right])), begins);
         }
     }
 
     fn product(&mut self) -> Parsed {
+        let mut start = self.rest;
         let mut node = self.or_else()?;
         loop {
             let operator = match () {
@@ -181,7 +197,10 @@ impl<'t> Parser<'t> {
                 () if self.take("/") => Operator::Over,
                 () => return Ok(node),
             };
-            node = Node::Computes(operator, Box::new([node, self.or_else()?]));
+            let begins = self.rest;
+            let right = self.or_else()?;
+            self.in_brackets([(&node, start), (&right, begins)])?;
+            (node, start) = (Node::Computes(operator, Box::new([node, right])), begins);
         }
     }
 

@@ -59,6 +59,7 @@ fn rule_19_an_expression_computes_what_no_pointer_finds() {
         ("= at('/Total') * 1e2", "1250.00"),
         ("= /Long > 0.1234567890123456789012345678", "true"),
         ("= /Nothing == null or /Nothing != /Total", "true"),
+        ("= (/Nothing ?? 1) * (/Total ?? 2) > (/None/0 ?? 12)", "true"),
         ("= 1 / 3", "0.333333333333333333333333333333"),
     ] {
         assert_eq!(sent(expression).as_deref(), Ok(value), "{expression}");
@@ -81,6 +82,12 @@ fn rule_19_what_has_no_value_is_not_sent_and_the_reason_repeats_nothing_of_the_o
         ("= /Long * 1", "a number has more than 38 digits, or more than 30 behind the point"),
         ("= not /Kind", "true or false is needed, and a text is there"),
         ("= /Kind + 30d", "a time such as 2026-11-20T17:26:43Z is needed, and another text is there"),
+        ("= \"9999-12-31T00:00:00Z\" + 30d", "the time lies outside the years 0000 to 9999"),
+        ("= \"0000-01-01T00:00:00Z\" - 30d", "the time lies outside the years 0000 to 9999"),
+        (
+            "= 0.000000000000000000000000000001 / 3",
+            "a number has more than 38 digits, or more than 30 behind the point",
+        ),
         ("= 30d", "a time to add it to is needed, and a time span alone is there"),
         ("= text(/Lines)", "a text, a number, true or false is needed, and an array is there"),
     ] {
@@ -100,6 +107,10 @@ fn what_is_no_expression_is_refused_with_its_place() {
         ("= round(/Total, 2)", "needs , before \")\""),
         ("= round(/Total, 2, up)", "needs half-even or half-up before \"up)\""),
         ("= /Note? ", "/Note? has a ? at its end: write ??"),
+        ("= /A ?? 1 * 2", "needs brackets around ?? and its two values,"),
+        ("= 2 - /A ?? 1", "needs brackets around ?? and its two values,"),
+        ("= /A ?? 1 == 2", "needs brackets around ?? and its two values,"),
+        ("= /A ?? 1 in [2]", "needs brackets around ?? and its two values,"),
         ("= 1 ?? 2", "needs a pointer in front of ??"),
         ("= 1 exists", "needs a pointer in front of exists or missing"),
         ("= /Item/Price", "needs no /Item outside the second part of a sum"),
@@ -123,7 +134,8 @@ fn places_that_are_surely_needed_are_known_before_the_order_begins() {
     })));
     let template = template.unwrap();
     let needed = |is_needed: bool| {
-        let places = template.places().into_iter().filter(|place| place.is_optional != is_needed);
+        let places = template.places().into_iter();
+        let places = places.filter(|place| (!place.is_optional && !place.is_conditional) == is_needed);
         let mut names: Vec<String> = places.map(|place| place.pointer.text()).collect();
         names.sort();
         names.concat()
@@ -140,8 +152,22 @@ fn the_work_of_an_expression_is_bounded() {
         template.fill(&|pointer: &Pointer| pointer.of(order.raw()), 10_000)
     };
     assert!(filled("= sum(/L, /Item/N)").is_ok());
-    let Err(Unfilled::NoValue(_, problem)) = filled("= sum(/L, sum(/L, 1))") else { panic!("a million steps") };
-    assert_eq!(problem, NoValue::Steps);
+    assert!(filled("= sum(/L, /Item/N * /L/0/N)").is_ok());
+    for expression in ["= sum(/L, sum(/L, 1))", "= sum(/L, count(/L))"] {
+        let Err(Unfilled::NoValue(_, problem)) = filled(expression) else { panic!("{expression}") };
+        assert_eq!(problem, NoValue::Steps);
+    }
+    // A place within a sum is looked up once, however many elements there are.
+    let looked_up = Cell::new(0);
+    let template = Template::parse(Json::of(&json!({"x": "= sum(/L, /Item/N * /L/1/N)"}))).unwrap();
+    let find = |pointer: &Pointer| {
+        looked_up.set(looked_up.get() + 1);
+        pointer.of(order.raw())
+    };
+    assert!(template.fill(&find, 10_000).is_ok());
+    assert_eq!(looked_up.get(), 2);
+    let many = vec![format!("= 1{}", " + /A".repeat(90)); 3];
+    assert!(Template::parse(Json::of(&json!({"x": many}))).unwrap_err().to_string().contains("more than 256"));
 }
 
 /// `decimals.py` wrote them.

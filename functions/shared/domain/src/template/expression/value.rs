@@ -47,6 +47,9 @@ pub enum NoValue {
     /// A text that is no time.
     #[error("a time such as 2026-11-20T17:26:43Z is needed, and another text is there")]
     Time,
+    /// A time that no text has.
+    #[error("the time lies outside the years 0000 to 9999")]
+    Years,
     /// Too much work.
     #[error("it takes more than {EXPRESSION_STEPS_MAX} steps")]
     Steps,
@@ -109,7 +112,10 @@ impl Operator {
         let moved = |time: &str, ms: u64| {
             let at: Timestamp = serde_json::from_str(Json::of(&time).text()).map_err(|_| NoValue::Time)?;
             let at = if self == Self::Minus { at.minus_ms(ms) } else { at.plus_ms(ms) };
-            Ok(Value::Text(at.to_string().into()))
+            let text = at.to_string();
+            // One beyond is written as the nearest one within.
+            let is_exact = serde_json::from_str(Json::of(&text).text()).is_ok_and(|read: Timestamp| read == at);
+            if is_exact { Ok(Value::Text(text.into())) } else { Err(NoValue::Years) }
         };
         match (self, left, right) {
             (Self::Plus, Value::Text(one), Value::Text(other)) => {
