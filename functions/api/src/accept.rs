@@ -110,7 +110,7 @@ async fn stored(ports: &impl ApiPorts, order_id: OrderId, fingerprint: &str) -> 
 
 /// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
 /// terms that it is found by. Refuses it if there is no room, or no such channel; a document with members that no order
-/// of the workflow may carry (rule 19); and one with a wrong time (rules 35 and 37).
+/// of the workflow may carry (rule 19), or that does not fit its schema; and one with a wrong time (rules 35 and 37).
 async fn begin(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -148,6 +148,11 @@ pub(crate) fn check_channel(config: &ApiConfig, order: &Order) -> Result<(), Pro
 pub(crate) fn pin(workflow: &Workflow, order: &mut Order, now: Timestamp, config: &ApiConfig) -> Result<(), Problem> {
     workflow.accept(order, now, config.redaction()).map_err(|fault| match fault {
         NotAccepted::Refused(names) => Problem::MemberRefused { workflow: workflow.name.clone(), names },
+        NotAccepted::Misfits(misfits) => Problem::SchemaMismatch {
+            workflow: workflow.name.clone(),
+            pointer: misfits.first().map(|misfit| misfit.pointer.clone()).unwrap_or_default(),
+            faults: misfits.iter().map(ToString::to_string).collect(),
+        },
         NotAccepted::Missing { step, pointer, why } => {
             Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer, why }
         }

@@ -68,6 +68,13 @@ pub(crate) enum Problem {
     MemberRefused { workflow: Arc<str>, names: Vec<String> },
     #[error("step {step} of workflow {workflow} sends {pointer}, and {why}")]
     MemberMissing { workflow: Arc<str>, step: String, pointer: String, why: String },
+    #[error("the document does not fit the schema of workflow {workflow}: {}", faults.join("; "))]
+    SchemaMismatch {
+        workflow: Arc<str>,
+        /// Of the first fault; empty for the document as a whole.
+        pointer: String,
+        faults: Vec<String>,
+    },
     #[error("no key of this deployment signed this address; use the header Callback-Url of the call as it is")]
     ForgedCallback,
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
@@ -218,6 +225,7 @@ impl Problem {
             | Self::UnknownWorkflow { .. }
             | Self::KeyReused { .. }
             | Self::MemberRefused { .. }
+            | Self::SchemaMismatch { .. }
             | Self::MemberMissing { .. }
             | Self::ForgedCallback
             | Self::NoOrder
@@ -259,6 +267,7 @@ impl Problem {
             Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
             Self::MemberRefused { .. } => Kind::MemberRefused,
+            Self::SchemaMismatch { .. } => Kind::SchemaMismatch,
             Self::MemberMissing { .. } => Kind::MemberMissing,
             Self::ForgedCallback => Kind::ForgedCallback,
             Self::NoOrder => Kind::NoOrder,
@@ -281,7 +290,7 @@ impl Problem {
             Some(name)
         } else if let Self::MemberRefused { names, .. } = self {
             names.first().map(String::as_str)
-        } else if let Self::MemberMissing { pointer, .. } = self {
+        } else if let Self::MemberMissing { pointer, .. } | Self::SchemaMismatch { pointer, .. } = self {
             Some(pointer)
         } else if let Self::UnknownWorkflow { .. } = self {
             Some("Workflow")
@@ -292,7 +301,10 @@ impl Problem {
 
     /// Its faults, one by one.
     fn faults(&self) -> &[String] {
-        if let Self::FaultyConfiguration { faults: all } | Self::ConfigurationRefused { reasons: all } = self {
+        if let Self::FaultyConfiguration { faults: all }
+        | Self::ConfigurationRefused { reasons: all }
+        | Self::SchemaMismatch { faults: all, .. } = self
+        {
             all
         } else {
             &[]

@@ -103,6 +103,11 @@ kinds! {
     MemberMissing UNPROCESSABLE_ENTITY "member-missing" "Member missing"
         "The document has nothing where a step of the workflow sends something of it; field has the pointer."
         "Add the member. Where it may be missing, the pointer in the workflow ends with a question mark. Nothing was stored."
+    SchemaMismatch UNPROCESSABLE_ENTITY "schema-mismatch" "The document does not fit the schema"
+        "The workflow has a schema of its orders, and the document does not fit it. faults has the first misfits, each with \
+         a JSON pointer and the reason; field has the first pointer, and is empty for the document as a whole."
+        "Mend the document, or apply a version of the workflow with another schema. Nothing was stored, so the same \
+         Idempotency-Key is good for the mended document."
     NoOrder NOT_FOUND "order-not-found" "Order not found"
         "There is no order of this id. One that was accepted a moment ago may not be stored yet."
         "Check the id: it is written with its hyphens. After a 202, ask again, or wait with Prefer: wait."

@@ -114,8 +114,18 @@ fn shown<'a>(
     catalogue: &Catalogue,
     deployment: Option<&Deployment>,
 ) -> wire::Workflow<'a> {
-    let Workflow { name, version, priority, steps: _, deadline, supervision: _, refuse: _, index: _, retain: _ } =
-        &**workflow;
+    let Workflow {
+        name,
+        version,
+        priority,
+        steps: _,
+        deadline,
+        supervision: _,
+        refuse: _,
+        schema: _,
+        index: _,
+        retain: _,
+    } = &**workflow;
     let Choice { version: current, share } = catalogue.taken(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
     wire::Workflow {

@@ -107,9 +107,9 @@ The agents release waiting orders at nine tenths of the rate (serve --release-ma
 Exit status: 0 every limit was met, 1 a limit was missed, 2 wrong usage or start failed.";
 
 const INIT_HELP: &str = "\
-Three files are written. stepwarden.toml names the services (agents) and the default workflow. workflows/shop-1.toml is
-one version of one workflow. order.json is an order to try. The comments say what a service must do, and what to try
-next.
+stepwarden.toml names the services (agents) and the default workflow. workflows/shop-1.toml is one version of one workflow,
+and order.schema.json beside it what its orders must fit. order.json is an order to try. The comments say what a service
+must do, and what to try next.
 
 Exit status: 0 done, 2 the folder is not empty or cannot be written.";
 

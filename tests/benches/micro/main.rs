@@ -18,6 +18,7 @@ use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply, Request, SchedulerMessage, decode, idempotency_key};
 use domain::order::Order;
 use domain::ports::{Commit, HasStore, Inserted, Store};
+use domain::schema::Schema;
 use domain::task::{Direction, Task};
 use domain::workflow::Workflows;
 use embedded::{Engine, Options};
@@ -89,6 +90,28 @@ fn deciding(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A schema of 40 members with a rule each, and a document that fits.
+fn schema_and_document() -> (Schema, Json) {
+    let member = |n: usize| match n % 4 {
+        0 => {
+            (format!("\"m{n}\":{{\"type\":\"number\",\"minimum\":0,\"multipleOf\":0.01}}"), format!("\"m{n}\":{n}.50"))
+        }
+        1 => {
+            (format!("\"m{n}\":{{\"type\":\"string\",\"maxLength\":40}}"), format!("\"m{n}\":\"12 St James's Square\""))
+        }
+        2 => (format!("\"m{n}\":{{\"pattern\":\"^[A-Z]{{2}}[0-9]{{2,8}}$\"}}"), format!("\"m{n}\":\"AB{n}12\"")),
+        _ => (format!("\"m{n}\":{{\"enum\":[\"EUR\",\"USD\",\"GBP\"]}}"), format!("\"m{n}\":\"USD\"")),
+    };
+    let (rules, values): (Vec<String>, Vec<String>) = (0..40).map(member).unzip();
+    let names: Vec<String> = (0..40).map(|n| format!("\"m{n}\"")).collect();
+    let (names, rules) = (names.join(","), rules.join(","));
+    let schema = format!("{{\"required\":[{names}],\"additionalProperties\":false,\"properties\":{{{rules}}}}}");
+    let schema = Schema::parse(&schema).expect("a schema");
+    let document = Json::document(format!("{{{}}}", values.join(",")).as_bytes()).expect("a document");
+    assert_eq!(schema.check(&document), Ok(()));
+    (schema, document)
+}
+
 fn messages(criterion: &mut Criterion) {
     let instance = instance();
     let task = half_way(&instance);
@@ -133,6 +156,10 @@ fn messages(criterion: &mut Criterion) {
     group.bench_function("reply: encode", |bencher| bencher.iter(|| serde_json::to_string(black_box(&reply))));
     group.bench_function("reply: decode", |bencher| {
         bencher.iter(|| decode::<SchedulerMessage>(black_box(reply_text.as_bytes())).expect("a reply"));
+    });
+    group.bench_function("document: its schema of 40 members", |bencher| {
+        let (schema, document) = schema_and_document();
+        bencher.iter(|| schema.check(black_box(&document)));
     });
     group.bench_function("document: parse and fingerprint", |bencher| {
         let text = tests::bench::document(1);

@@ -13,6 +13,7 @@ mod folder;
 mod messages;
 mod queues;
 mod records;
+mod schema;
 mod spelling;
 mod stand_in;
 mod text;
@@ -36,6 +37,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("messages", messages::run),
     ("queues", queues::run),
     ("records", records::run),
+    ("schema", schema::run),
     ("stand_in", stand_in::run),
     ("texts", texts::run),
     ("workflow", workflow::run),

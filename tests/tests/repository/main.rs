@@ -5,4 +5,5 @@ mod contracts;
 mod documents;
 mod keys;
 mod layout;
+mod order_schemas;
 mod template;

@@ -159,10 +159,15 @@ pub(super) fn refusals() -> Vec<Refusal> {
         Refusal::new(
             "Unprocessable",
             "The idempotency key was used for another document, or the workflow refuses a member of the document, or needs \
-             one that is missing.",
+             one that is missing, or the document does not fit its schema.",
             [
                 Problem::KeyReused { order_id },
                 Problem::MemberRefused { workflow: "order".into(), names: vec!["Cvc".to_owned()] },
+                Problem::SchemaMismatch {
+                    workflow: "shop".into(),
+                    pointer: "/Lines/0/Quantity".to_owned(),
+                    faults: vec!["/Lines/0/Quantity must be at least 1".to_owned()],
+                },
                 Problem::MemberMissing {
                     workflow: "shop".into(),
                     step: "charge".to_owned(),

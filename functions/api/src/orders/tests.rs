@@ -286,6 +286,46 @@ fn rule_19_what_cannot_be_computed_of_a_document_is_422_and_only_that() {
 }
 
 #[test]
+fn an_order_that_does_not_fit_the_schema_is_422_and_goes_nowhere_and_its_key_is_good_for_the_mended_one() {
+    let of = |max: u32| {
+        let schema = format!(
+            r#"{{"required":["Total"],"properties":{{"Total":{{"type":"number","multipleOf":0.01,"maximum":{max}}},"Card":{{"pattern":"^t"}}}}}}"#
+        );
+        format!("name = \"w\"\nversion = 1\nschema = '{schema}'\n[[step]]\nname = \"a\"\nagent = \"x\"")
+    };
+    for queue_knows in [false, true] {
+        let fake = Fake::default();
+        if queue_knows {
+            fake.ports.queue_knows_orders();
+        }
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&[&of(100)])));
+        let answer = fake.post("/orders", &[KEY], r#"{"Total": 12.505, "Card": "4111"}"#);
+        answer.is_problem(422, "schema-mismatch");
+        assert_eq!(answer.body["field"], "/Card");
+        let faults = ["/Card must match the pattern \"^t\"", "/Total must be a multiple of 0.01"];
+        assert_eq!(answer.body["faults"], serde_json::json!(faults));
+        let detail = format!("the document does not fit the schema of workflow w: {}", faults.join("; "));
+        assert_eq!(answer.body["detail"], detail.as_str());
+        assert!(!answer.text.contains("4111") && !answer.text.contains("12.505"));
+        let whole = fake.post("/orders", &[KEY], "{}");
+        whole.is_problem(422, "schema-mismatch");
+        assert_eq!(
+            (&whole.body["field"], &whole.body["faults"][0]),
+            (&"".into(), &"the document must have Total".into())
+        );
+        fake.queued_nothing();
+        // The same key after the fix is a new order. A repeat of it is answered, whatever the schema has become.
+        let taken = fake.post("/orders", &[KEY], r#"{"Total": 12.50, "Card": "t"}"#);
+        assert_eq!((taken.status, fake.submitted().len()), (202, 1), "{}", taken.text);
+        fake.submission_runs(ProcessState::Processing);
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&[&of(1)])));
+        let repeat = fake.post("/orders", &[KEY], r#"{"Total": 12.50, "Card": "t"}"#);
+        assert_eq!((repeat.status, &repeat.body["OrderID"]), (202, &taken.body["OrderID"]), "{}", repeat.text);
+        fake.post("/orders", &[("Idempotency-Key", "k2")], r#"{"Total": 12.50}"#).is_problem(422, "schema-mismatch");
+    }
+}
+
+#[test]
 fn a_body_that_is_no_order_is_refused_and_queues_nothing() {
     let fake = Fake::default();
     for body in ["", "{", "{} {}", "{'a':1}", "{\"a\":01}", "key=value"] {

@@ -1,6 +1,7 @@
 //! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
 
 mod demands;
+mod schemas;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +49,7 @@ pub struct Checked {
 pub struct CheckedWorkflow {
     /// The name of its file, relative to the folder.
     pub file: Arc<str>,
-    /// The text of its file.
+    /// The text of its file, with its schema in the place of the file's name.
     pub text: Arc<str>,
     /// What the text says.
     pub workflow: Workflow,
@@ -116,6 +117,8 @@ impl Folder {
             .filter(|(name, text)| is_workflow(name) && is_readable(text))
             .map(|(name, text)| (*name, *text))
             .collect();
+        let workflows = schemas::put_in(&files, workflows, has_unread, &mut faults);
+        let workflows: Vec<(&str, &str)> = workflows.iter().map(|(name, text)| (*name, &**text)).collect();
         let heads: Vec<Head> = workflows.iter().map(|(_, text)| Head::of(text)).collect();
         let deployment_text = files.get(DEPLOYMENT_FILE).filter(is_readable).copied();
         let document = Document::new(deployment_text.unwrap_or_default());
@@ -272,8 +275,10 @@ fn faults_of_files(files: &[(String, String)], is_deployment_unread: bool) -> Ve
         if text.len() > FILE_BYTES_MAX {
             faults.push(Fault::of_file(name, format!("has more than {FILE_BYTES_MAX} bytes: shorten it")));
         }
-        if name != DEPLOYMENT_FILE && !is_workflow(name) {
-            let advice = format!("its files are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");
+        if name != DEPLOYMENT_FILE && !is_workflow(name) && schemas::name_of(name).is_none() {
+            let advice = format!(
+                "its files are {DEPLOYMENT_FILE}, {WORKFLOWS_FOLDER}/NAME.toml, and .json beside it for schemas"
+            );
             faults.push(Fault::of_file(name, format!("is not a file of a configuration: {advice}")));
         }
     }

@@ -5,6 +5,11 @@ use std::cmp::Ordering;
 /// Exponents beyond this one, in either direction, count as this one. It is far beyond that of any literal, so a
 /// comparison with a literal stays exact.
 const EXPONENT_FAR: i64 = 1_000_000_000_000_000;
+/// Largest exponent of a number in a schema, in either direction.
+const EXPONENT_MAX: i64 = 1_000_000_000;
+/// Digits of a divisor: those that every reader of JSON keeps.
+const DIVISOR_DIGITS_MAX: usize = 15;
+
 /// A number: its sign, and 0.`digits` × 10^`exponent`. Zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decimal {
@@ -30,6 +35,65 @@ impl Decimal {
         }
         let places = |count: usize| i64::try_from(count).unwrap_or(EXPONENT_FAR);
         Self { is_negative, exponent: exponent(power) + places(whole.len()) - places(zeros), digits }
+    }
+
+    /// Whether it may stand in a schema: with one digit before the point, as people count exponents.
+    pub(crate) fn is_near(&self) -> bool {
+        (self.exponent - 1).abs() <= EXPONENT_MAX
+    }
+
+    /// Whether it is a whole number, such as `1.0`.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.zeros() >= 0
+    }
+
+    /// The whole number from 0 on that it is.
+    pub(crate) fn count(&self) -> Option<usize> {
+        let power = u32::try_from(self.zeros()).ok()?;
+        let whole = self
+            .digits
+            .iter()
+            .try_fold(0_usize, |whole, digit| whole.checked_mul(10)?.checked_add(usize::from(digit - b'0')))?;
+        if whole == 0 { Some(0) } else { 10_usize.checked_pow(power)?.checked_mul(whole).filter(|_| !self.is_negative) }
+    }
+
+    /// Whether it can be a divisor: above zero, and short.
+    pub(crate) fn is_divisor(&self) -> bool {
+        self.sign() > 0 && self.digits.len() <= DIVISOR_DIGITS_MAX
+    }
+
+    /// Whether it is a whole number of times `divisor`, which [can be one](Self::is_divisor). One pass over its digits,
+    /// whatever its exponent.
+    pub(crate) fn is_multiple_of(&self, divisor: &Self) -> bool {
+        let remainder = |digits: &[u8], by: u128| {
+            digits.iter().fold(0, |rest: u128, digit| (rest * 10 + u128::from(digit - b'0')) % by)
+        };
+        let by = remainder(&divisor.digits, u128::MAX);
+        // Neither has a zero at its end, so only the divisor may be the smaller one by powers of ten.
+        let Ok(mut power) = u64::try_from(self.zeros() - divisor.zeros()) else { return self.digits.is_empty() };
+        let (mut rest, mut base) = (remainder(&self.digits, by), 10 % by);
+        while power > 0 {
+            if power % 2 == 1 {
+                rest = rest * base % by;
+            }
+            base = base * base % by;
+            power /= 2;
+        }
+        rest == 0
+    }
+
+    /// Adds its one spelling.
+    pub(crate) fn spell(&self, into: &mut String) {
+        if self.is_negative {
+            into.push('-');
+        }
+        into.extend(self.digits.iter().map(|digit| char::from(*digit)));
+        into.push_str(&format!("e{}", self.zeros()));
+    }
+
+    /// The zeros after its digits; less than 0 if some of them are behind the point.
+    fn zeros(&self) -> i64 {
+        self.exponent - i64::try_from(self.digits.len()).unwrap_or(EXPONENT_FAR)
     }
 
     fn sign(&self) -> i8 {
@@ -122,5 +186,15 @@ mod tests {
         assert_eq!(order(&far, "1e1000000000"), Ordering::Greater);
         assert_eq!(order(&format!("-{far}"), "-1e1000000000"), Ordering::Less);
         assert_eq!(order(&format!("0.{}1", "0".repeat(100_000)), "1e-100001"), Ordering::Equal);
+        for (number, expected) in [
+            (&*far, false),
+            ("0", true),
+            ("-9.9e1000000000", true),
+            ("1e-1000000000", true),
+            ("1e1000000001", false),
+            ("1e-1000000001", false),
+        ] {
+            assert_eq!(Decimal::of(number).is_near(), expected);
+        }
     }
 }

@@ -34,6 +34,16 @@ pub const WHEN_CHARS_MAX: usize = 256;
 pub const INDEXED_MAX: usize = 8;
 /// Members that a workflow refuses.
 pub const REFUSED_MAX: usize = 64;
+/// Largest schema of a workflow's orders, in bytes without its blanks.
+pub const SCHEMA_BYTES_MAX: usize = 32 * 1024;
+/// Schemas within a schema.
+pub const SUBSCHEMAS_MAX: usize = 1_000;
+/// Steps of a validation: 10 to 50 milliseconds.
+pub const SCHEMA_STEPS_MAX: usize = 1_000_000;
+/// Deepest nesting of schemas that a validation goes into: four for each level of a document.
+pub const SCHEMA_NESTING_MAX: usize = 4 * NESTING_MAX;
+/// Misfits of a document that are told.
+pub const MISFITS_MAX: usize = 5;
 /// Largest sum of all outputs of one task, in bytes: a task is one item, and a DynamoDB item holds 400 KB.
 pub const OUTPUTS_BYTES_MAX: usize = 256 * 1024;
 /// Longest text kept of a remote service's error, in characters.

@@ -19,6 +19,20 @@ pub(crate) enum Token<'a> {
     Scalar(&'a str),
 }
 
+impl<'a> Token<'a> {
+    /// Its text, of a key without the colon.
+    pub(crate) const fn text(self) -> &'a str {
+        match self {
+            Self::Open(text) | Self::Close(text) | Self::Key(text) | Self::Scalar(text) => text,
+            Self::Comma => ",",
+        }
+    }
+
+    pub(crate) const fn is_key(self) -> bool {
+        matches!(self, Self::Key(_))
+    }
+}
+
 /// The tokens of a text that is known to be JSON. Of any other text the tokens mean nothing, and end.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens<'a> {

@@ -18,6 +18,7 @@ fn files() -> Vec<(&'static str, String)> {
     vec![
         ("stepwarden.toml", with_keys(include_str!("init/stepwarden.toml"))),
         ("workflows/shop-1.toml", with_keys(include_str!("init/shop-1.toml"))),
+        ("workflows/order.schema.json", include_str!("init/order.schema.json").to_owned()),
         ("order.json", include_str!("init/order.json").to_owned()),
         // For editors: the first line of a file names its own.
         ("schemas/stepwarden.json", schema("stepwarden.toml", DEPLOYMENT)),
@@ -29,7 +30,7 @@ fn files() -> Vec<(&'static str, String)> {
 fn with_keys(template: &str) -> String {
     let agent = keys_of(DEPLOYMENT, "agents");
     let top = commented(DEPLOYMENT, |path| path == "default" || path.starts_with("agents."));
-    let workflow = commented(WORKFLOW, |path| ["name", "version", "step"].contains(&path));
+    let workflow = commented(WORKFLOW, |path| ["name", "version", "schema", "step"].contains(&path));
     let mut text = template.to_owned();
     for (part, comments) in [
         ("top", top),
@@ -93,7 +94,10 @@ mod tests {
         let agents: Vec<&str> = workflow.workflow.steps.iter().map(|step| &*step.agent).collect();
         assert_eq!(agents, ["stock", "bank", "courier"]);
         assert!(agents.iter().all(|agent| checked.settings.of(agent).unwrap().url().is_some()));
-        domain::json::Json::document(files()[2].1.as_bytes()).unwrap();
+        let order = domain::json::Json::document(include_bytes!("init/order.json")).unwrap();
+        let schema = workflow.workflow.schema.as_ref().unwrap();
+        assert_eq!(schema.check(&order), Ok(()));
+        assert!(schema.check(&domain::json::Json::empty()).is_err());
     }
 
     #[test]

@@ -33,7 +33,17 @@ pub fn difference(before: &str, after: &str) -> Vec<String> {
 }
 
 fn lines(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+    // A schema is one long line.
+    let parts = |line: &'_ str| if is_schema(line) { ',' } else { '\n' };
+    text.lines()
+        .flat_map(|line| line.split_inclusive(parts(line)))
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect()
+}
+
+fn is_schema(line: &str) -> bool {
+    line.strip_prefix("schema").is_some_and(|value| value.trim_start().starts_with('='))
 }
 
 /// The length of the longest common subsequence of the lines from each pair of places on.
@@ -59,6 +69,9 @@ mod tests {
         let before = "a = 1\n# old\n\nb = 2\nc = 3\nd = 4\n";
         assert_eq!(difference(before, "  a = 1\nc = 3\n# new\nx = 5\nd = 4\n"), ["- b = 2", "+ x = 5"]);
         assert_eq!(difference(before, before), [""; 0]);
+        let schema =
+            |max: u32| format!("schema = '{{\"type\":\"object\",\"maxProperties\":{max},\"title\":\"x\"}}'\na = 1");
+        assert_eq!(difference(&schema(7), &schema(8)), ["- \"maxProperties\":7,", "+ \"maxProperties\":8,"]);
     }
 
     #[test]

@@ -55,6 +55,46 @@ fn a_good_folder_is_what_its_files_say() {
 }
 
 #[test]
+fn a_version_is_stored_with_its_schema_whose_blanks_do_not_count() {
+    let workflow = workflow("cakes", 1).replace("[[step]]", "schema = \"cake.json\" # of every cake\n[[step]]");
+    let checked = |workflow: &str, schema: &str| {
+        let given = [
+            (DEPLOYMENT_FILE, "[agents.bakery]"),
+            ("workflows/cakes-1.toml", workflow),
+            ("workflows/cake.json", schema),
+        ];
+        let checked = Folder::check(&files(&given)).unwrap_or_else(|faults| panic!("{faults}"));
+        checked.workflows.into_iter().next().unwrap()
+    };
+    let one = checked(&workflow, "{\n  \"const\": \"it's\"\n}\n");
+    let inner = "schema = '{\"const\":\"it\\u0027s\"}' # of every cake\n";
+    assert_eq!(*one.text, workflow.replace("schema = \"cake.json\" # of every cake\n", inner));
+    assert_eq!(Workflow::read(&one.text).unwrap(), one.workflow);
+    let hash = |of: &CheckedWorkflow| domain::definition::Definition::hash_of(&of.text);
+    assert_eq!(hash(&checked(&workflow, "{\"const\":\"it's\"}")), hash(&one));
+    assert_ne!(hash(&checked(&workflow, "{\"const\":\"it is\"}")), hash(&one));
+    // What was stored may be applied again as a file.
+    let given = [(DEPLOYMENT_FILE, "[agents.bakery]"), ("workflows/cakes-1.toml", &one.text)];
+    assert_eq!(Folder::check(&files(&given)).unwrap().workflows[0].text, one.text);
+    assert!(Workflow::read(&workflow).unwrap_err().to_string().contains("must be a schema here"));
+}
+
+#[test]
+fn of_a_schema_that_is_not_known_nothing_is_told_but_that() {
+    let text = workflow("cakes", 1).replace("[[step]]", "schema = \"cake.json\"\n[[step]]");
+    let given = files(&[(DEPLOYMENT_FILE, "[agents.bakery]"), ("workflows/cakes.toml", &text)]);
+    let unread = vec![Fault::of_file("workflows/cake.json", "is not text in UTF-8")];
+    let found = Folder::check_read(&given, unread).unwrap_err().to_string();
+    assert_eq!(found, "workflows/cake.json:1:1: is not text in UTF-8");
+    let long = " ".repeat(FILE_BYTES_MAX + 1);
+    let given = [(DEPLOYMENT_FILE, "[agents.bakery]"), ("workflows/cakes.toml", &text), ("workflows/cake.json", &long)];
+    assert_eq!(faults(&given), ["workflows/cake.json:1:1: has more than 65536 bytes: shorten it"]);
+    let broken =
+        [(DEPLOYMENT_FILE, ""), ("workflows/cakes.toml", "schema = \"cake.json"), ("workflows/cake.json", "{}")];
+    assert_eq!(faults(&broken).len(), 1, "{:?}", faults(&broken));
+}
+
+#[test]
 fn a_folder_may_say_nothing() {
     let checked = Folder::check(&files(&[(DEPLOYMENT_FILE, "")])).unwrap();
     assert!(checked.default.is_none() && checked.workflows.is_empty());

@@ -11,6 +11,7 @@ use crate::json::Json;
 use crate::message::idempotency_key;
 use crate::order::Order;
 use crate::redaction::Redaction;
+use crate::schema::Misfit;
 use crate::search::{Pointer, plain_text};
 use crate::state::Direction;
 use crate::template::Place;
@@ -25,6 +26,9 @@ pub enum NotAccepted {
     /// It has members that no order of the workflow may carry (rule 19).
     #[error("the document has members that the workflow refuses: {}", .0.join(", "))]
     Refused(Vec<String>),
+    /// It does not fit the schema of the workflow.
+    #[error("the document does not fit the schema: {}", .0.iter().map(Misfit::to_string).collect::<Vec<_>>().join("; "))]
+    Misfits(Vec<Misfit>),
     /// It has nothing where a step sends something of it (rule 19).
     #[error("step {step:?} sends {pointer}, and {why}")]
     Missing {
@@ -51,6 +55,7 @@ impl Workflow {
         if !refused.is_empty() {
             return Err(NotAccepted::Refused(refused));
         }
+        self.schema.as_ref().map_or(Ok(()), |schema| schema.check(&order.document)).map_err(NotAccepted::Misfits)?;
         let applies = |rule: &&StepRule| rule.surely_applies_to(&order.document);
         let missing = self.steps.iter().filter(applies).find_map(|rule| rule.missing_in(order));
         missing.map_or(Ok(()), Err)?;

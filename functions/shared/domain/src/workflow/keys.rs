@@ -25,6 +25,8 @@ pub const WORKFLOW: &[Key] = &[
     Key::new("supervision", Kind::Table(SUPERVISION)).about("The supervision of orders under way (rule 7)"),
     Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth and in any case, or JSON pointers. The API answers 422")
     .or("none").like("[\"Cvc\", \"/Card/Number\"]"),
+    Key::new("schema", SCHEMA).about("A file beside this one, in JSON Schema 2020-12, that every document must fit")
+    .or("none").like("order.schema.json"),
     Key::new("index", Kind::Array(0, INDEXED_MAX, &POINTER)).about("Members by which an order is found (rule 28)")
         .or("none").like("[\"/Email\"]"),
     Key::new("complete_within", Kind::TimeMs(1, ORDER_WITHIN_MS_MAX)).about("The deadline of orders (rule 37)")
@@ -215,6 +217,13 @@ const MEMBER: Kind = Kind::Text(&Format {
     what: "a name or a JSON pointer",
     check: |text| if text.starts_with('/') { is_pointer(text) } else { is_short_text(text) },
 });
+const SCHEMA: Kind = Kind::Text(&Format {
+    what: "the name of a file",
+    check: |text| match is_schema(text) || text.starts_with('{') {
+        true => Ok(()),
+        false => Err("must be the name of a file beside this one that ends with .json".to_owned()),
+    },
+});
 const COMPARISON: Kind = Kind::Text(&Format {
     what: "a comparison",
     check: |text| Comparison::parse(text).map(drop).map_err(|problem| problem.to_string()),
@@ -239,6 +248,14 @@ fn header_of_step(name: &str) -> Result<(), String> {
         true => Err("has a secret: name it in the settings of the agent, as headers or auth".to_owned()),
         false => Ok(()),
     }
+}
+
+/// Whether a text can name the file of a schema, which is beside that of its workflow.
+#[must_use]
+pub fn is_schema(name: &str) -> bool {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.strip_suffix(".json")
+        .is_some_and(|name| !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_safe))
 }
 
 fn is_short_text(text: &str) -> Result<(), String> {

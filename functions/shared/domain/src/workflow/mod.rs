@@ -25,7 +25,7 @@ pub use approval::{Approval, PEOPLE};
 pub use call::{Encoding, Method};
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
-pub use keys::{WORKFLOW, is_name};
+pub use keys::{WORKFLOW, is_name, is_schema};
 pub(crate) use mapping::Root;
 pub use mapping::{Mapping, Refuse};
 pub use registry::Workflows;
@@ -39,6 +39,7 @@ use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
 use crate::order::Order;
 use crate::priority::Priority;
+use crate::schema::Schema;
 use crate::state::Direction;
 use crate::template::Template;
 use crate::time::Timestamp;
@@ -196,6 +197,8 @@ pub struct Workflow {
     pub priority: Priority,
     /// The members that no order may carry.
     pub refuse: Refuse,
+    /// What every document must fit.
+    pub schema: Option<Schema>,
     /// The members by which its orders are found.
     pub index: Index,
     /// The deadline of its orders.

@@ -20,6 +20,7 @@ use crate::keys::time_text;
 use crate::limits::{HORIZON_MS_DEFAULT, HORIZON_MS_MAX, SETTLES_WITHIN_MS_DEFAULT};
 use crate::located::{Document, Entry, Faults, Reader, Table, known_names};
 use crate::priority::Priority;
+use crate::schema::Schema;
 use crate::template::Template;
 
 /// The agents that a step may name.
@@ -69,6 +70,7 @@ impl Workflow {
             priority: root.word("priority", &Priority::ALL).unwrap_or_default(),
             supervision: supervision_of(&mut reader, &root.table("supervision")),
             refuse: Refuse::read(&root),
+            schema: schema(&mut reader, &root),
             index: Index::read(&mut reader, &root),
             deadline,
             retain: Retain::read(&root.table("retain")),
@@ -76,6 +78,16 @@ impl Workflow {
         };
         reader.finish(workflow)
     }
+}
+
+/// The schema, which the folder's check has put into the text.
+fn schema(reader: &mut Reader<'_>, root: &Table<'_>) -> Option<Schema> {
+    let entry = root.get("schema")?;
+    let text = entry.exact_text()?;
+    if !text.starts_with('{') {
+        reader.blame_value(&entry, "must be a schema here, and not the name of its file");
+    }
+    Some(Schema::stored(text))
 }
 
 fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>, deadline: Deadline) -> Vec<StepRule> {

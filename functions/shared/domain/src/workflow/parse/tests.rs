@@ -110,7 +110,7 @@ fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
         ("name = 1\nversion = 1\nstep = 7", "1:8: name must be a text in quotes; 3:8: step must be an array"),
         (
             "colour = \"red\"",
-            "1:1: colour is not a setting. Settings are: name, version, priority, supervision, refuse, index, complete_within, on_late, retain, step",
+            "1:1: colour is not a setting. Settings are: name, version, priority, supervision, refuse, schema, index, complete_within, on_late, retain, step",
         ),
         ("name = \"w w\"\nversion = 0", "1:8: name \"w w\" is not valid: use 1 to 64"),
         ("version = 0\nrefuse = 1", "1:11: version must be a whole number from 1 to 4294967295; 2:10: refuse must be"),
