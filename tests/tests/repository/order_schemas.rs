@@ -37,7 +37,7 @@ fn document() -> impl Strategy<Value = Value> {
 }
 
 /// One keyword and its value. Each of them is drawn.
-fn keyword(inner: BoxedStrategy<Value>) -> impl Strategy<Value = (String, Value)> {
+fn keyword(inner: &BoxedStrategy<Value>) -> impl Strategy<Value = (String, Value)> + use<> {
     let named = |name: &'static str, value: BoxedStrategy<Value>| value.prop_map(move |value| (name.to_owned(), value));
     let of = |names: &'static [&'static str], value: BoxedStrategy<Value>| {
         (select(names), value).prop_map(|(name, value)| (name.to_owned(), value))
@@ -81,13 +81,13 @@ fn keyword(inner: BoxedStrategy<Value>) -> impl Strategy<Value = (String, Value)
 fn subschema() -> impl Strategy<Value = Value> {
     let leaf = any::<bool>().prop_map(Value::from).boxed();
     leaf.prop_recursive(4, 40, 3, |inner| {
-        vec(keyword(inner.boxed()), 0..4).prop_map(|members| members.into_iter().collect())
+        vec(keyword(&inner.boxed()), 0..4).prop_map(|members| members.into_iter().collect())
     })
 }
 
 /// A schema, and one that it may name.
 fn schema() -> impl Strategy<Value = Value> {
-    (vec(keyword(subschema().boxed()), 0..5), subschema()).prop_map(|(members, one)| {
+    (vec(keyword(&subschema().boxed()), 0..5), subschema()).prop_map(|(members, one)| {
         let mut whole: Value = members.into_iter().collect();
         whole["$defs"] = json!({"one": one});
         whole
