@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Each has a program in `tests/fuzz/fuzz_targets` and inputs in `tests/fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("answer", answer::run),
     ("cursor", cursor::run),
     ("document", document::run),
