@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
 use crate::limits::COMMAND_ID_CHARS_MAX;
+use crate::state::Direction;
 use crate::time::Timestamp;
 
 /// The id of a command. Its sender finds it in the history of the order, and a repeat of it changes nothing.
@@ -163,6 +164,16 @@ impl<'de> Deserialize<'de> for OrderId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
+}
+
+/// The key under which a remote service recognises a call: `{OrderID}/{step}`, and `/undo` backward (rule 4).
+#[must_use]
+pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> Arc<str> {
+    let undo = match direction {
+        Direction::Forward => "",
+        Direction::Undo => "/undo",
+    };
+    [&*order_id.to_string(), "/", step, undo].concat().into()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use crate::id::idempotency_key;
 use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
@@ -443,16 +444,6 @@ const fn settles_within_default() -> u64 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_settles_within_default(ms: &u64) -> bool {
     *ms == SETTLES_WITHIN_MS_DEFAULT
-}
-
-/// The key under which a remote service recognises a call: `{OrderID}/{step}`, and `/undo` backward (rule 4).
-#[must_use]
-pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> Arc<str> {
-    let undo = match direction {
-        Direction::Forward => "",
-        Direction::Undo => "/undo",
-    };
-    [&*order_id.to_string(), "/", step, undo].concat().into()
 }
 
 /// An event on a reply channel or on the event bus: CloudEvents 1.0.
