@@ -35,7 +35,7 @@ pub struct Sent {
     pub is_form: bool,
     /// The method.
     pub method: Method,
-    /// Whether it has the headers of [`headers_of`].
+    /// Whether it has headers: the key of the call, and the order.
     pub has_headers: bool,
 }
 
