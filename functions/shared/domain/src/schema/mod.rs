@@ -2,7 +2,7 @@
 //!
 //! It is this crate's own, since a document keeps every digit of its numbers: a library that compares floats takes
 //! 9007199254740993 for another number, and 12.50 for no multiple of 0.01. No validation takes more than
-//! [`SCHEMA_STEPS_MAX`] steps. A keyword that is not known here is refused and never ignored.
+//! [`SCHEMA_STEPS_MAX`](crate::limits::SCHEMA_STEPS_MAX) steps. A keyword that is not known here is refused and never ignored.
 //!
 //! What must never be here: a schema that is fetched from anywhere.
 
