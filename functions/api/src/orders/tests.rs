@@ -243,7 +243,7 @@ fn rule_19_what_cannot_be_computed_of_a_document_is_422_and_only_that() {
     let workflow = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nundo = \"none\"\n\
          send = { cents = \"= /Order/Total * 100\", tax = \"= if(/Order/Kind == 'book', 7, /Order/Tax)\" }\n\
          headers = { X-Lines = \"= count(/Order/Lines)\", X-Name = \"= if(/Order/Name == 'x', 'a', 'b')\", \
-         X-Note = \"/Order/Note?\" }\n";
+         X-Note = \"/Order/Note?\", X-None = \"= /Order/Nothing ?? null\" }\n";
     let fake = Fake::default();
     fake.config(ApiConfig::default().with_catalogue(&catalogue(&[workflow])));
     for (document, sent, why) in [

@@ -290,7 +290,11 @@ impl Compiler {
         const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "string", "integer"];
         let known = |node: &Node<'_>| TYPES.into_iter().find(|known| Some(*known) == node.text());
         let types: Option<Vec<&str>> = value.elements().unwrap_or(slice::from_ref(value)).iter().map(known).collect();
-        let types = types.filter(|types| !types.is_empty());
+        let types = types.filter(|types| !types.is_empty()).map(|mut types| {
+            types.sort_unstable();
+            types.dedup();
+            types
+        });
         self.found(types, value, &format!("type must be one or several of {}", TYPES.join(", "))).map(Rule::Type)
     }
 

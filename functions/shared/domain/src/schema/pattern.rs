@@ -80,6 +80,7 @@ fn translated(pattern: &str) -> Result<String, &'static str> {
             (r"\S", false) => into.extend(["[^", SPACES, "]"]),
             (".", false) => into.push_str(r"[^\n\r\u{2028}\u{2029}]"),
             ("[", true) => into.push_str(r"\["),
+            ("[", false) if after.starts_with(']') || after.starts_with("^]") => return Err("an empty class []"),
             _ => into.push_str(part),
         }
         is_in_class = part == "[" || (is_in_class && part != "]");
@@ -128,6 +129,8 @@ mod tests {
             ("(?i)a", "has flags in (?...), which"),
             (r"\Aa\z", r"has \A, which"),
             (r"[\S]", r"has \S within [...], which"),
+            ("^[]a]$", "has an empty class [], which"),
+            ("^[^]a]$", "has an empty class [], which"),
             ("((((a{30}){30}){30}){30}){30}", "cannot be used: compiled regex exceeded size limit"),
             (&"(".repeat(100), "cannot be used: pattern has too much nesting"),
             (&"a".repeat(257), "is longer than 256 characters"),

@@ -175,6 +175,7 @@ impl<'s, 'd> Validation<'s, 'd> {
                 let Some(elements) = node.elements() else { return Ok(true) };
                 let mut fits = false;
                 for element in elements {
+                    self.step(1)?;
                     fits = fits || self.tried(*index, element)?;
                 }
                 self.says(fits, || "must have an element that fits the schema of contains".to_owned())
@@ -262,6 +263,7 @@ impl<'s, 'd> Validation<'s, 'd> {
         let mut fits = true;
         for (place, element) in node.elements().unwrap_or_default().iter().enumerate() {
             let Some(index) = first.get(place).copied().or(others) else { break };
+            self.step(1)?;
             fits &= self.part(Place::Element(place), index, element)?;
             if !fits && self.tries > 0 {
                 break;

@@ -161,11 +161,14 @@ impl<'a> Scope<'_, 'a> {
         }
         let known = |(of, found): &(*const Place, Option<&'a RawValue>)| std::ptr::eq(*of, place).then_some(*found);
         let known = self.found.borrow().iter().find_map(known);
-        Ok(known.unwrap_or_else(|| {
+        let found = known.unwrap_or_else(|| {
             let found = (self.find)(&place.pointer);
             self.found.borrow_mut().push((place, found));
             found
-        }))
+        });
+        // Its value is read again for each element.
+        found.map_or(Ok(()), |found| self.reads(found))?;
+        Ok(found)
     }
 
     /// Counts the work of reading a value: a step for so many bytes.

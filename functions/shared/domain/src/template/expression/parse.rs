@@ -53,6 +53,8 @@ pub(super) struct Parser<'t> {
     depth: usize,
     /// Whether `/Item` stands for an element.
     has_item: bool,
+    /// Whether a `??` was read last, without brackets around it.
+    is_bare: bool,
 }
 
 type Parsed = Result<Node, BadExpression>;
@@ -62,7 +64,7 @@ impl<'t> Parser<'t> {
         if text.chars().count() > EXPRESSION_CHARS_MAX {
             return Err(BadExpression::Length);
         }
-        let mut parser = Self { rest: text, depth: 0, has_item: false };
+        let mut parser = Self { rest: text, depth: 0, has_item: false, is_bare: false };
         let node = parser.any()?;
         match parser.rest.trim_start() {
             "" => Ok(node),
@@ -103,7 +105,9 @@ impl<'t> Parser<'t> {
         }
         let mut node = self.all()?;
         while self.take("or") {
+            let was_bare = std::mem::take(&mut self.is_bare);
             node = Node::Or(Box::new([node, self.all()?]));
+            self.in_brackets(was_bare)?;
         }
         self.depth -= 1;
         Ok(node)
@@ -112,7 +116,9 @@ impl<'t> Parser<'t> {
     fn all(&mut self) -> Parsed {
         let mut node = self.not()?;
         while self.take("and") {
+            let was_bare = std::mem::take(&mut self.is_bare);
             node = Node::And(Box::new([node, self.not()?]));
+            self.in_brackets(was_bare)?;
         }
         Ok(node)
     }
@@ -123,11 +129,13 @@ impl<'t> Parser<'t> {
             is_negated = !is_negated;
         }
         let node = self.compared()?;
+        if is_negated {
+            self.in_brackets(false)?;
+        }
         Ok(if is_negated { Node::Not(Box::new(node)) } else { node })
     }
 
     fn compared(&mut self) -> Parsed {
-        let start = self.rest;
         let left = self.sum()?;
         // The longer ones first.
         let operators = [
@@ -139,9 +147,12 @@ impl<'t> Parser<'t> {
             (">", Compare::Greater),
         ];
         if let Some((_, operator)) = operators.into_iter().find(|(word, _)| self.take(word)) {
-            let begins = self.rest;
+            let was_bare = std::mem::take(&mut self.is_bare);
             let right = self.sum()?;
-            self.in_brackets([(&left, start), (&right, begins)])?;
+            self.in_brackets(was_bare)?;
+            if [&left, &right].iter().any(|node| matches!(node, Node::Duration(_))) {
+                return Err(self.needs("a time span only behind + or -,"));
+            }
             let is_word = |node: &Node| matches!(node, Node::Word(_));
             let is_ordered = !matches!(operator, Compare::Equal | Compare::NotEqual);
             return match is_ordered && (is_word(&left) || is_word(&right)) {
@@ -150,7 +161,7 @@ impl<'t> Parser<'t> {
             };
         }
         if self.take("in") {
-            self.in_brackets([(&left, start), (&left, start)])?;
+            self.in_brackets(false)?;
             self.expect("[")?;
             return Ok(Node::In(Box::new(left), self.list("]")?));
         }
@@ -166,14 +177,14 @@ impl<'t> Parser<'t> {
     }
 
     /// Refuses a `??` beside another operator without brackets: languages do not agree on what binds tighter.
-    fn in_brackets(&self, sides: [(&Node, &str); 2]) -> Result<(), BadExpression> {
-        let is_bare =
-            |(node, text): &(&Node, &str)| matches!(node, Node::OrElse(..)) && !text.trim_start().starts_with('(');
-        if sides.iter().any(is_bare) { Err(self.needs("brackets around ?? and its two values,")) } else { Ok(()) }
+    fn in_brackets(&mut self, was_bare: bool) -> Result<(), BadExpression> {
+        match std::mem::take(&mut self.is_bare) || was_bare {
+            true => Err(self.needs("brackets around ?? and its two values,")),
+            false => Ok(()),
+        }
     }
 
     fn sum(&mut self) -> Parsed {
-        let mut start = self.rest;
         let mut node = self.product()?;
         loop {
             let operator = match () {
@@ -181,15 +192,13 @@ impl<'t> Parser<'t> {
                 () if self.take("-") => Operator::Minus,
                 () => return Ok(node),
             };
-            let begins = self.rest;
-            let right = self.product()?;
-            self.in_brackets([(&node, start), (&right, begins)])?;
-            (node, start) = (Node::Computes(operator, Box::new([node, right])), begins);
+            let was_bare = std::mem::take(&mut self.is_bare);
+            node = Node::Computes(operator, Box::new([node, self.product()?]));
+            self.in_brackets(was_bare)?;
         }
     }
 
     fn product(&mut self) -> Parsed {
-        let mut start = self.rest;
         let mut node = self.or_else()?;
         loop {
             let operator = match () {
@@ -197,10 +206,9 @@ impl<'t> Parser<'t> {
                 () if self.take("/") => Operator::Over,
                 () => return Ok(node),
             };
-            let begins = self.rest;
-            let right = self.or_else()?;
-            self.in_brackets([(&node, start), (&right, begins)])?;
-            (node, start) = (Node::Computes(operator, Box::new([node, right])), begins);
+            let was_bare = std::mem::take(&mut self.is_bare);
+            node = Node::Computes(operator, Box::new([node, self.or_else()?]));
+            self.in_brackets(was_bare)?;
         }
     }
 
@@ -210,10 +218,18 @@ impl<'t> Parser<'t> {
             return Ok(node);
         }
         let Node::Place(place) = node else { return Err(self.needs("a pointer in front of ??")) };
-        Ok(Node::OrElse(place, Box::new(self.or_else()?)))
+        let node = Node::OrElse(place, Box::new(self.or_else()?));
+        self.is_bare = true;
+        Ok(node)
     }
 
     fn value(&mut self) -> Parsed {
+        let value = self.any_value();
+        self.is_bare = false;
+        value
+    }
+
+    fn any_value(&mut self) -> Parsed {
         let rest = self.rest.trim_start();
         match rest.bytes().next() {
             Some(b'(') => {
@@ -249,11 +265,16 @@ impl<'t> Parser<'t> {
         if text.contains(|sign: char| "*+<>=!?\"'{}|&$".contains(sign)) {
             return Err(self.needs("blanks around an operator, and no sign of one within a pointer,"));
         }
+        let node = self.place(text)?;
+        self.rest = after;
+        Ok(node)
+    }
+
+    fn place(&self, text: &str) -> Parsed {
         let pointer = Pointer::parse(text).map_err(|fault| BadExpression::Pointer(text.to_owned(), fault))?;
         if pointer.names().first().is_some_and(|root| root == super::ITEM) && !self.has_item {
             return Err(self.needs("no /Item outside the second part of a sum"));
         }
-        self.rest = after;
         Ok(Node::Place(Place::within(pointer)))
     }
 
@@ -318,8 +339,7 @@ impl<'t> Parser<'t> {
             // A pointer with signs that would end it.
             "at" => {
                 let Node::Text(pointer) = self.value()? else { return Err(self.needs("a pointer in quotes")) };
-                let place = Pointer::parse(&pointer).map_err(|fault| BadExpression::Pointer(pointer, fault))?;
-                Node::Place(Place::within(place))
+                self.place(&pointer)?
             }
             _ => {
                 let condition = self.any()?;

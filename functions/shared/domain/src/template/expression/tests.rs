@@ -111,6 +111,12 @@ fn what_is_no_expression_is_refused_with_its_place() {
         ("= 2 - /A ?? 1", "needs brackets around ?? and its two values,"),
         ("= /A ?? 1 == 2", "needs brackets around ?? and its two values,"),
         ("= /A ?? 1 in [2]", "needs brackets around ?? and its two values,"),
+        ("= (/A) ?? 1 * 2", "needs brackets around ?? and its two values,"),
+        ("= 1 < (/A) ?? 2", "needs brackets around ?? and its two values,"),
+        ("= /A ?? false and /B == 1", "needs brackets around ?? and its two values,"),
+        ("= not /A ?? false", "needs brackets around ?? and its two values,"),
+        ("= at('/Item/Price')", "needs no /Item outside the second part of a sum"),
+        ("= /On > 30d", "needs a time span only behind + or -,"),
         ("= 1 ?? 2", "needs a pointer in front of ??"),
         ("= 1 exists", "needs a pointer in front of exists or missing"),
         ("= /Item/Price", "needs no /Item outside the second part of a sum"),
@@ -153,6 +159,13 @@ fn the_work_of_an_expression_is_bounded() {
     };
     assert!(filled("= sum(/L, /Item/N)").is_ok());
     assert!(filled("= sum(/L, /Item/N * /L/0/N)").is_ok());
+    // A long value is read as often as it is compared.
+    let long = Json::of(&json!({"L": vec![1; 1_000], "K": "k".repeat(10_000)}));
+    let template = Template::parse(Json::of(&json!({"x": "= sum(/L, if(/Item/K == /K, 1, 0))"}))).unwrap();
+    let Err(Unfilled::NoValue(_, problem)) = template.fill(&|pointer: &Pointer| pointer.of(long.raw()), 99) else {
+        panic!("ten million bytes")
+    };
+    assert_eq!(problem, NoValue::Steps);
     for expression in ["= sum(/L, sum(/L, 1))", "= sum(/L, count(/L))"] {
         let Err(Unfilled::NoValue(_, problem)) = filled(expression) else { panic!("{expression}") };
         assert_eq!(problem, NoValue::Steps);
