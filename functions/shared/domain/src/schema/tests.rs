@@ -244,3 +244,18 @@ fn lone_surrogates_are_no_two_elements_alike_and_have_no_length_of_their_own() {
     assert_eq!(misfits(r#"{"uniqueItems": true}"#, r#"["\u00e9", "é"]"#).len(), 1);
     assert_eq!(misfits(r#"{"propertyNames": {"pattern": "^[a-z]+$"}}"#, r#"{"\ud800": 1}"#).len(), 1);
 }
+
+#[test]
+fn each_element_counts_also_where_nothing_is_asked_of_it_and_a_type_counts_once() {
+    let list = format!("[{}1]", "1,".repeat(9_999));
+    for of in [r#"{"items":{"title":"any"}}"#, r#"{"contains":{"type":"null"}}"#, r#"{"prefixItems":[{}],"items":{}}"#]
+    {
+        assert!(steps(&schema(of), &list) >= 10_000, "{of}: {}", steps(&schema(of), &list));
+    }
+    let digits = format!("0.{}", "1".repeat(9_999));
+    let [once, often] = [1, 2_000].map(|times| {
+        let types = vec!["\"integer\""; times].join(",");
+        steps(&schema(&format!("{{\"type\":[{types}]}}")), &digits)
+    });
+    assert_eq!(once, often);
+}
