@@ -38,25 +38,7 @@ pub struct Preview {
 /// Why there is no such call.
 pub fn call_of(request: &Request, base: &str, settings: &AgentSettings) -> Result<Preview, String> {
     let remote = remote(&request.agent, base, settings).map_err(|fault| fault.to_string())?;
-    let call = Call {
-        order_id: request.order_id,
-        step: &request.step,
-        idempotency_key: &request.idempotency_key,
-        order: &request.order,
-        outputs: &request.outputs,
-        method: request.method,
-        body: request.body.as_ref(),
-        encode: request.encode,
-        path: request.path.as_deref(),
-        headers: &request.headers,
-        keep: request.keep.as_ref(),
-        callback_url: None,
-        is_probe: false,
-        attempt: request.attempt,
-        started_at: Timestamp::default(),
-        timeout_ms: settings.policy.call_timeout_ms,
-        may_begin: MayBegin(&|| true),
-    };
+    let call = Call::of(request, Timestamp::default(), settings.policy.call_timeout_ms, MayBegin(&|| true));
     let operation = match request.direction {
         Direction::Forward => &remote.forward,
         Direction::Undo => &remote.undo,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::Failure;
+use domain::message::{Failure, Request};
 use domain::template::Template;
 use domain::time::Timestamp;
 use domain::workflow::{Encoding, Method};
@@ -66,6 +66,32 @@ pub struct Call<'a> {
     pub timeout_ms: u64,
     /// Whether it may still begin.
     pub may_begin: MayBegin<'a>,
+}
+
+impl<'a> Call<'a> {
+    /// The call of a request, without an address for a later result.
+    #[must_use]
+    pub fn of(request: &'a Request, started_at: Timestamp, timeout_ms: u64, may_begin: MayBegin<'a>) -> Self {
+        Self {
+            order_id: request.order_id,
+            step: &request.step,
+            idempotency_key: &request.idempotency_key,
+            order: &request.order,
+            outputs: &request.outputs,
+            method: request.method,
+            body: request.body.as_ref(),
+            encode: request.encode,
+            path: request.path.as_deref(),
+            headers: &request.headers,
+            keep: request.keep.as_ref(),
+            callback_url: None,
+            is_probe: false,
+            attempt: request.attempt,
+            started_at,
+            timeout_ms,
+            may_begin,
+        }
+    }
 }
 
 /// Whether a call may still begin, or its attempt may be over by now (rule 6). What takes time before anything is sent,

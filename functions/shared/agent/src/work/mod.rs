@@ -256,24 +256,11 @@ where
         let retries = self.retries();
         let Self { ports, agent, request, service, looked_at, .. } = self;
         let may_begin = || is_recent(*looked_at, ports.environment().now());
+        let started_at = ports.environment().wall();
         let arguments = Call {
-            order_id: request.order_id,
-            step: &request.step,
-            idempotency_key: &request.idempotency_key,
-            order: &request.order,
-            outputs: &request.outputs,
-            method: request.method,
-            body: request.body.as_ref(),
-            encode: request.encode,
-            path: request.path.as_deref(),
-            headers: &request.headers,
-            keep: request.keep.as_ref(),
             callback_url,
             is_probe: leave.pass.probe || leave.pass.other,
-            attempt: request.attempt,
-            started_at: ports.environment().wall(),
-            timeout_ms: leave.timeout_ms,
-            may_begin: MayBegin(&may_begin),
+            ..Call::of(request, started_at, leave.timeout_ms, MayBegin(&may_begin))
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
         let calling = async {

@@ -242,7 +242,7 @@ impl<'s, 'd> Validation<'s, 'd> {
         })
     }
 
-    /// No two elements are the same. They are sorted, so many of them cost little more than their text.
+    /// No two elements are the same. Sorting keeps the cost near the length of their text.
     fn unique(&mut self, node: &'d Node<'d>) -> Result<bool, End> {
         let Some(elements) = node.elements() else { return Ok(true) };
         let mut spelled = Vec::with_capacity(elements.len());

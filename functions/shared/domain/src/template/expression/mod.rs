@@ -120,7 +120,7 @@ impl Expression {
 
     /// Whether it holds only where there is a value at this position, or within it.
     pub(crate) fn demands(&self, pointer: &Pointer) -> bool {
-        self.root.demands(pointer, false)
+        self.root.demands(pointer)
     }
 
     /// As it is written.
@@ -171,7 +171,7 @@ impl<'a> Scope<'_, 'a> {
         Ok(found)
     }
 
-    /// Counts the work of reading a value: a step for so many bytes.
+    /// Counts the work of reading a value: one step for each 16 bytes.
     fn reads(&self, value: &RawValue) -> Result<(), NoValue> {
         const BYTES: usize = 16;
         self.steps_on(u32::try_from(value.get().len() / BYTES).unwrap_or(u32::MAX))
@@ -339,53 +339,33 @@ impl Node {
     }
 
     fn is_condition(&self) -> bool {
-        match self.turned().0 {
-            Self::Compares(..) | Self::In(..) | Self::Exists(..) => true,
-            Self::And(nodes) | Self::Or(nodes) => nodes.iter().all(Self::is_condition),
-            Self::If(nodes) => nodes.iter().all(Self::is_condition),
-            Self::Number(_)
-            | Self::Text(_)
-            | Self::Word(_)
-            | Self::Duration(_)
-            | Self::Place(_)
-            | Self::OrElse(..)
-            | Self::Negated(_)
-            | Self::Not(_)
-            | Self::Computes(..)
-            | Self::Sum(..)
-            | Self::Count(_)
-            | Self::Round(..)
-            | Self::AsText(_) => false,
+        let (node, _) = self.turned();
+        if let Self::And(nodes) | Self::Or(nodes) = node {
+            nodes.iter().all(Self::is_condition)
+        } else if let Self::If(nodes) = node {
+            nodes.iter().all(Self::is_condition)
+        } else {
+            matches!(node, Self::Compares(..) | Self::In(..) | Self::Exists(..))
         }
     }
 
-    fn demands(&self, pointer: &Pointer, is_turned: bool) -> bool {
+    fn demands(&self, pointer: &Pointer) -> bool {
         let is_at = |place: &Place| place.pointer.names().starts_with(pointer.names());
-        let (node, turns) = self.turned();
-        let is_turned = is_turned != turns;
-        match node {
-            Self::Exists(place, is_there) => *is_there != is_turned && is_at(place),
-            Self::Compares(Compare::NotEqual, _) => false,
-            Self::Compares(_, nodes) => {
-                !is_turned && nodes.iter().any(|node| matches!(node, Self::Place(place) if is_at(place)))
-            }
-            Self::In(node, _) => !is_turned && matches!(&**node, Self::Place(place) if is_at(place)),
-            Self::And(nodes) => !is_turned && nodes.iter().any(|node| node.demands(pointer, false)),
-            Self::Or(nodes) => !is_turned && nodes.iter().all(|node| node.demands(pointer, false)),
-            Self::Number(_)
-            | Self::Text(_)
-            | Self::Word(_)
-            | Self::Duration(_)
-            | Self::Place(_)
-            | Self::OrElse(..)
-            | Self::Negated(_)
-            | Self::Not(_)
-            | Self::Computes(..)
-            | Self::Sum(..)
-            | Self::Count(_)
-            | Self::Round(..)
-            | Self::AsText(_)
-            | Self::If(_) => false,
+        let compares = |node: &Self| matches!(node, Self::Place(place) if is_at(place));
+        let (node, is_turned) = self.turned();
+        if let Self::Exists(place, is_there) = node {
+            *is_there != is_turned && is_at(place)
+        } else if is_turned {
+            // A negated comparison also holds where there is nothing.
+            false
+        } else if let Self::Compares(operator, nodes) = node {
+            *operator != Compare::NotEqual && nodes.iter().any(compares)
+        } else if let Self::And(nodes) = node {
+            nodes.iter().any(|node| node.demands(pointer))
+        } else if let Self::Or(nodes) = node {
+            nodes.iter().all(|node| node.demands(pointer))
+        } else {
+            matches!(node, Self::In(node, _) if compares(node))
         }
     }
 

@@ -117,7 +117,7 @@ impl Number {
         Self::new(if is_negative { -mantissa } else { mantissa }, scale)
     }
 
-    /// With so many digits behind the point.
+    /// Rounded to this number of digits behind the point.
     pub(super) fn rounded(self, places: u32, rounding: Rounding) -> Option<Self> {
         if places >= self.scale {
             let mantissa = self.mantissa.checked_mul(power_of_ten(places - self.scale)?)?;

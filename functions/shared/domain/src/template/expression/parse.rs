@@ -185,31 +185,22 @@ impl<'t> Parser<'t> {
     }
 
     fn sum(&mut self) -> Parsed {
-        let mut node = self.product()?;
-        loop {
-            let operator = match () {
-                () if self.take("+") => Operator::Plus,
-                () if self.take("-") => Operator::Minus,
-                () => return Ok(node),
-            };
-            let was_bare = std::mem::take(&mut self.is_bare);
-            node = Node::Computes(operator, Box::new([node, self.product()?]));
-            self.in_brackets(was_bare)?;
-        }
+        self.computed(Self::product, [("+", Operator::Plus), ("-", Operator::Minus)])
     }
 
     fn product(&mut self) -> Parsed {
-        let mut node = self.or_else()?;
-        loop {
-            let operator = match () {
-                () if self.take("*") => Operator::Times,
-                () if self.take("/") => Operator::Over,
-                () => return Ok(node),
-            };
+        self.computed(Self::or_else, [("*", Operator::Times), ("/", Operator::Over)])
+    }
+
+    /// Values that `value` reads, with these operators between them.
+    fn computed(&mut self, value: fn(&mut Self) -> Parsed, operators: [(&str, Operator); 2]) -> Parsed {
+        let mut node = value(self)?;
+        while let Some((_, operator)) = operators.into_iter().find(|(sign, _)| self.take(sign)) {
             let was_bare = std::mem::take(&mut self.is_bare);
-            node = Node::Computes(operator, Box::new([node, self.or_else()?]));
+            node = Node::Computes(operator, Box::new([node, value(self)?]));
             self.in_brackets(was_bare)?;
         }
+        Ok(node)
     }
 
     fn or_else(&mut self) -> Parsed {
