@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use domain::workflow::Method;
+use domain::workflow::{Encoding, Method};
 
 use super::auditor::mappings::{KEPT_MEMBER, Mapped, Sent, Source};
 use super::rng::Rng;
@@ -15,12 +15,14 @@ const METHODS: [Method; 6] = [Method::Put, Method::Post, Method::Delete, Method:
 pub fn draw(rng: &mut Rng, version: u32, place: usize, after: &[usize]) -> Mapped {
     let name = format!("v{version}-s{place}");
     let is_sent = rng.chance(4_000);
-    let is_form = is_sent && rng.chance(2_000);
+    let encode = if is_sent && rng.chance(2_000) { Encoding::Form } else { Encoding::Json };
+    // No draw of its own: the worlds stay those that they were.
+    let encode = if !is_sent && (version as usize * 3 + place) % 8 == 5 { Encoding::Empty } else { encode };
     let mut sent = |name: String, outputs: &[usize]| Sent {
         path: rng.chance(3_000).then(|| name.as_str().into()),
         members: is_sent.then(|| members(rng, &name, outputs)),
-        is_form,
-        // No draw of its own: the worlds stay those that they were.
+        encode,
+        // Nor has this one.
         method: METHODS[(version as usize * 7 + name.len() + place) % METHODS.len()],
         has_headers: (version as usize + place).is_multiple_of(3),
     };
@@ -66,6 +68,9 @@ fn write_sent(text: &mut String, sent: &Sent) {
     if sent.has_headers {
         let _ = writeln!(text, "headers = {{ X-Key = \"/IdempotencyKey\", X-Order = \"/OrderID\" }}");
     }
+    if sent.encode != Encoding::Json {
+        let _ = writeln!(text, "encode = \"{}\"", sent.encode.name());
+    }
     let Some(members) = &sent.members else { return };
     let value = |source: &Source| match source {
         Source::Text(text) => text.to_string(),
@@ -76,7 +81,4 @@ fn write_sent(text: &mut String, sent: &Sent) {
     };
     let members: Vec<String> = members.iter().map(|(name, source)| format!("{name} = \"{}\"", value(source))).collect();
     let _ = writeln!(text, "send = {{ {} }}", members.join(", "));
-    if sent.is_form {
-        let _ = writeln!(text, "encode = \"form\"");
-    }
 }

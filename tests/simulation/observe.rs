@@ -11,7 +11,6 @@ use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Outcome, Request, SchedulerMessage, Settled, Settlement, decode};
 use domain::order::Order;
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
-use domain::workflow::Encoding;
 use serde_json::value::RawValue;
 
 use super::auditor::mappings::KEPT_MEMBER;
@@ -74,7 +73,7 @@ pub fn body(call: &Call<'_>) -> Body {
         document: (*call.order != Json::empty()).then(|| hash(call.order)),
         outputs: call.outputs.iter().map(known).collect(),
         members: call.body.map(members),
-        is_form: call.encode == Encoding::Form,
+        encode: call.encode,
         path: call.path.map(Arc::from),
         method: call.method,
         headers: call.headers.clone(),

@@ -10,7 +10,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::trace;
 use domain::workflow::{Encoding, Method as CallMethod};
-use http::header::{CONTENT_TYPE, InvalidHeaderName, InvalidHeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, InvalidHeaderName, InvalidHeaderValue};
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
@@ -156,6 +156,7 @@ pub(crate) fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result
     let (body, content_type) = match (call.body, call.encode) {
         (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), Some(FORM)),
         (Some(body), Encoding::Json) => (body.text().to_owned().into(), Some(JSON)),
+        (_, Encoding::Empty) => (Bytes::new(), None),
         (None, _) if !call.method.has_usual_body() => (Bytes::new(), None),
         (None, _) => {
             let body = Body { order_id: call.order_id, order: call.order, outputs: call.outputs };
@@ -165,12 +166,17 @@ pub(crate) fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result
             (Bytes::from(text), Some(JSON))
         }
     };
+    // The client leaves the length of an empty body out, and some servers answer a POST without one by 411.
+    let is_empty = body.is_empty() && call.method.has_usual_body();
     let mut request = Request::new(Full::new(body));
     (*request.method_mut(), *request.uri_mut()) = (method(call.method), below(uri, call.path)?);
     let own = request.headers_mut();
     own.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(call.idempotency_key)?);
     if let Some(content_type) = content_type {
         own.insert(CONTENT_TYPE, content_type);
+    }
+    if is_empty {
+        own.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     if let Some(url) = call.callback_url {
         own.insert(CALLBACK_URL, HeaderValue::from_str(url)?);

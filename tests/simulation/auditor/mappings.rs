@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use domain::workflow::Method;
+use domain::workflow::{Encoding, Method};
 
 use super::super::observe::hash_of;
 use super::seen::{Body, Ending, Record, Try, Way};
@@ -31,8 +31,8 @@ pub struct Sent {
     pub path: Option<Arc<str>>,
     /// The members of the body. `None`: the whole order.
     pub members: Option<BTreeMap<Arc<str>, Source>>,
-    /// Whether the body is a form.
-    pub is_form: bool,
+    /// The encoding of the body.
+    pub encode: Encoding,
     /// The method.
     pub method: Method,
     /// Whether it has headers: the key of the call, and the order.
@@ -83,15 +83,15 @@ impl Auditor {
         let usual = Mapped::default();
         let sent = flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way);
         let path = sent.path.as_ref().map(|path| Arc::from(format!("{path}/{}", of.order)));
-        must((&body.path, body.is_form) == (&path, sent.is_form), Invariant::Mapping, || {
-            format!("{of} is called below {:?} (form: {}), and ought to be below {path:?}", body.path, body.is_form)
+        must((&body.path, body.encode) == (&path, sent.encode), Invariant::Mapping, || {
+            format!("{of} is called below {:?} ({:?}), and ought to be below {path:?}", body.path, body.encode)
         })?;
         let headers = if sent.has_headers { headers_of(of) } else { BTreeMap::new() };
         must((body.method, &body.headers) == (sent.method, &headers), Invariant::Mapping, || {
             format!("{of} is called by {:?} with {:?}, and ought to be by {:?}", body.method, body.headers, sent.method)
         })?;
         match &sent.members {
-            None if !sent.method.has_usual_body() => {
+            None if !sent.method.has_usual_body() || sent.encode == Encoding::Empty => {
                 let is_empty = body.document.is_none() && body.outputs.is_empty() && body.members.is_none();
                 must(is_empty, Invariant::Mapping, || {
                     format!("{of} is called with {body:?}, and ought to send nothing")

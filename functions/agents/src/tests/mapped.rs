@@ -27,6 +27,17 @@ async fn a_mapped_call_posts_its_body_alone_below_the_path_of_its_operation() {
 }
 
 #[tokio::test]
+async fn a_call_without_a_body_has_no_type_of_one() {
+    let stand_in = StandIn::start([response(200, &[], "{}")]).await;
+    let mut service = payment(&stand_in.base);
+    let request = Request { encode: domain::workflow::Encoding::Empty, ..request(Direction::Forward) };
+    assert_eq!(call_with(&mut service, &request, NOW).await, done("{}"));
+    let received = stand_in.received().pop().unwrap();
+    assert_eq!((&*received.line, &*received.text), ("POST /charge HTTP/1.1", ""));
+    assert_eq!((received.header("content-type"), received.header("content-length")), (None, Some("0")));
+}
+
+#[tokio::test]
 async fn rule_19_a_call_has_the_method_the_query_and_the_headers_of_its_step() {
     use domain::workflow::Method;
     let body = Some(Json::parse(b"{\"amount\": 12.50}", 99).unwrap());

@@ -395,7 +395,8 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(with = "Option<crate::contract::Body>"))]
     pub body: Option<Json>,
-    /// The encoding of `Body`: JSON, or a form with brackets for what is nested (`a[b]=c`, `a[0]=b`).
+    /// The encoding of `Body`: JSON, or a form with brackets for what is nested (`a[b]=c`, `a[0]=b`). None: the call has
+    /// no body, whatever its method.
     #[serde(default, skip_serializing_if = "Encoding::is_json")]
     pub encode: Encoding,
     /// The path of the call below the URL of the operation, with its query, percent-encoded. Absent: the URL itself.

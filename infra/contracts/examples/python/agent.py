@@ -63,7 +63,7 @@ class Request:
     is_high: bool
     # What the workflow sends, if it says so; see "The request" in ../../README.md.
     body: Any
-    is_form: bool
+    encode: str
     path: str
     keep: Any
 
@@ -93,7 +93,7 @@ class Request:
                 hops=member(optional, "Hops", int),
                 is_high=message.get("Priority") == "high",
                 body=message.get("Body"),
-                is_form=message.get("Encode") == "form",
+                encode=member({"Encode": "json", **message}, "Encode", str),
                 path=member({"Path": "", **message}, "Path", str),
                 keep=message.get("Keep"),
             )
@@ -259,9 +259,9 @@ class Agent:
     def called(self, request: Request, timeout_s: float) -> Done | Failed | Again | Conflict:
         """One call, under a key that is the same over all attempts, so that the service does nothing twice."""
         body = {"OrderID": request.order_id, "Order": request.order, "Outputs": request.outputs}
+        if request.encode != "json":
+            return Failed("unsendable", "this agent sends JSON alone")
         if request.body is not None:
-            if request.is_form:
-                return Failed("unsendable", "this agent sends no forms")
             body = request.body
         answer = self.service.call(request.direction, self.key(request), body, timeout_s, request.path)
         if isinstance(answer, Done) and request.keep is not None:

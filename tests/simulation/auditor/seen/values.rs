@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use domain::workflow::Method;
+use domain::workflow::{Encoding, Method};
 
 /// The state of an order in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -235,8 +235,8 @@ pub struct Body {
     pub outputs: BTreeMap<usize, u64>,
     /// Hashes of the members that a mapping sends instead.
     pub members: Option<BTreeMap<Arc<str>, u64>>,
-    /// Whether they are sent as a form.
-    pub is_form: bool,
+    /// Their encoding.
+    pub encode: Encoding,
     /// The path below the URL of the operation.
     pub path: Option<Arc<str>>,
     /// The method.
@@ -253,7 +253,7 @@ impl Body {
             document: Some(document),
             outputs,
             members: None,
-            is_form: false,
+            encode: Encoding::Json,
             path: None,
             method: Method::Post,
             headers: BTreeMap::new(),

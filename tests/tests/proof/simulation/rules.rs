@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::workflow::Encoding;
 use tests::simulation::auditor::Invariant;
 use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, SettledStep, StepState, Way};
 
@@ -227,7 +228,7 @@ fn rule_19_a_call_or_an_output_by_a_mapping_that_the_version_does_not_have() {
     let whole = || Body::whole(DOCUMENT, [].into());
     let wrong = [
         Body { path: Some("v2-s0".into()), ..whole() },
-        Body { is_form: true, ..whole() },
+        Body { encode: Encoding::Form, ..whole() },
         Body { document: None, members: Some([("From".into(), 8)].into()), ..whole() },
         Body { document: None, ..whole() },
     ];

@@ -125,7 +125,7 @@ fn request() -> impl Strategy<Value = Request> {
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
     let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), option::of(1..=WAIT_MS_MAX), any::<[bool; 2]>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id","At":"header:X"}"#).ok())];
-    let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
+    let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form), Just(Encoding::Empty)];
     let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb?x=1".into()))];
     let method = prop_oneof![Just(Method::Post), Just(Method::Get), Just(Method::Delete)];
     let call = (method, encode, path, btree_map("[A-Za-z0-9-]{1,20}".prop_map(Arc::from), text(64), 0..3));

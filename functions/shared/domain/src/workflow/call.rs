@@ -58,7 +58,7 @@ impl Method {
 ///
 /// It is a setting of the step and not of the agent: with the template it makes the bytes of the call, which are pinned
 /// with the workflow's version. And the operations of one agent may differ in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
@@ -67,6 +67,9 @@ pub enum Encoding {
     Json,
     /// `application/x-www-form-urlencoded`, with brackets for what is nested: `a[b]=c`, `a[0]=b`.
     Form,
+    /// No body, whatever the method: some operations refuse one.
+    #[serde(rename = "none")]
+    Empty,
 }
 
 impl Encoding {
@@ -76,6 +79,7 @@ impl Encoding {
         match self {
             Self::Json => "json",
             Self::Form => "form",
+            Self::Empty => "none",
         }
     }
 

@@ -188,8 +188,9 @@ const HEADERS: Key = Key::new(
 )
 .about("A header of the call: a text, a pointer or an expression")
 .like("/Order/Country");
-const ENCODE: Key = Key::new("encode", Kind::Word(&[Encoding::Json.name(), Encoding::Form.name()]))
-    .about("The form of the body; a form has brackets for what is nested");
+const ENCODE: Key =
+    Key::new("encode", Kind::Word(&[Encoding::Json.name(), Encoding::Form.name(), Encoding::Empty.name()]))
+        .about("The form of the body; a form has brackets for what is nested; none: no body");
 
 const HEADER_TEXT: Kind = Kind::Text(&Format {
     what: "a text",

@@ -118,9 +118,13 @@ impl Mapping {
         let [send, headers] = ["send", "headers"].map(&mut read);
         let path = table.exact_text("path").and_then(|text| PathTemplate::parse(text).ok());
         let method = table.word("method", &Method::ALL).unwrap_or_default();
-        let encode = table.word("encode", &[Encoding::Json, Encoding::Form]);
-        if let (Some(Encoding::Form), Some(entry), None) = (encode, table.get("encode"), table.get("send")) {
-            reader.blame_value(&entry, "needs `send`");
+        let encode = table.word("encode", &[Encoding::Json, Encoding::Form, Encoding::Empty]);
+        match (encode, table.get("encode"), table.get("send")) {
+            (Some(Encoding::Form), Some(entry), None) => reader.blame_value(&entry, "needs `send`"),
+            (Some(Encoding::Empty), _, Some(send)) => {
+                reader.blame(send.at, format!("{}: encode = \"none\" says that there is no body", send.path));
+            }
+            (Some(_) | None, ..) => {}
         }
         if let (Method::Get, Some(entry)) = (method, table.get("send")) {
             let advice = "leave it out, and put values into the path, such as path = \"?ref={/OrderID}\"";
@@ -132,13 +136,15 @@ impl Mapping {
                 reader.blame(at, format!("{} is given twice", entry.path));
             }
         }
+        // An undo may have a body though its step has none.
+        let usual = if usual == Encoding::Empty { Encoding::Json } else { usual };
         Self { method, send, path, headers, encode: encode.unwrap_or(usual) }
     }
 
     /// Whether the whole order goes out.
     #[must_use]
     pub(crate) const fn sends_all(&self) -> bool {
-        self.send.is_none() && self.method.has_usual_body()
+        self.send.is_none() && self.method.has_usual_body() && !matches!(self.encode, Encoding::Empty)
     }
 
     /// All places, each with its key.
@@ -303,6 +309,10 @@ mod tests {
         assert_eq!((rule.forward.encode, rule.undo.encode), (Encoding::Form, Encoding::Form));
         let own = parse("send = {}\nencode = \"form\"\nundo = { send = {}, encode = \"json\" }").unwrap();
         assert_eq!(own.steps[2].undo.encode, Encoding::Json);
+        let empty = parse("encode = \"none\"\nundo = { send = {} }").unwrap().steps.remove(2);
+        assert_eq!((empty.forward.sends_all(), empty.undo.encode), (false, Encoding::Json));
+        assert!(parse("send = {}\n[step.undo]\nencode = \"none\"").is_ok(), "nor does it send the whole order");
+        assert!(fault("send = {}\nencode = \"none\"").contains("send: encode = \"none\" says that there is no body"));
         assert_eq!(parse("").unwrap().steps[2].forward, Mapping::default());
     }
 
