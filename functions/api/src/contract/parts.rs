@@ -368,12 +368,12 @@ pub(super) fn document_schema() -> Value {
             "NotBefore": {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "No step of the order begins before this time, at most 90 days ahead.",
+                "description": "No step of the order begins before this time, at most 400 days ahead.",
             },
             "CompleteBy": {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "The deadline of the order: after now and `NotBefore`, at most 90 days ahead. It \
+                "description": "The deadline of the order: after now and `NotBefore`, at most 400 days ahead. It \
                                 wins over that of the workflow.",
             },
         },

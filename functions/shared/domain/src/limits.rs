@@ -84,7 +84,7 @@ pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
 /// Largest horizon, in milliseconds.
 pub const HORIZON_MS_MAX: u64 = WAIT_MS_MAX;
 /// Longest wait of a step, before its first claim or for a result that comes later, in milliseconds (rules 35 and 36).
-pub const WAIT_MS_MAX: u64 = 90 * 24 * 60 * 60 * 1_000;
+pub const WAIT_MS_MAX: u64 = 400 * 24 * 60 * 60 * 1_000;
 /// The longest time without a look at an order that does nothing but wait, in milliseconds: the wait and a grace.
 pub const WAIT_WATCHED_MS_MAX: u64 = longest_wait_ms(WAIT_MS_MAX);
 /// How far ahead the end of a wait of this length may lie, in milliseconds: as long again, but at least 20 minutes and at
@@ -164,6 +164,6 @@ mod tests {
         // A queue hides a message for at most 12 hours and delays one for at most 15 minutes.
         assert_eq!((COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, DEFERRAL_MS_MAX), (43_200_000, 900_000, 900_000));
         // Half a day of tries, where services keep keys for a day; as long as the longest wait at most.
-        assert_eq!((HORIZON_MS_DEFAULT, HORIZON_MS_MAX, WAIT_MS_MAX), (43_200_000, 7_776_000_000, 7_776_000_000));
+        assert_eq!((HORIZON_MS_DEFAULT, HORIZON_MS_MAX, WAIT_MS_MAX), (43_200_000, 34_560_000_000, 34_560_000_000));
     }
 }

@@ -102,6 +102,6 @@ pub struct ApplyArgs {
     pub share: Option<u8>,
     /// Also make a new key of callback addresses (wait_within, webhooks), which signs after a minute. The addresses that
     /// the earlier keys signed count for this long: 7d, say, or 0s after a leak
-    #[arg(long, value_name = "TIME", value_parser = period("0s", "90d"))]
+    #[arg(long, value_name = "TIME", value_parser = period("0s", "400d"))]
     pub new_callback_key: Option<Duration>,
 }

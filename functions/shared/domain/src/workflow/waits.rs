@@ -57,7 +57,7 @@ pub struct NotATime {
 
 pub(super) const NO_TIME: &str = "must be a time such as 2026-12-01T08:00:00Z";
 /// More than [`WAIT_MS_MAX`].
-pub(super) const FAR: &str = "lies more than 90 days ahead";
+pub(super) const FAR: &str = "lies more than 400 days ahead";
 
 impl Waits {
     pub(super) fn read(step: &Table<'_>) -> Self {

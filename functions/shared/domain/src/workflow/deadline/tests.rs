@@ -34,7 +34,7 @@ fn the_deadline_of_a_workflow_is_read_and_is_none_by_default() {
 #[test]
 fn a_deadline_beyond_its_limit_and_an_unknown_reaction_are_faults() {
     for (top, words) in [
-        ("complete_within = \"91d\"", "complete_within must be a time from \"1ms\" to \"90d\""),
+        ("complete_within = \"401d\"", "complete_within must be a time from \"1ms\" to \"400d\""),
         ("complete_within = \"0s\"", "complete_within must be a time from"),
         ("on_late = \"cancel\"", "on_late"),
         ("[supervision]\non_late = \"hold\"", "write it at the top of the file"),

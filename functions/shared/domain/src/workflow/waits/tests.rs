@@ -22,7 +22,7 @@ fn not_before(workflow: &Workflow, document: &str) -> Result<Vec<Option<Timestam
 
 #[test]
 fn the_waits_of_a_step_are_read_and_are_none_by_default() {
-    let all = workflow("wait = \"2d\"\nwait_within = \"90d\"\nnot_before = \"/Order/Deliver/On\"");
+    let all = workflow("wait = \"2d\"\nwait_within = \"400d\"\nnot_before = \"/Order/Deliver/On\"");
     let Waits { before_ms, not_before, within_ms } = &all.steps[1].waits;
     assert_eq!((*before_ms, *within_ms), (Some(2 * 86_400_000), Some(WAIT_MS_MAX)));
     assert_eq!(not_before.as_ref().unwrap().text(), "/Deliver/On");
@@ -32,7 +32,7 @@ fn the_waits_of_a_step_are_read_and_are_none_by_default() {
 #[test]
 fn a_wait_beyond_its_limit_and_a_place_outside_the_document_are_faults() {
     for (more, words) in [
-        ("wait = \"91d\"", "wait must be a time from \"1ms\" to \"90d\""),
+        ("wait = \"401d\"", "wait must be a time from \"1ms\" to \"400d\""),
         ("wait_within = \"0s\"", "wait_within must be a time from"),
         ("not_before = \"/Outputs/a/On\"", "not_before must be the place of a time in the order"),
         ("not_before = \"/Order\"", "must be the place of a time in the order"),
@@ -56,7 +56,7 @@ fn the_order_names_the_time_of_its_first_steps_and_of_those_that_ask_for_one() {
 fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
     let workflow = workflow("not_before = \"/Order/On\"");
     let far = NOW.plus_ms(WAIT_MS_MAX + 2_000);
-    let (no_time, too_far) = ("must be a time such as 2026-12-01T08:00:00Z", "lies more than 90 days ahead");
+    let (no_time, too_far) = ("must be a time such as 2026-12-01T08:00:00Z", "lies more than 400 days ahead");
     for (document, place, words) in [
         ("{\"On\":\"tomorrow\"}".to_owned(), "/On", no_time),
         ("{\"On\":1795195603}".to_owned(), "/On", no_time),
@@ -74,7 +74,7 @@ fn rule_36_a_lost_result_can_be_asked_for_within_the_horizon() {
     const HOUR_MS: u64 = 3_600_000;
     assert_eq!(horizon_ms("wait_within = \"2d\""), (12 + 3 * 48) * HOUR_MS, "by default");
     assert_eq!(horizon_ms("wait_within = \"2d\"\nmax_failures = 1"), (12 + 48) * HOUR_MS);
-    assert_eq!(horizon_ms("wait_within = \"80d\""), WAIT_MS_MAX);
+    assert_eq!(horizon_ms("wait_within = \"350d\""), WAIT_MS_MAX);
     assert_eq!(horizon_ms("wait_within = \"2d\"\nhorizon = \"3d\""), 72 * HOUR_MS);
     let short = "wait_within = \"2d\"\nhorizon = \"2d\"";
     let words = "horizon is \"2d\" and must be longer than wait_within, \"2d\"";
@@ -101,12 +101,12 @@ fn rule_39_a_longer_wait_is_read_and_lies_within_the_horizon() {
     for (more, words) in [
         ("on_exhausted = { wait = \"1h\" }", "on_exhausted.times is missing"),
         ("on_exhausted = { times = 1 }", "on_exhausted.wait is missing"),
-        ("on_exhausted = { wait = \"91d\", times = 1 }", "on_exhausted.wait must be a time from"),
+        ("on_exhausted = { wait = \"401d\", times = 1 }", "on_exhausted.wait must be a time from"),
         ("on_exhausted = { wait = \"1h\", times = 1001 }", "on_exhausted.times must be a whole number from 1 to 1000"),
         ("on_exhausted = { wait = \"1h\", times = 0 }", "on_exhausted.times must be a whole number from 1 to 1000"),
         ("on_exhausted = { wait = \"1h\", times = 1, then = \"wait\" }", "on_exhausted.then must be"),
         ("on_exhausted = { wait = \"1h\", times = 1, than = \"hold\" }", "did you mean then?"),
-        ("on_exhausted = { wait = \"45d\", times = 2 }", "all its waits together must be shorter than 90d"),
+        ("on_exhausted = { wait = \"200d\", times = 2 }", "all its waits together must be shorter than 400d"),
         (
             "horizon = \"1d\"\non_exhausted = { wait = \"1h\", times = 24 }",
             "horizon is \"1d\" and must be longer than all waits of on_exhausted, \"1d\"",
