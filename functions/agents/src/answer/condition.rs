@@ -9,29 +9,31 @@ use http::StatusCode;
 pub(super) struct Verdict {
     /// The meaning. `None`: no condition is met, and the status decides.
     pub(super) means: Option<Meaning>,
-    /// The text that was found, for the reason of a rejection.
+    /// The text at the first position that a condition names, for the reason of a rejection.
     pub(super) text: Option<String>,
 }
 
 impl Verdict {
     /// The place of a condition at which a reader could find another value than the one that is taken.
     pub(super) fn ambiguous(conditions: &[Condition], status: StatusCode, body: &Json) -> Option<String> {
-        let mut asked = conditions.iter().filter(|condition| condition.status == status.as_u16());
-        asked.find(|condition| condition.at.is_ambiguous_in(body)).map(|condition| condition.at.text())
+        asked(conditions, status).find_map(|condition| condition.when.ambiguous_in(body))
     }
 
     /// The meaning of the first condition that is met.
     pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &str) -> Self {
-        let mut known = Self { means: None, text: None };
-        for condition in conditions.iter().filter(|condition| condition.status == status.as_u16()) {
-            let Some(text) = condition.at.text_within(body) else { continue };
-            if condition.texts.contains(&text) {
-                return Self { means: Some(condition.means), text: Some(text) };
+        match asked(conditions, status).find(|condition| condition.when.holds_in(body)) {
+            Some(Condition { means, when, .. }) => Self { means: Some(*means), text: when.text_in(body) },
+            None => {
+                let text = asked(conditions, status).find_map(|condition| condition.when.text_in(body));
+                Self { means: None, text }
             }
-            known.text.get_or_insert(text);
         }
-        known
     }
+}
+
+/// The conditions on answers with this status.
+fn asked(conditions: &[Condition], status: StatusCode) -> impl Iterator<Item = &Condition> {
+    conditions.iter().filter(move |condition| condition.status == status.as_u16())
 }
 
 #[cfg(test)]
@@ -42,7 +44,7 @@ mod tests {
     use bytes::Bytes;
     use config::StatusTable;
     use domain::limits::ANSWER_BYTES_MAX;
-    use domain::search::Pointer;
+    use domain::template::BodyCondition;
     use http::Response;
     use http_body_util::Full;
 
@@ -52,17 +54,14 @@ mod tests {
 
     /// A payment that is done only if it succeeded, and an undo that is done if there is nothing to undo.
     fn table() -> StatusTable {
-        let condition = |status, at, texts: &[&str], means| {
-            let texts = texts.iter().map(|&text| text.to_owned()).collect();
-            Condition { status, at: Pointer::parse(at).unwrap(), texts, means }
-        };
+        let condition = |status, when, means| Condition { status, when: BodyCondition::parse(when).unwrap(), means };
         StatusTable {
             statuses: BTreeMap::from([(200, Meaning::No)]),
             conditions: vec![
-                condition(200, "/status", &["succeeded", "captured"], Meaning::Done),
-                condition(200, "/status", &["processing"], Meaning::UnderWay),
-                condition(200, "/live", &["false"], Meaning::Misconfigured),
-                condition(400, "/error/code", &["not_charged"], Meaning::Done),
+                condition(200, "/status in ['succeeded', 'captured']", Meaning::Done),
+                condition(200, "/status == 'processing'", Meaning::UnderWay),
+                condition(200, "/live == false", Meaning::Misconfigured),
+                condition(400, "/error/code == 'not_charged'", Meaning::Done),
             ],
         }
     }

@@ -89,7 +89,7 @@ async fn rule_19_a_step_keeps_a_header_the_status_and_a_text() {
     let answer = call_with(&mut payment(&stand_in.base), &page, NOW).await;
     assert!(matches!(answer, Answer::Unknown { .. }), "a page is no answer, unless its text is kept: {answer:?}");
     // Conditions read JSON. Without JSON, no condition can be judged.
-    let lines = "[agents.payment.forward]\nstatus = { 200 = \"no\" }\nanswers = [{ status = 200, at = \"/s\", is = \"paid\", means = \"done\" }]";
+    let lines = "[agents.payment.forward]\nstatus = { 200 = \"no\" }\nanswers = [{ status = 200, when = \"/s == 'paid'\", means = \"done\" }]";
     for text in ["<html>maintenance</html>", r#"{"s":"paid","x":"#] {
         let stand_in = StandIn::start([response(200, &[], text)]).await;
         let request =

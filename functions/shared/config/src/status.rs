@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::search::Pointer;
+use domain::template::BodyCondition;
 use http::StatusCode;
 
 /// The meaning of a status.
@@ -108,15 +108,13 @@ fn usual(status: StatusCode) -> Meaning {
     }
 }
 
-/// A meaning for the answers with one status that have one of some texts at one position.
+/// A meaning for the answers with one status of whose body something holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The status.
     pub status: u16,
-    /// The position of a string, a number or a boolean in the body.
-    pub at: Pointer,
-    /// Its texts.
-    pub texts: Vec<String>,
+    /// What must hold of the body.
+    pub when: BodyCondition,
     /// The meaning.
     pub means: Meaning,
 }

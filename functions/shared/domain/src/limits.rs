@@ -22,6 +22,8 @@ pub const EXPRESSION_CHARS_MAX: usize = 512;
 pub const EXPRESSION_NESTING_MAX: usize = 16;
 /// Most steps of computing one.
 pub const EXPRESSION_STEPS_MAX: u32 = 100_000;
+/// Positions of an answer that a condition on it reads.
+pub const CONDITION_PLACES_MAX: usize = 8;
 /// Most headers that an agent or a step names.
 pub const HEADERS_MAX: usize = 32;
 /// Largest size of all headers of a step, names and values, in bytes.

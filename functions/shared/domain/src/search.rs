@@ -92,12 +92,6 @@ impl Pointer {
         times(&self.0, &mut Tokens::of(document.get()))
     }
 
-    /// Whether a reader could find another value here than the one that is taken, since a member on the way is repeated.
-    #[must_use]
-    pub fn is_ambiguous_in(&self, document: &Json) -> bool {
-        self.times_in(document.raw()) > 1
-    }
-
     /// The value at this position, as it is written.
     #[must_use]
     pub fn value_in(&self, document: &Json) -> Option<Json> {
@@ -110,10 +104,9 @@ impl Pointer {
         self.of(document.raw()).and_then(plain_text)
     }
 
-    /// The same in a text that may be JSON in parts alone.
-    #[must_use]
-    pub fn text_within(&self, text: &str) -> Option<String> {
-        Self::walk_text(&self.0, text).and_then(plain_text)
+    /// The value at this position of a text that may be JSON in parts alone.
+    pub(crate) fn within<'a>(&self, text: &'a str) -> Option<&'a RawValue> {
+        Self::walk_text(&self.0, text)
     }
 
     /// The value at the end of these names.

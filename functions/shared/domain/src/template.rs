@@ -5,12 +5,14 @@
 //! itself, and so does the rest of a text that begins with a backslash. What a pointer finds, and what stands for itself, is copied as it is written, numbers digit for digit.
 
 mod answer;
+mod condition;
 mod expression;
 mod path;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use condition::{BadCondition, BodyCondition};
 pub(crate) use expression::Expression;
 pub use expression::{BadExpression, NoValue};
 pub use path::PathTemplate;

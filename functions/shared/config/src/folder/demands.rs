@@ -89,7 +89,7 @@ mod tests {
             ("name = \"pay\"\nagent = \"bank\"", "name = \"pay\"\nagent = \"bank\"\nwait_within = \"1h\"");
         let agent = |forward: &str, webhook: &str| format!("[agents.bank]\n{forward}\n{webhook}");
         let condition = |status: u16| {
-            format!("forward.answers = [{{ status = {status}, at = \"/s\", is = \"paid\", means = \"done\" }}]")
+            format!("forward.answers = [{{ status = {status}, when = \"/s == 'paid'\", means = \"done\" }}]")
         };
         for silent in [
             "",

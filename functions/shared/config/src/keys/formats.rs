@@ -6,6 +6,7 @@ use domain::header;
 use domain::keys::{Format, Kind};
 use domain::limits::NAME_CHARS_MAX;
 use domain::search::Pointer;
+use domain::template::BodyCondition;
 use domain::workflow::{PEOPLE, is_name};
 use http::{HeaderName, HeaderValue, Uri};
 
@@ -44,6 +45,10 @@ pub(super) const OPERATION: Kind = text(&Format { what: "a path", check: operati
 pub(super) const POINTER: Kind = text(&Format {
     what: "a JSON pointer",
     check: |text| Pointer::parse(text.trim()).map(drop).map_err(|problem| problem.to_string()),
+});
+pub(super) const CONDITION: Kind = text(&Format {
+    what: "a comparison",
+    check: |text| BodyCondition::parse(text).map(drop).map_err(|problem| problem.to_string()),
 });
 pub(super) const EVENT: Kind = text(&Format {
     what: "a name",

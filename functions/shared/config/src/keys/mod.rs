@@ -19,8 +19,8 @@ use crate::webhook::WebhookScheme;
 #[cfg(test)]
 pub(crate) use formats::HEADER_BYTES_MAX;
 use formats::{
-    ADDRESS, CHANNEL_URL, EVENT, HEADER_VALUE, MAIL_SERVER, MAILBOX, OPERATION, POINTER, REFERENCE, SCOPE, STEP_NAME,
-    URL, USER, agent_name, header_name, plain_name, status,
+    ADDRESS, CHANNEL_URL, CONDITION, EVENT, HEADER_VALUE, MAIL_SERVER, MAILBOX, OPERATION, POINTER, REFERENCE, SCOPE,
+    STEP_NAME, URL, USER, agent_name, header_name, plain_name, status,
 };
 pub use formats::{Encryption, is_web_address, web_address};
 pub(crate) use formats::{is_loopback, mail_server};
@@ -121,11 +121,10 @@ const OF_CALL: &[Key] = &[
 ];
 const ANSWER: &[Key] = &[
     Key::new("status", Kind::Number(200, 599)).about("The status").required().like("400"),
-    Key::new("at", POINTER).about("Where the body has a text, number or boolean").required().like("/error/code"),
-    Key::new("is", Kind::Either(&[TEXT, Kind::Array(1, 32, &TEXT)]))
-        .about("Its text, or several")
+    Key::new("when", CONDITION)
+        .about("What holds of the body, as an expression whose pointers begin there")
         .required()
-        .like("not_charged"),
+        .like("/error/code == 'not_charged'"),
     Key::new("means", MEANING).about("What the answer means").required().like("done"),
 ];
 const BACKOFF: &[Key] = &[

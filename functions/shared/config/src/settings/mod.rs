@@ -20,6 +20,7 @@ use domain::keys::time_text;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::located::{Document, Entry, Reader, Table};
 use domain::search::Pointer;
+use domain::template::BodyCondition;
 use domain::workflow::Workflows;
 use http::HeaderMap;
 
@@ -222,11 +223,9 @@ fn operation(table: &Table<'_>, key: &str) -> OperationSettings {
 }
 
 fn condition(table: &Table<'_>) -> Option<Condition> {
-    let texts = table.one_or_more("is").into_iter().map(|entry| entry.text().map(str::to_owned));
     Some(Condition {
         status: table.number("status")?.try_into().ok()?,
-        at: pointer(table, "at")?,
-        texts: texts.collect::<Option<_>>()?,
+        when: BodyCondition::parse(table.text("when")?).ok()?,
         means: Meaning::of(table.text("means")?)?,
     })
 }

@@ -124,42 +124,36 @@ fn a_meaning_may_depend_on_the_body() {
         r#"
         [[agents.payment.undo.answers]]
         status = 400
-        at = "/error/code"
-        is = ["not_charged", "refunded"]
+        when = "/error/code in ['not_charged', 'refunded']"
         means = "done"
 
         [[agents.payment.undo.answers]]
         status = 200
-        at = "/paid"
-        is = "true"
+        when = "/paid == true"
         means = "no"
         "#,
     );
-    let condition = |status, at, texts: &[&str], means| {
-        let texts = texts.iter().map(|&text| text.to_owned()).collect();
-        Condition { status, at: Pointer::parse(at).unwrap(), texts, means }
-    };
+    let condition = |status, when, means| Condition { status, when: BodyCondition::parse(when).unwrap(), means };
     let conditions = vec![
-        condition(400, "/error/code", &["not_charged", "refunded"], Meaning::Done),
-        condition(200, "/paid", &["true"], Meaning::No),
+        condition(400, "/error/code in ['not_charged', 'refunded']", Meaning::Done),
+        condition(200, "/paid == true", Meaning::No),
     ];
     assert_eq!(settings.undo_statuses().conditions, conditions);
     let with = |condition: &str| format!("undo.answers = [{{ {condition} }}]");
     for (condition, expected) in [
-        ("at = \"/a\", is = \"x\", means = \"no\"", "2:17: agents.payment.undo.answers[0].status is missing"),
-        ("status = 200, is = \"x\", means = \"no\"", "answers[0].at is missing"),
-        ("status = 200, at = \"/a\", means = \"no\"", "answers[0].is is missing"),
-        ("status = 200, at = \"/a\", is = \"x\"", "answers[0].means is missing"),
-        ("status = 100, at = \"/a\", is = \"x\", means = \"no\"", "status must be a whole number from 200 to 599"),
-        ("status = 200, at = \"a\", is = \"x\", means = \"no\"", "at must be a JSON pointer: it begins"),
-        ("status = 200, at = \"/a\", is = true, means = \"no\"", "is must be a text in quotes"),
-        ("status = 200, at = \"/a\", is = [], means = \"no\"", "is must be an array of 1 to 32 elements"),
-        ("status = 200, at = \"/a\", is = [7], means = \"no\"", "is[0] must be a text in quotes"),
-        ("status = 200, at = \"/a\", is = \"x\", means = \"tea\"", "means must be \"done\" or \"under-way\""),
+        ("when = \"/a == 1\", means = \"no\"", "2:17: agents.payment.undo.answers[0].status is missing"),
+        ("status = 200, means = \"no\"", "answers[0].when is missing"),
+        ("status = 200, when = \"/a == 1\"", "answers[0].means is missing"),
+        ("status = 100, when = \"/a == 1\", means = \"no\"", "status must be a whole number from 200 to 599"),
+        ("status = 200, when = \"/a\", means = \"no\"", "2:40: agents.payment.undo.answers[0].when needs a comparison"),
+        ("status = 200, when = \"a == 1\", means = \"no\"", "a is no function"),
+        ("status = 200, when = true, means = \"no\"", "when must be a text in quotes"),
+        ("status = 200, when = \"/a == 1\", means = \"tea\"", "means must be \"done\" or \"under-way\""),
         (
-            "status = 200, at = \"/a\", is = \"x\", means = \"no\", if = 1",
-            "if is not a setting. Settings are: status, at",
+            "status = 200, when = \"/a == 1\", means = \"no\", at = \"/a\"",
+            "at is not a setting: write when = '/status in [\"paid\", \"captured\"]'",
         ),
+        ("status = 200, when = \"/a == 1\", is = \"x\", means = \"no\"", "is is not a setting: write when ="),
     ] {
         fault(&with(condition), expected);
     }

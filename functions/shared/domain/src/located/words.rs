@@ -27,6 +27,7 @@ pub const WORDS: &[Words] = &[
         elsewhere: &["on_late", "after"],
         rows: AGENT,
     },
+    Words { of: "means", place: "", elsewhere: &[], rows: ANSWER },
     Words { of: "retries_max", place: "", elsewhere: &[], rows: BACKOFF },
     Words { of: "reply_channels", place: "", elsewhere: &[], rows: DEPLOYMENT },
 ];
@@ -86,6 +87,12 @@ const AGENT: &[Row] = &[
     ("auth authorization authentication token api_key", "auth.bearer = \"env:PAYMENT_TOKEN\"", ""),
     ("compensate compensation rollback", "undo = \"refunds\"", ""),
 ];
+
+const ANSWER: &[Row] = &[(
+    "at is equals pointer path field value if match condition",
+    "when = '/status in [\"paid\", \"captured\"]'",
+    "An expression, whose pointers begin at the body",
+)];
 
 const BACKOFF: &[Row] = &[
     ("retries retry_count max_retries", "retries_max = 100", ""),

@@ -52,7 +52,7 @@ headers = { Api-Version = "7", X-Key = { secret = "env:KEY" } }
 [agents.bank]
 url = "https://bank.example"
 auth.basic = { user = "shop", password = "env:NOT_SET" }
-forward.answers = [{ status = 200, at = "/status", is = "declined", means = "no" }]
+forward.answers = [{ status = 200, when = "/status == 'declined'", means = "no" }]
 [agents.courier]
 auth.bearer = "ssm:/shop/courier"
 "#;
