@@ -34,7 +34,9 @@ pub(super) fn put_in<'a>(
         let (reader, root) = document.read(WORKFLOW);
         is_broken |= reader.is_broken();
         let entry = root.get("schema").filter(|_| !reader.is_broken());
-        let Some((entry, given)) = entry.and_then(|entry| Some((entry.clone(), entry.exact_text()?))) else {
+        let Some((entry, given)) = entry.as_ref().and_then(|entry| Some((entry, entry.exact_text()?))) else {
+            // What is no text may be meant as the name of one.
+            is_broken |= entry.is_some();
             return (file, Cow::Borrowed(text));
         };
         let of_entry = |problem: String| {

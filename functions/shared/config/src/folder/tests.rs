@@ -92,6 +92,10 @@ fn of_a_schema_that_is_not_known_nothing_is_told_but_that() {
     let broken =
         [(DEPLOYMENT_FILE, ""), ("workflows/cakes.toml", "schema = \"cake.json"), ("workflows/cake.json", "{}")];
     assert_eq!(faults(&broken).len(), 1, "{:?}", faults(&broken));
+    let no_text = text.replace("\"cake.json\"", "[\"cake.json\"]");
+    let given =
+        [(DEPLOYMENT_FILE, "[agents.bakery]"), ("workflows/cakes.toml", &*no_text), ("workflows/cake.json", "{}")];
+    assert_eq!(faults(&given).len(), 1, "{:?}", faults(&given));
 }
 
 #[test]
