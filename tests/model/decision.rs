@@ -165,6 +165,8 @@ impl Decider {
                     }
                 }
                 // When it is delivered is up to the bag, which covers every delay.
+                // No step of the model has a poll.
+                Effect::Look { .. } => {}
                 Effect::Wake { .. } => {
                     messages.add(Message::Wake);
                 }
@@ -196,7 +198,7 @@ impl Decider {
                 Outcome::Failed(Failure { code: "no".into(), message: "no".into() })
             }
             Answer::Deferred => Outcome::Deferred(Deferral::after(TICK_MS)),
-            Answer::Accepted => Outcome::Accepted(Acceptance {}),
+            Answer::Accepted => Outcome::Accepted(Acceptance::default()),
         };
         Reply {
             order_id: self.order.order_id,

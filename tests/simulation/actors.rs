@@ -163,9 +163,13 @@ impl Ports {
         let mut budgets_ms: BTreeMap<Try, (u64, u64)> = BTreeMap::new();
         for given in given {
             let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
-            let Request { order_id, step, direction, attempt, budget_ms, complete_by, .. } = request;
+            let Request { order_id, step, direction, attempt, budget_ms, complete_by, look, .. } = request;
             let sent_ms = complete_by.minus_ms(budget_ms).epoch_ms();
             let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
+            if look.is_some() {
+                state.remotes.looked.insert((self.who.name.clone(), of));
+                continue;
+            }
             let (longest_ms, shortest_ms) = budgets_ms.entry(of).or_insert((budget_ms, budget_ms));
             (*longest_ms, *shortest_ms) = (budget_ms.max(*longest_ms), budget_ms.min(*shortest_ms));
             let (to, until_ms) = (self.who.name.clone(), clock_ms.saturating_add_unsigned(*longest_ms));

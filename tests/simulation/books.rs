@@ -138,7 +138,7 @@ impl State {
             let unless_alone = (!is_taken_on || self.rng.chance(5_000)).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
-            return Begun::Says(Answer::UnderWay { after_ms, unless_alone });
+            return Begun::Says(Answer::UnderWay { after_ms, unless_alone, poll: call.poll.clone().map(Ok) });
         }
         let now_ms = self.now_ms;
         let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
@@ -153,7 +153,7 @@ impl State {
                 self.refuse(of);
                 let no = Failure { code: "declined".into(), message: "it says no".into() };
                 return Begun::Says(match character.declines_with_conflict {
-                    true => Answer::UnderWay { after_ms: None, unless_alone: Some(no) },
+                    true => Answer::UnderWay { after_ms: None, unless_alone: Some(no), poll: None },
                     false => Answer::Fail(no),
                 });
             }
@@ -223,6 +223,32 @@ impl State {
         }
     }
 
+    /// What a service tells of the state of a call, at the place that it named. The question has no effect. `None`: it is
+    /// silent.
+    pub(super) fn state_of(&mut self, agent: usize, of: Try, key: &str, path: &str) -> Option<Answer> {
+        let (is_away, is_misconfigured) = self.is_out(agent);
+        if is_away || is_misconfigured || self.strikes(Fault::ServiceBusy) {
+            return Some(Answer::retry("503"));
+        }
+        if self.strikes(Fault::ServiceSilent) {
+            return None;
+        }
+        let key = (agent, Arc::from(key));
+        if !path.starts_with("calls/") {
+            return Some(Answer::fail("no-such-path", "nobody named it"));
+        }
+        if !self.remotes.books.keys.contains(&key) {
+            let is_at_work = self.remotes.books.work_on(&key).is_some();
+            return Some(if is_at_work { Answer::under_way() } else { Answer::misconfigured("404") });
+        }
+        let ledger = self.remotes.books.steps.get(&(of.order, of.step, agent));
+        let (number, says_too_much) = ledger.map_or((0, false), |ledger| {
+            (ledger.effects, ledger.character.is_some_and(|character| character.says_too_much))
+        });
+        self.counts.add(Fault::Polled);
+        Some(answer_of(of, number, says_too_much))
+    }
+
     /// Finds an effect of the key in the books, as a person does, though the service has dropped the key.
     pub(super) fn recall(&mut self, call: &Made) {
         let ledger = self.remotes.books.steps.get(&call.ledger());
@@ -268,12 +294,17 @@ impl State {
             self.counts.add(Fault::ServiceCareless);
         }
         self.see(&world, &Seen::Confirmed { of });
-        let text = match character.says_too_much && of.way == Way::Forward {
-            true => format!("{{\"Number\":{number},\"More\":\"{}\"}}", "x".repeat(OUTPUT_BYTES_MAX)),
-            false => format!("{{\"Step\":{},\"Number\":{number}}}", of.step),
-        };
-        Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
+        answer_of(of, number, character.says_too_much)
     }
+}
+
+/// What a service says of what it did. The same of the same call.
+fn answer_of(of: Try, number: u32, says_too_much: bool) -> Answer {
+    let text = match says_too_much && of.way == Way::Forward {
+        true => format!("{{\"Number\":{number},\"More\":\"{}\"}}", "x".repeat(OUTPUT_BYTES_MAX)),
+        false => format!("{{\"Step\":{},\"Number\":{number}}}", of.step),
+    };
+    Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
 }
 
 // ---- dropped keys
@@ -393,7 +424,7 @@ mod tests {
     fn call(way: Way, key: &str) -> Made {
         let order = OrderId::from_idempotency_key("test", "services");
         let of = Try { order, step: 0, way, attempt: 1 };
-        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0, callback: None }
+        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0, callback: None, poll: None }
     }
 
     fn says(state: &mut State, way: Way, key: &str) -> Answer {

@@ -130,6 +130,8 @@ faults! {
     TakenOn = "service answered 202, result later", 2_500;
     /// A service tells the result of a call at its address.
     ToldLater = "service told a result later", 0;
+    /// A look finds the result of a call that was taken on.
+    Polled = "result found by a look", 0;
     /// An undo finds no effect and leaves no mark.
     ServiceCareless = "undo that looked only for an effect", 4_000;
     /// A service answers 401 to all calls for minutes or hours.

@@ -182,6 +182,7 @@ fn step(step: &Step) -> StepSeen {
         complete_by_ms: step.complete_by.map(domain::time::Timestamp::epoch_ms),
         not_before_ms: step.not_before.map(domain::time::Timestamp::epoch_ms),
         waits_until_ms: step.waits_until.map(domain::time::Timestamp::epoch_ms),
+        is_to_look: step.poll.as_ref().is_some_and(|poll| poll.at.is_some()),
         started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
         runs_until_ms: step.may_run_until.map(domain::time::Timestamp::epoch_ms),
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),

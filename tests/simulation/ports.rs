@@ -299,7 +299,10 @@ impl Queues for Ports {
                 Outcome::Failed(failure) => (None, None, Some(failure.code.clone())),
                 Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => (None, None, None),
             };
-            state.see(name, &Seen::Replied { of, ending, output, kept, code, by: name.clone(), clock_ms });
+            // What a look finds comes at any time, like what a service tells.
+            let is_of_look = state.remotes.looked.contains(&(name.clone(), of));
+            let by = if is_of_look { "api (by a look)".into() } else { name.clone() };
+            state.see(name, &Seen::Replied { of, ending, output, kept, code, by, clock_ms });
             if matches!(ending, Ending::Done | Ending::TooLarge) {
                 state.forget_what_is_replied(of);
             }
@@ -336,7 +339,9 @@ impl Queues for Ports {
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        // A look is no call.
         let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
+        let of = of.filter(|_| request.look.is_none());
         let clock_ms = self.read_ms(request.order_id);
         let Some(queue) = AGENTS.iter().position(|name| *name == agent).map(|place| FIRST_AGENT + place) else {
             if let Some(of) = of {

@@ -298,6 +298,7 @@ impl State {
             },
             _ => decode::<Request>(message.body.as_bytes())
                 .ok()
+                .filter(|request| request.look.is_none())
                 .and_then(|request| observe::of(request.order_id, &request.step, request.direction, request.attempt)),
         };
         let world = self.world.clone();

@@ -2,7 +2,7 @@
 //! even if its caller no longer waits. What a service does with a call is in [`books`](super::books).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::future::{Future, pending};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use agent::{Answer, Call, Service};
 use domain::task::Direction;
+use domain::template::Led;
 use serde_json::json;
 
 use super::auditor::seen::{Heard, Seen, Try};
@@ -37,6 +38,8 @@ pub struct Remotes {
     pub named: BTreeMap<Arc<str>, Arc<str>>,
     /// Results that services tell later, by the call.
     pub(super) told_later: BTreeMap<u64, Told>,
+    /// The attempts at whose state an agent's instance was asked to look.
+    pub(super) looked: BTreeSet<(Arc<str>, Try)>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }
@@ -71,6 +74,8 @@ pub(super) struct Made {
     pub(super) started_ms: i64,
     /// The path for a result that comes later.
     pub(super) callback: Option<Arc<str>>,
+    /// Where the state of the call is asked, if it is taken on.
+    pub(super) poll: Option<Arc<str>>,
 }
 
 /// A call in flight.
@@ -118,6 +123,20 @@ impl Service for Remote {
 
     async fn undo(&mut self, call: &Call<'_>) -> Answer {
         self.call(Direction::Undo, call).await
+    }
+
+    async fn look(&mut self, call: &Call<'_>) -> Answer {
+        let (Some(look), Some(of)) =
+            (call.look, observe::of(call.order_id, call.step, Direction::Forward, call.attempt))
+        else {
+            return Answer::under_way();
+        };
+        let state = self.shared.lock().state_of(self.agent, of, call.idempotency_key, &look.path);
+        match state {
+            Some(answer) => answer,
+            // It is silent.
+            None => pending().await,
+        }
     }
 }
 
@@ -213,7 +232,11 @@ impl State {
         let timeout_ms = call.timeout_ms;
         let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms));
         let callback = call.callback_url.and_then(|url| url.strip_prefix("http://api")).map(Arc::from);
-        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback };
+        let poll = call.poll.and_then(|poll| match poll.after(|_| None, &format!("{{\"id\":{id}}}")) {
+            Ok(Led::Path(path)) => Some(path),
+            Ok(Led::Reference(_)) | Err(_) => None,
+        });
+        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback, poll };
         let under = Under { call: made, has_arrived: false, alive_until_ms, coming: None, answer: None, waiting: None };
         self.remotes.calls.insert(id, under);
         let ms = match self.strikes(Fault::CallLate) {
@@ -274,14 +297,21 @@ impl State {
         }
     }
 
+    /// Whether a service is away, or refuses every call.
+    pub(super) fn is_out(&self, agent: usize) -> (bool, bool) {
+        let until = |ms: &[i64]| !self.is_calm && self.now_ms < ms[agent];
+        (until(&self.remotes.away_until_ms), until(&self.remotes.misconfigured_until_ms))
+    }
+
     /// The answer of a service and its arrival time; `None` if it comes later or never.
     fn serve(&mut self, call: &Made, back_ms: u64) -> Option<(Said, u64)> {
         let says = |answer| Some((Said::Answers(answer), back_ms));
-        if !self.is_calm && self.now_ms < self.remotes.away_until_ms[call.agent] {
+        let (is_away, is_misconfigured) = self.is_out(call.agent);
+        if is_away {
             let is_refused = self.rng.chance(6_000);
             return is_refused.then(|| (Said::Answers(Answer::retry("no connection")), back_ms));
         }
-        if !self.is_calm && self.now_ms < self.remotes.misconfigured_until_ms[call.agent] {
+        if is_misconfigured {
             return says(Answer::misconfigured("401"));
         }
         if self.strikes(Fault::ServiceBusy) {
@@ -317,7 +347,10 @@ impl State {
         self.keep_working(call, ms, caller, is_taken_on);
         if is_taken_on && !is_lost {
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
-            return Some((Said::Answers(Answer::UnderWay { after_ms, unless_alone: None }), back_ms));
+            return Some((
+                Said::Answers(Answer::UnderWay { after_ms, unless_alone: None, poll: call.poll.clone().map(Ok) }),
+                back_ms,
+            ));
         }
         let is_cut = is_lost && self.rng.chance(5_000);
         is_cut.then(|| (Said::Answers(Answer::unknown("504")), self.rng.between(0, ms)))
@@ -335,7 +368,9 @@ impl State {
             | Answer::Misconfigured { .. }
             | Answer::NotCalled { .. } => return,
         };
-        let times = self.rng.pick(&[0, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
+        // Where the state is asked, a third of the results is told to nobody.
+        let few: &[u32] = &[0, 1, 1, 1, 1, 1, 1, 1, 2, 2];
+        let times = self.rng.pick(if call.poll.is_some() { &[0, 1, 1] } else { few });
         let told = Told { of: call.of, path: path.clone(), body: body.into() };
         self.remotes.told_later.insert(call.id, told);
         for _ in 0..times {

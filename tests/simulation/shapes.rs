@@ -213,6 +213,7 @@ fn text(
     // The waits are drawn apart, so that they change nothing else of a shape.
     let mut waits = Rng::new(rng.clone().below(u64::MAX));
     let mut longer = Rng::new(waits.clone().below(u64::MAX));
+    let mut polls = Rng::new(waits.clone().below(u64::MAX).rotate_left(40));
     let is_patient = waits.chance(3_000);
     let graph = graph(rng);
     let mut step_ways = ways::draw(of_ways, &graph);
@@ -254,6 +255,12 @@ fn text(
             // A result must be asked for within the horizon.
             if !short_horizon && !own.approval {
                 let _ = writeln!(text, "wait_within = \"{within}\"");
+                if polls.chance(6_000) {
+                    let every = polls.pick(&["1s", "20s", "5m", "1h"]);
+                    let _ = writeln!(text, "poll.path = \"calls/{{/id}}\"\npoll.every = \"{every}\"");
+                    let _ =
+                        writeln!(text, "poll.answers = [{{ status = 200, when = '/done == true', means = \"done\" }}]");
+                }
             }
         }
         if is_patient && waits.chance(1_500) {

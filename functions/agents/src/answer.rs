@@ -26,6 +26,7 @@ mod condition;
 
 use std::error::Error;
 use std::future::{Future, ready};
+use std::sync::Arc;
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use config::{Meaning, StatusTable};
@@ -38,8 +39,9 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use hyper::body::Body;
 
+use crate::poll::Polled;
 use crate::retry_after::retry_after_ms;
-use body::End;
+pub(crate) use body::End;
 pub(crate) use body::Read;
 use condition::Verdict;
 
@@ -52,21 +54,59 @@ const CODES: usize = 3;
 const PROOFS: usize = 2;
 
 /// What a response says besides its body.
-struct Head<'k> {
+pub(crate) struct Head<'k> {
     status: StatusCode,
     headers: HeaderMap,
     keep: Option<&'k Template>,
+    poll: Option<Polled<'k>>,
     after_ms: Option<u64>,
     /// Status and, of a redirect, the host to which it leads. The rest of an address may be a secret.
     problem: String,
 }
 
-/// The meaning of a service's response, of which the step keeps what `keep` says. `now` is by the agent's clock. At most
+impl<'k> Head<'k> {
+    /// What a response says about the state of a call.
+    pub(crate) const fn of(
+        status: StatusCode,
+        headers: HeaderMap,
+        keep: Option<&'k Template>,
+        after_ms: Option<u64>,
+        problem: String,
+    ) -> Self {
+        Self { status, headers, keep, poll: None, after_ms, problem }
+    }
+
+    /// Where the state is asked from now on.
+    async fn poll(&self, read: impl Future<Output = Read>) -> Option<Result<Arc<str>, String>> {
+        let polled = self.poll?;
+        Some(match polled.path.needs_body() {
+            true => polled.after(&self.headers, &read.await.text()),
+            false => polled.after(&self.headers, ""),
+        })
+    }
+}
+
+/// What is taken of a response: what the step keeps, and where the state of a call is asked that was taken on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Expected<'k> {
+    /// What the step keeps.
+    pub keep: Option<&'k Template>,
+    /// Where the state is asked.
+    pub poll: Option<Polled<'k>>,
+}
+
+impl<'k> From<Option<&'k Template>> for Expected<'k> {
+    fn from(keep: Option<&'k Template>) -> Self {
+        Self { keep, poll: None }
+    }
+}
+
+/// The meaning of a service's response, of which this is taken. `now` is by the agent's clock. At most
 /// [`ANSWER_BYTES_MAX`] bytes of the body are read.
-pub async fn answer_to<B>(
+pub async fn answer_to<'k, B>(
     response: Response<B>,
     statuses: &StatusTable,
-    keep: Option<&Template>,
+    expected: impl Into<Expected<'k>>,
     now: Timestamp,
 ) -> Answer
 where
@@ -79,9 +119,10 @@ where
     let no_wait = (status == StatusCode::TOO_MANY_REQUESTS).then_some(0);
     let after_ms = retry_after_ms(&parts.headers, now).or(no_wait);
     let problem = format!("HTTP {status}{}", leads_to(status, &parts.headers));
+    let Expected { keep, poll } = expected.into();
     let keep = keep.filter(|keep| keep.is_of_response());
-    let headers = if keep.is_some() { parts.headers.clone() } else { HeaderMap::new() };
-    let head = Head { status, headers, keep, after_ms, problem };
+    let headers = if keep.is_some() || poll.is_some() { parts.headers.clone() } else { HeaderMap::new() };
+    let head = Head { status, headers, keep, poll, after_ms, problem };
     let read = Read::of(&parts.headers, body);
     // Where the status says enough, the wait for the body could cost the answer.
     if !statuses.depends_on_body(status) {
@@ -112,14 +153,20 @@ async fn meant(meaning: Meaning, head: Head<'_>, read: impl Future<Output = Read
     if meaning == Meaning::Done {
         return success(&head, &read.await);
     }
+    if meaning == Meaning::UnderWay {
+        return Answer::UnderWay { after_ms: head.after_ms, unless_alone: None, poll: head.poll(read).await };
+    }
+    if meaning == Meaning::Conflict {
+        let read = read.await;
+        let unless_alone = Some(failure(head.status, &read).failure);
+        return Answer::UnderWay { after_ms: head.after_ms, unless_alone, poll: head.poll(ready(read)).await };
+    }
     let Head { status, after_ms, problem, .. } = head;
     match meaning {
-        Meaning::Done => Answer::unknown(problem),
-        Meaning::UnderWay => Answer::UnderWay { after_ms, unless_alone: None },
+        Meaning::Done | Meaning::UnderWay | Meaning::Conflict => Answer::unknown(problem),
         Meaning::Failing => Answer::Retry { after_ms, problem },
         Meaning::Unknown => Answer::Unknown { after_ms, problem },
         Meaning::Misconfigured => Answer::Misconfigured { after_ms, problem },
-        Meaning::Conflict => Answer::UnderWay { after_ms, unless_alone: Some(failure(status, &read.await).failure) },
         Meaning::MisconfiguredWithoutCode => match failure(status, &read.await) {
             Rejection { failure, has_code: true, .. } => Answer::Fail(failure),
             Rejection { has_code: false, unread, .. } => Answer::Misconfigured { after_ms, problem: problem + &unread },
@@ -139,7 +186,7 @@ fn leads_to(status: StatusCode, headers: &HeaderMap) -> String {
     }
 }
 
-fn success(head: &Head<'_>, read: &Read) -> Answer {
+pub(crate) fn success(head: &Head<'_>, read: &Read) -> Answer {
     let Head { status, headers, keep, .. } = head;
     match &read.end {
         End::Whole => {}
@@ -164,7 +211,7 @@ fn success(head: &Head<'_>, read: &Read) -> Answer {
 
 /// The JSON of a body. Only a part of it may be kept, so its depth is no fault, and a byte that is no UTF-8 spoils its own
 /// text alone.
-fn output(read: &Read) -> Result<Json, JsonError> {
+pub(crate) fn output(read: &Read) -> Result<Json, JsonError> {
     match read.bytes() {
         b"" => Ok(Json::empty()),
         bytes => Json::of_any_depth(read.text().as_bytes(), ANSWER_BYTES_MAX)
@@ -181,14 +228,14 @@ fn too_large(problem: &str) -> Answer {
 }
 
 /// The reason of a rejection with a status of success.
-fn refusal(status: StatusCode, text: Option<String>) -> Failure {
+pub(crate) fn refusal(status: StatusCode, text: Option<String>) -> Failure {
     let code = text.filter(|text| is_code(text)).unwrap_or_else(|| format!("http-{}", status.as_u16()));
     Failure { message: format!("HTTP {status}, and the answer means no: {code}").into(), code: code.into() }
 }
 
 /// The reason of a rejection. The agent shortens it, after secrets in it are hidden.
-struct Rejection {
-    failure: Failure,
+pub(crate) struct Rejection {
+    pub(crate) failure: Failure,
     /// Whether the body has a member `code`.
     has_code: bool,
     /// That the body is no text, if it is none.
@@ -196,7 +243,7 @@ struct Rejection {
 }
 
 /// The status alone is the rejection. A body that can be read in parts explains it as far as that goes.
-fn failure(status: StatusCode, read: &Read) -> Rejection {
+pub(crate) fn failure(status: StatusCode, read: &Read) -> Rejection {
     let body = read.text();
     // Many services put the reason into an object of this name, or into the first of a list.
     let [error, errors] = members(&body, ["error", "errors"]);

@@ -94,6 +94,13 @@ impl Service for AgentService {
             Self::Misconfigured(reason) => Answer::misconfigured(&**reason),
         }
     }
+
+    async fn look(&mut self, call: &Call<'_>) -> Answer {
+        match self {
+            Self::Http(service) => service.look(call).await,
+            Self::Misconfigured(reason) => Answer::misconfigured(&**reason),
+        }
+    }
 }
 
 #[cfg(test)]

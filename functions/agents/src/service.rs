@@ -17,11 +17,13 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
 
-use crate::answer::answer_to;
+use crate::answer::{Expected, answer_to};
 use crate::auth::{Auth, Faulty, Known};
 use crate::calls::Calls;
 use crate::client::{Answered, HttpClient, chain, is_of_this_machine};
 use crate::form;
+use crate::look::{self, state_of};
+use crate::poll::Polled;
 use crate::settings::AgentSettings;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -57,7 +59,8 @@ impl HttpService {
             return Answer::NotCalled { problem };
         };
         // Of the operation: the path of a call has values of the order.
-        trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
+        let operation = if call.look.is_some() { "look" } else { uri.path().rsplit('/').next().unwrap_or_default() };
+        trace::posts(operation, uri.host(), uri.port_u16());
         match &self.settings.auth {
             None => {
                 if call.is_probe {
@@ -117,7 +120,13 @@ async fn answer(
     match response {
         Ok(response) => {
             trace::answered(response.status().as_u16());
-            answer_to(response, statuses, call.keep, call.started_at).await
+            match call.look {
+                Some(look) => state_of(response, look, call.keep, call.started_at).await,
+                None => {
+                    let poll = call.poll.map(|path| Polled { path, called });
+                    answer_to(response, statuses, Expected { keep: call.keep, poll }, call.started_at).await
+                }
+            }
         }
         Err(error) if error.is_connect() && is_of_this_machine(&error) => {
             Answer::NotCalled { problem: problem(&error) }
@@ -136,6 +145,14 @@ impl Service for HttpService {
     async fn undo(&mut self, call: &Call<'_>) -> Answer {
         self.send(&self.remote.undo, self.settings.undo_statuses(), call).await
     }
+
+    async fn look(&mut self, call: &Call<'_>) -> Answer {
+        let Some(look) = call.look else { return Answer::under_way() };
+        match look::url_of(look, &self.remote) {
+            Ok(uri) => self.send(&uri, self.settings.forward_statuses(), call).await,
+            Err(problem) => Answer::misconfigured(problem),
+        }
+    }
 }
 
 /// The body of a call whose step has no mapping.
@@ -153,6 +170,13 @@ struct Body<'a> {
 /// # Errors
 /// [`Unsendable`].
 pub(crate) fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
+    if call.look.is_some() {
+        let mut request = Request::new(Full::default());
+        *request.uri_mut() = uri.clone();
+        request.headers_mut().extend(headers.clone());
+        traced(&mut request);
+        return Ok(request);
+    }
     let (body, content_type) = match (call.body, call.encode) {
         (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), Some(FORM)),
         (Some(body), Encoding::Json) => (body.text().to_owned().into(), Some(JSON)),
@@ -185,12 +209,16 @@ pub(crate) fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result
     for (name, value) in call.headers {
         own.insert(HeaderName::try_from(&**name)?, HeaderValue::from_str(value)?);
     }
+    traced(&mut request);
+    Ok(request)
+}
+
+fn traced(request: &mut Request<Full<Bytes>>) {
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())
     {
         request.headers_mut().insert(TRACE, span);
     }
-    Ok(request)
 }
 
 const fn method(of: CallMethod) -> Method {

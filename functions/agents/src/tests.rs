@@ -1,6 +1,7 @@
 //! Calls over a real socket: the POST, and the meaning of each kind of response.
 
 mod mapped;
+mod polled;
 mod silence;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub(crate) fn request(direction: Direction) -> Request {
         path: None,
         headers: Default::default(),
         keep: None,
+        poll: None,
+        look: None,
     }
 }
 
@@ -356,12 +359,12 @@ async fn a_fault_of_the_configuration_is_no_rejection() {
 #[tokio::test]
 async fn a_call_that_was_taken_on_is_under_way_and_a_conflict_is_if_another_call_can_be() {
     let later = [("Retry-After", "7")];
-    let taken_on = Answer::UnderWay { after_ms: Some(7_000), unless_alone: None };
+    let taken_on = Answer::UnderWay { after_ms: Some(7_000), unless_alone: None, poll: None };
     assert_eq!(answer_to(response(202, &later, r#"{"status":"pending"}"#)).await, taken_on);
     for status in [409, 423] {
         let body = r#"{"code":"in_use","message":"at work"}"#;
         let unless_alone = Some(Failure { code: "in_use".into(), message: "at work".into() });
-        let conflict = Answer::UnderWay { after_ms: Some(7_000), unless_alone };
+        let conflict = Answer::UnderWay { after_ms: Some(7_000), unless_alone, poll: None };
         assert_eq!(answer_to(response(status, &later, body)).await, conflict);
     }
 }

@@ -76,7 +76,7 @@ pub(crate) async fn heartbeat(
 ) -> Result<Response<Bytes>, Problem> {
     let awaited = awaited(ports, config, token).await?;
     match ports.store().task(awaited.order_id).await.map_err(Problem::unread)? {
-        Some(task) => tell(ports, &task, awaited, Outcome::Accepted(Acceptance {})).await,
+        Some(task) => tell(ports, &task, awaited, Outcome::Accepted(Acceptance::default())).await,
         None => Ok(gone()),
     }
 }

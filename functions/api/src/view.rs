@@ -118,6 +118,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         not_before,
         waits_until,
         wait_to_come: _,
+        poll: _,
         may_run_until,
         declined: _,
         fallback: _,

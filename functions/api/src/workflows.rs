@@ -171,6 +171,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         forward: _,
         undo: _,
         keep: _,
+        poll: _,
     } = rule;
     wire::WorkflowStep {
         name: text(name),

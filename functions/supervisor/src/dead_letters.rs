@@ -139,8 +139,12 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
     let body = dead_letter.body.as_bytes();
     match &dead_letter.queue {
         SourceQueue::Submission => decode(body).map(|order| Content::Order(Box::new(order))),
-        SourceQueue::Agent(_) => decode(body).map(|Request { order_id, step, direction, attempt, .. }| {
-            Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
+        SourceQueue::Agent(_) => decode(body).map(|request: Request| match request {
+            // Another look comes.
+            Request { order_id, look: Some(_), .. } => Content::Trouble(order_id),
+            Request { order_id, step, direction, attempt, look: None, .. } => {
+                Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
+            }
         }),
         SourceQueue::Scheduler => decode(body).map(|message| match message {
             SchedulerMessage::Wake(wake) => Content::Wake(wake.order_id),

@@ -83,7 +83,7 @@ impl Play {
         self.post("rejectOrder", &format!("/orders/{id}/reject"), "", &decision)?;
         self.post("approveOrder", &format!("/orders/{id}/approve"), "Decision", &decision)?;
         self.schedule()?;
-        self.reply(id, Outcome::Accepted(Acceptance {}))?;
+        self.reply(id, Outcome::Accepted(Acceptance::default()))?;
         let deployment = now(self.memory.get::<Deployment>(Deployment::KEY))?;
         let key = deployment.and_then(|deployment| deployment.callback_keys.last().cloned());
         let awaited = Awaited { order_id: id, step: "charge".into(), direction: Direction::Forward, agent: None };

@@ -65,6 +65,7 @@ impl Change<'_> {
                 must(*at_ms >= earliest_ms, Invariant::Movers, || {
                     format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
                 })?;
+                must(!b.is_to_look, Invariant::Movers, || format!("{of} is taken for expired without a last look"))?;
                 self.expiry_is_meant(of)?;
                 self.is_at_threshold()
             }

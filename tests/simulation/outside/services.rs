@@ -153,7 +153,7 @@ impl Outside {
             Direction::Forward if ledger.at_work_until_ms.is_some() && !ledger.is_closed => {
                 let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
                 self.counts.add(BUSY);
-                return Begun::Says(Answer::UnderWay { after_ms: None, unless_alone: Some(in_use) });
+                return Begun::Says(Answer::UnderWay { after_ms: None, unless_alone: Some(in_use), poll: None });
             }
             Direction::Forward if !ledger.is_closed && !ledger.is_done && !declines && work_ms > 0 => {
                 ledger.at_work_until_ms = Some(now_ms.saturating_add_unsigned(work_ms));

@@ -124,6 +124,8 @@ pub fn request(n: u32) -> Request {
         path: None,
         headers: Default::default(),
         keep: None,
+        poll: None,
+        look: None,
     }
 }
 

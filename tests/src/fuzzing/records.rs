@@ -104,7 +104,7 @@ fn events(task: &Task) -> Vec<Happening> {
                 Outcome::Deferred(Deferral::after(u64::MAX)),
                 Outcome::Deferred(Deferral { wait_ms: 0, fallback: Some(vec!["".into(), "another".into()]) }),
                 Outcome::Retrying(Trouble { problem: "HTTP 503".into() }),
-                Outcome::Accepted(Acceptance {}),
+                Outcome::Accepted(Acceptance::default()),
             ] {
                 let (order_id, step) = (task.order_id, name.clone());
                 let may_run_until = Some(Timestamp::from_epoch_ms(i64::MAX));

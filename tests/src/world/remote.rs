@@ -252,7 +252,7 @@ impl State {
         match direction {
             Direction::Forward if self.works.contains_key(&key) => {
                 let in_use = Failure { code: "in-use".into(), message: "an earlier call is at work".into() };
-                Some(Answer::UnderWay { after_ms: None, unless_alone: Some(in_use) })
+                Some(Answer::UnderWay { after_ms: None, unless_alone: Some(in_use), poll: None })
             }
             Direction::Forward => {
                 self.works.insert(key, now.plus_ms(ms));

@@ -20,14 +20,14 @@ const GZIP: &[u8] = b"\x1f\x8b\x08";
 /// What was read of a body, after an unrequested compression was undone.
 pub(crate) struct Read {
     bytes: Bytes,
-    pub(super) end: End,
+    pub(crate) end: End,
     /// Content type and encoding, as the service says them.
     said: [Option<HeaderValue>; 2],
 }
 
 /// How the reading ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// At the end of the body.
     Whole,
     /// It has more than [`ANSWER_BYTES_MAX`].

@@ -14,8 +14,13 @@ const OUTPUT_VALUE_BYTES_MIN: usize = 8;
 pub(super) fn hide(answer: Answer, values: &[&str]) -> Answer {
     match answer {
         Answer::Fail(failure) => Answer::Fail(reason(failure, values)),
-        Answer::UnderWay { after_ms, unless_alone } => {
-            Answer::UnderWay { after_ms, unless_alone: unless_alone.map(|failure| reason(failure, values)) }
+        Answer::UnderWay { after_ms, unless_alone, poll } => {
+            let repeats = |path: &str| long(values).any(|value| path.contains(value));
+            let poll = poll.map(|poll| match poll {
+                Ok(path) if repeats(&path) => Err("the path repeats a secret".to_owned()),
+                poll => poll,
+            });
+            Answer::UnderWay { after_ms, unless_alone: unless_alone.map(|failure| reason(failure, values)), poll }
         }
         Answer::Done(output) => Answer::Done(without(output, values)),
         // Of the service these have a type, an encoding or a host at most.
@@ -35,9 +40,13 @@ fn reason(failure: Failure, values: &[&str]) -> Failure {
     Failure { code: "rejected".into(), message: "the service gives a reason that repeats a secret".into() }
 }
 
+fn long<'v>(values: &'v [&'v str]) -> impl Iterator<Item = &'v str> + Clone {
+    values.iter().copied().filter(|value| value.len() >= OUTPUT_VALUE_BYTES_MIN)
+}
+
 /// The output, with another text for each text and each name of a member that contains a value.
 fn without(output: Json, values: &[&str]) -> Json {
-    let values = values.iter().filter(|value| value.len() >= OUTPUT_VALUE_BYTES_MIN);
+    let values = long(values);
     let is_secret = |literal: &str| {
         let text = serde_json::from_str::<String>(literal);
         // A literal that stands for no text, such as a lone surrogate, is searched as it is.
@@ -108,9 +117,10 @@ mod tests {
             [("no", "token/8846-a"), ("token/8846-a", "no"), ("no", r#"{"a": "token\/8846-a"}"#), ("no", "too short")]
         {
             let failure = Failure { code: code.into(), message: message.into() };
-            for answer in
-                [Answer::Fail(failure.clone()), Answer::UnderWay { after_ms: None, unless_alone: Some(failure) }]
-            {
+            for answer in [
+                Answer::Fail(failure.clone()),
+                Answer::UnderWay { after_ms: None, unless_alone: Some(failure), poll: None },
+            ] {
                 let hidden = format!("{:?}", hide(answer, &VALUES));
                 assert!(hidden.contains("repeats a secret") && !hidden.contains("8846"), "{hidden}");
             }

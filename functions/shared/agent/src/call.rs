@@ -86,6 +86,7 @@ pub(crate) async fn call<S: Service>(
     let answer = async {
         let service = service.get_or_insert_with(make_service);
         match direction {
+            _ if call.look.is_some() => service.look(call).await,
             Direction::Forward => service.forward(call).await,
             Direction::Undo => service.undo(call).await,
         }

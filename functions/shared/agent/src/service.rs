@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Failure, Request};
-use domain::template::Template;
+use domain::message::{Failure, Look, Request};
+use domain::template::{PollPath, Template};
 use domain::time::Timestamp;
 use domain::workflow::{Encoding, Method};
 
@@ -24,6 +24,12 @@ pub trait Service: Send {
 
     /// Undoes the step. The undo of a step that was never done succeeds.
     fn undo(&mut self, call: &Call<'_>) -> impl Future<Output = Answer> + Send;
+
+    /// Asks for the state of a call that was taken on with a place for it: see `look` of the call. It must have no effect. Only
+    /// [`Answer::Done`] and [`Answer::Fail`] count.
+    fn look(&mut self, _call: &Call<'_>) -> impl Future<Output = Answer> + Send {
+        ready(Answer::under_way())
+    }
 }
 
 /// The input of a call.
@@ -56,6 +62,10 @@ pub struct Call<'a> {
     /// Where the service may tell the result later, if it takes the call on (rule 38). The same over all calls for this
     /// step in this direction. `None`: it must answer at once, or the deployment has no such addresses.
     pub callback_url: Option<&'a str>,
+    /// Where the state is asked from now on, if the service takes the call on. `None`: nowhere.
+    pub poll: Option<&'a PollPath>,
+    /// Not a call, but a look at the state of one.
+    pub look: Option<&'a Look>,
     /// Whether it shows if a service that failed is well again. Its name may have another address by now.
     pub is_probe: bool,
     /// The attempt of the step, from 1. There may be several calls for one attempt.
@@ -85,6 +95,8 @@ impl<'a> Call<'a> {
             headers: &request.headers,
             keep: request.keep.as_ref(),
             callback_url: None,
+            poll: request.poll.as_ref(),
+            look: request.look.as_ref(),
             is_probe: false,
             attempt: request.attempt,
             started_at,
@@ -133,6 +145,8 @@ pub enum Answer {
         /// The rejection that the answer means if no earlier call with this key can be at work. Such an answer is HTTP's
         /// 409. `None`: this call was taken on.
         unless_alone: Option<Failure>,
+        /// Where its state is asked, as the call's `poll` says, or why this answer names no such place. `None`: nowhere.
+        poll: Option<Result<Arc<str>, String>>,
     },
     /// It refuses every call, because of a fault in its configuration or in the agent's, such as a wrong password. Ask
     /// again with the same key. It counts as a failure of the service, and never as a rejection of the step.
@@ -166,7 +180,7 @@ impl Answer {
     /// The call was taken on, and its result will come. Ask again after the back-off.
     #[must_use]
     pub const fn under_way() -> Self {
-        Self::UnderWay { after_ms: None, unless_alone: None }
+        Self::UnderWay { after_ms: None, unless_alone: None, poll: None }
     }
 
     /// A fault of the configuration.

@@ -44,6 +44,8 @@ pub struct Remote {
     pub forward: Uri,
     /// The URL of the operation that undoes it.
     pub undo: Uri,
+    /// The base URL, without a slash at its end.
+    base: String,
     scheme: Scheme,
 }
 
@@ -100,7 +102,21 @@ impl Remote {
         check(uri.authority().ok_or(BadUrl::Incomplete)?)?;
         let base = base.trim_end_matches('/');
         let operation = |name| format!("{base}/{name}").parse().map_err(BadUrl::Malformed);
-        Ok(Self { forward: operation(operations.forward)?, undo: operation(operations.undo)?, scheme })
+        let (forward, undo) = (operation(operations.forward)?, operation(operations.undo)?);
+        Ok(Self { forward, undo, base: base.to_owned(), scheme })
+    }
+
+    /// The URL of a path: of its host if that begins with a slash, else below the base URL.
+    ///
+    /// # Errors
+    /// That it makes no URL.
+    pub fn at(&self, path: &str) -> Result<Uri, InvalidUri> {
+        let authority = self.forward.authority().map_or("", Authority::as_str);
+        match path.as_bytes().first() {
+            Some(b'/') => format!("{}://{authority}{path}", self.scheme).parse(),
+            Some(b'?') => format!("{}{path}", self.base).parse(),
+            Some(_) | None => format!("{}/{path}", self.base).parse(),
+        }
     }
 
     /// Whether its calls use TLS.
@@ -156,6 +172,20 @@ mod tests {
             let remote = Remote::new(base, OPERATIONS).unwrap();
             assert_eq!(remote.forward.to_string(), forward);
             assert_eq!(remote.undo.to_string(), forward.replace("charge", "refund"));
+        }
+    }
+
+    #[test]
+    fn a_path_is_of_the_host_or_below_the_base() {
+        let remote = Remote::new("https://pay.example/v1/", OPERATIONS).unwrap();
+        for (path, url) in [
+            ("/jobs/7?x=1", "https://pay.example/jobs/7?x=1"),
+            ("jobs/7", "https://pay.example/v1/jobs/7"),
+            ("?job=7", "https://pay.example/v1?job=7"),
+            ("//evil.example/a", "https://pay.example//evil.example/a"),
+            ("@evil.example/a", "https://pay.example/v1/@evil.example/a"),
+        ] {
+            assert_eq!(remote.at(path).unwrap().to_string(), url);
         }
     }
 

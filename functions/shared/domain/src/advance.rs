@@ -15,7 +15,7 @@ use crate::batch::HasCause;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
-use crate::machine::{Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, request};
+use crate::machine::{Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, look, request};
 use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
@@ -292,7 +292,7 @@ async fn send(
     let order_id = task.order_id;
     let needs_order = effects.iter().any(|effect| match effect {
         Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => true,
-        Effect::Wake { .. } => false,
+        Effect::Wake { .. } | Effect::Look { .. } => false,
     });
     let order = match order {
         None if needs_order => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
@@ -316,6 +316,12 @@ async fn send_one(
         (Effect::Wake { delay_ms, hops }, _) => {
             let wake = SchedulerMessage::Wake(Wake { order_id: task.order_id, hops });
             ports.queues().to_scheduler(wake, task.priority, delay_ms).await?;
+            return Ok(None);
+        }
+        (Effect::Look { step, hops }, _) => {
+            if let Some((agent, request)) = look(task, workflow, step, *as_of, hops) {
+                ports.queues().to_agent(&agent, request).await?;
+            }
             return Ok(None);
         }
         (Effect::Request { step, hops }, Some(order)) => {

@@ -113,6 +113,10 @@ pub const RETAIN_MS_MAX: u64 = 36_525 * 24 * 60 * 60 * 1_000;
 pub const WAIT_WITHIN_MS_DEFAULT: u64 = 60 * 60 * 1_000;
 /// A heartbeat that makes the wait for a result longer by less than this, in milliseconds, is not written.
 pub const HEARTBEAT_MS_MIN: u64 = 1_000;
+/// Shortest time between two looks at a call that was taken on, in milliseconds.
+pub const POLL_MS_MIN: u64 = 1_000;
+/// Longest such time, in milliseconds.
+pub const POLL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
 /// How long ago an agent may have looked at the task when it begins a call, in milliseconds (rule 6).
 pub const LOOKED_MS_MAX: u64 = 1_000;
 /// Default of the time for which a call without an answer may still have its effect, in milliseconds, from its start.

@@ -1,9 +1,10 @@
 //! The messages between the functions. JSON; readers ignore additions, since two versions may run side by side.
 
+mod look;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::id::idempotency_key;
@@ -11,10 +12,11 @@ use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::state::Direction;
-use crate::template::Template;
+use crate::template::{PollPath, Template};
 use crate::time::Timestamp;
 use crate::workflow::{Encoding, Method};
 
+pub use self::look::{Acceptance, Look, is_poll};
 pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
 pub use crate::priority::Priority;
 pub use crate::settlement::{Settled, Settlement};
@@ -143,18 +145,6 @@ pub enum Outcome {
     /// The service took the call on, and tells the result later (rule 36). The step waits for it, and no message does. Sent
     /// again, it extends the wait. For a request with `WaitWithinMs`; for any other the wait is an hour.
     Accepted(Acceptance),
-}
-
-/// That a service took a call on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "BTreeMap<String, IgnoredAny>")]
-pub struct Acceptance {}
-
-impl From<BTreeMap<String, IgnoredAny>> for Acceptance {
-    /// An object, and no list.
-    fn from(_: BTreeMap<String, IgnoredAny>) -> Self {
-        Self {}
-    }
 }
 
 /// What went wrong with the last call of an attempt that goes on.
@@ -411,6 +401,14 @@ pub struct Request {
     /// a text. What ends with a question mark may be missing. Absent: the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<Template>,
+    /// Where the state is asked if the service takes the call on: the `Poll` of the reply, with `{/pointers}` into the answer,
+    /// or one header of it. Absent: nowhere (rule 36).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll: Option<PollPath>,
+    /// Make no call: ask for the state of the one that was taken on. The body, `Order` and `Outputs` are left out. Absent: it is
+    /// a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
 }
 
 impl Request {

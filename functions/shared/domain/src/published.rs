@@ -9,9 +9,10 @@ use crate::id::{CommandId, OrderId};
 use crate::index::Term;
 use crate::json::Json;
 use crate::limits::COMMAND_ID_CHARS_MAX;
+use crate::limits::PATH_CHARS_MAX;
 use crate::message::Acceptance;
 use crate::task::Watch;
-use crate::template::Template;
+use crate::template::{BodyCondition, PollPath, Template};
 use crate::time::Timestamp;
 
 schemas! {
@@ -41,6 +42,15 @@ schemas! {
     Template, "" => json_schema!({"type": ["object", "string"], "examples": [{"ChargeID": "/id"}]});
     Term, "" => json_schema!({"type": "string", "pattern": "^[0-9a-f]{32}$"});
     Watch, "" => json_schema!({"type": "string", "pattern": "^(due|wait|error)#[0-9]{2}$"});
-    Acceptance, "" => json_schema!({"type": "object"});
+    Acceptance, "" => json_schema!({
+        "type": "object",
+        "properties": {"Poll": {
+            "type": "string",
+            "description": "Where the state of the call is asked by GET, as `Poll` of the request says. Absent: nowhere.",
+            "pattern": format!("^[!-~]{{1,{PATH_CHARS_MAX}}}$"),
+        }},
+    });
+    BodyCondition, "" => json_schema!({"type": "string", "examples": ["/status == \"failed\""]});
+    PollPath, "" => json_schema!({"type": "string", "examples": ["transfers/{/id}", "{header:Location}"]});
     Json, "" => json_schema!(true);
 }

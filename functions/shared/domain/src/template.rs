@@ -8,6 +8,7 @@ mod answer;
 mod condition;
 mod expression;
 mod path;
+mod poll;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub use condition::{BadCondition, BodyCondition};
 pub(crate) use expression::Expression;
 pub use expression::{BadExpression, NoValue};
 pub use path::PathTemplate;
+pub use poll::{Led, PollPath};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
@@ -83,6 +85,12 @@ pub enum BadTemplate {
     /// A brace without its other, or braces within braces.
     #[error("must have a pointer between {{ and }}, which must find a value; in a query it may end with ?")]
     Braces,
+    /// A path of a poll that is none.
+    #[error(
+        "must be a path such as transfers/{{/id}} or {{header:Location}}: below the URL of the agent, or of its host if it \
+         begins with a slash"
+    )]
+    Poll,
     /// A path that no URL may have.
     #[error(
         "must be 1 to {PATH_CHARS_MAX} letters, digits and -._~!$&'()*+,;=:@, in segments that are neither empty nor \

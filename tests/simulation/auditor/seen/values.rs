@@ -144,6 +144,8 @@ pub struct StepSeen {
     pub not_before_ms: Option<i64>,
     /// The end of its long wait, in epoch milliseconds.
     pub waits_until_ms: Option<i64>,
+    /// Whether its state is to be asked before the wait ends.
+    pub is_to_look: bool,
     /// The first claim in its direction, in epoch milliseconds.
     pub started_ms: Option<i64>,
     /// The end of the time in which a call may still have its effect, in epoch milliseconds.
@@ -169,6 +171,7 @@ impl StepSeen {
             complete_by_ms: None,
             not_before_ms: None,
             waits_until_ms: None,
+            is_to_look: false,
             started_ms: None,
             runs_until_ms: None,
             doubted_ms: None,

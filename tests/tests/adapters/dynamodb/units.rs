@@ -126,7 +126,7 @@ async fn carry_through(ports: &Ports, sample: Sample) -> Arc<Task> {
         let delivery = next(ports.memory.requests(&agent)).await.remove(0);
         let request = delivery.body.unwrap();
         if position < sample.callbacks {
-            let taken_on = SchedulerMessage::Reply(request.reply(Outcome::Accepted(Acceptance {})));
+            let taken_on = SchedulerMessage::Reply(request.reply(Outcome::Accepted(Acceptance::default())));
             ports.memory.to_scheduler(taken_on, Priority::Normal, 0).await.unwrap();
             scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
             if sample.is_slow {

@@ -82,7 +82,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (text(401), text(401)).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
         (0..=DEFERRAL_MS_MAX, option::of(vec(name(), 0..=FALLBACKS_MAX)))
             .prop_map(|(wait_ms, fallback)| Outcome::Deferred(Deferral { wait_ms, fallback })),
-        Just(Outcome::Accepted(Acceptance {})),
+        option::of("[!-~]{1,40}".prop_map(Arc::from)).prop_map(|poll| Outcome::Accepted(Acceptance { poll })),
     ]
 }
 
@@ -129,9 +129,18 @@ fn request() -> impl Strategy<Value = Request> {
     let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb?x=1".into()))];
     let method = prop_oneof![Just(Method::Post), Just(Method::Get), Just(Method::Delete)];
     let call = (method, encode, path, btree_map("[A-Za-z0-9-]{1,20}".prop_map(Arc::from), text(64), 0..3));
-    let mapped = (option::of(document()), call, keep);
+    let polled = (
+        proptest::sample::select(vec![None, serde_json::from_str("\"t/{/id}\"").ok()]),
+        proptest::sample::select(vec![
+            None,
+            serde_json::from_str(r#"{"Path":"/t/7"}"#).ok(),
+            serde_json::from_str(r#"{"Path":"t","Answers":[{"Status":200,"When":"/a == 1","Means":"Done"}]}"#).ok(),
+        ]),
+    );
+    let mapped = (option::of(document()), call, keep, polled);
     (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3), mapped).prop_map(
-        |(step, deadline, settles, priority, order, outputs, (body, (method, encode, path, headers), keep))| {
+        |(step, deadline, settles, priority, order, outputs, mapped)| {
+            let (body, (method, encode, path, headers), keep, (poll, look)) = mapped;
             let (order_id, step, agent, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
             let (settles_within_ms, may_run_until, wait_within_ms, [may_decline, was_done]) = settles;
@@ -159,6 +168,8 @@ fn request() -> impl Strategy<Value = Request> {
                 path,
                 headers,
                 keep,
+                poll,
+                look,
             }
         },
     )

@@ -337,6 +337,8 @@ pub(crate) fn request() -> Request {
         path: None,
         headers: Default::default(),
         keep: None,
+        poll: None,
+        look: None,
     }
 }
 

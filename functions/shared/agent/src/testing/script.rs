@@ -69,6 +69,7 @@ pub(crate) struct Seen {
     pub(crate) at_ms: u64,
     pub(crate) timeout_ms: u64,
     pub(crate) callback_url: Option<String>,
+    pub(crate) is_look: bool,
 }
 
 /// The service.
@@ -89,6 +90,7 @@ impl Scripted<'_> {
                 at_ms: START.ms_until(call.started_at),
                 timeout_ms: call.timeout_ms,
                 callback_url: call.callback_url.map(str::to_owned),
+                is_look: call.look.is_some(),
             });
             state.acts.pop_front()
         });
@@ -128,5 +130,9 @@ impl Service for Scripted<'_> {
 
     async fn undo(&mut self, call: &Call<'_>) -> Answer {
         self.act(Direction::Undo, call).await
+    }
+
+    async fn look(&mut self, call: &Call<'_>) -> Answer {
+        self.act(Direction::Forward, call).await
     }
 }

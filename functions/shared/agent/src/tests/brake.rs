@@ -142,8 +142,9 @@ fn an_undo_says_nothing_about_rejections() {
 #[test]
 fn a_conflict_without_an_earlier_call_counts_as_a_rejection() {
     let failure = domain::message::Failure { code: "exists".into(), message: "no".into() };
-    let world =
-        world_where(move |_| Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(failure.clone()) }));
+    let world = world_where(move |_| {
+        Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(failure.clone()), poll: None })
+    });
     let world = world.with_policy(braking);
     let instance = world.instance();
     (0..5).for_each(|_| assert!(!instance.handle_one(patient())));

@@ -3,6 +3,7 @@
 mod brake;
 mod callbacks;
 mod fallback;
+mod looks;
 mod memos;
 mod outages;
 mod over;

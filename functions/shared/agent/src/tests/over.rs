@@ -14,7 +14,7 @@ use crate::{Answer, MemoPolicy};
 const STEP: usize = 1;
 
 /// The world has the task of [`request`], whose attempt is in flight.
-fn with_task(world: World) -> World {
+pub(super) fn with_task(world: World) -> World {
     let workflows = Workflows::shipped().unwrap();
     let workflow = workflows.current();
     let order = Order { order_id: request().order_id, ..sample::order("shop", "", "{\"Total\":1}", START) };
@@ -37,11 +37,11 @@ fn change(world: &World, change: impl Fn(&mut Task)) {
     });
 }
 
-fn change_step(world: &World, of: impl Fn(&mut Step)) {
+pub(super) fn change_step(world: &World, of: impl Fn(&mut Step)) {
     change(world, |task| of(&mut task.steps[STEP]));
 }
 
-fn turn_round(world: &World) {
+pub(super) fn turn_round(world: &World) {
     change(world, |task| {
         task.process_state = ProcessState::Compensating;
         let step = &mut task.steps[STEP];
@@ -202,7 +202,7 @@ fn rule_6_a_call_that_is_prepared_for_more_than_a_second_is_not_made_once_its_at
 #[test]
 fn f62_a_conflict_is_no_rejection_if_the_task_says_that_the_request_was_sent_again() {
     let no = || domain::message::Failure { code: "in-use".into(), message: "no".into() };
-    let conflict = || Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) });
+    let conflict = || Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()), poll: None });
     let world = with_task(World::new([conflict(), Act::Answer(done())]));
     change_step(&world, |step| step.may_run_until = Some(START.plus_ms(40_000)));
     assert!(!world.instance().handle_one(request()));

@@ -9,11 +9,11 @@ use crate::{Answer, HealthPolicy, MemoPolicy};
 
 /// What HTTP's 409 means: at work on an earlier call, or no.
 fn conflict() -> Act {
-    Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) })
+    Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()), poll: None })
 }
 
 fn taken_on(after_ms: u64) -> Act {
-    Act::Answer(Answer::UnderWay { after_ms: Some(after_ms), unless_alone: None })
+    Act::Answer(Answer::UnderWay { after_ms: Some(after_ms), unless_alone: None, poll: None })
 }
 
 fn no() -> Failure {
@@ -77,7 +77,7 @@ fn an_earlier_delivery_may_have_called() {
 #[test]
 fn an_instance_remembers_what_came_of_the_calls_before_it_returned_a_request() {
     let failing = || Act::Answer(Answer::Retry { after_ms: Some(700), problem: "503".to_owned() });
-    let busy = || Act::Answer(Answer::UnderWay { after_ms: Some(700), unless_alone: Some(no()) });
+    let busy = || Act::Answer(Answer::UnderWay { after_ms: Some(700), unless_alone: Some(no()), poll: None });
     let unknown = || Act::Answer(Answer::Unknown { after_ms: Some(700), problem: "504".to_owned() });
     let after = |acts: Vec<Act>, deliveries: &[u32]| {
         let world = World::new(acts).with_policy(|policy| policy.wait_in_invocation_ms_max = 0);
@@ -124,7 +124,7 @@ fn f63_a_call_that_was_taken_on_is_asked_for_again_not_before_the_service_says_a
 
 #[test]
 fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled() {
-    let busy = Act::Answer(Answer::UnderWay { after_ms: Some(20_000), unless_alone: Some(no()) });
+    let busy = Act::Answer(Answer::UnderWay { after_ms: Some(20_000), unless_alone: Some(no()), poll: None });
     let earlier = Request { may_run_until: Some(START.plus_ms(100_000)), ..request() };
     let (outcome, _) = of_delivery([busy], delivery("m", earlier));
     let wait_ms = START.ms_until(request().complete_by) + SETTLES_WITHIN_MS_DEFAULT;
@@ -133,7 +133,7 @@ fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled
 
 #[test]
 fn an_attempt_whose_retries_end_at_a_conflict_is_given_back_until_its_calls_have_settled_too() {
-    let busy = Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) });
+    let busy = Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()), poll: None });
     let world = World::new([busy]).with_policy(|policy| policy.retries_max = 0);
     let earlier = Request { may_run_until: Some(START.plus_ms(100_000)), ..request() };
     assert!(world.handle(vec![delivery("m", earlier)]).is_empty());
@@ -210,7 +210,7 @@ fn rule_32_a_call_that_was_sent_is_not_blamed_for_one_that_could_not_be_made() {
 #[test]
 fn rule_36_a_call_that_was_taken_on_is_accepted_where_the_result_may_come_later() {
     let patient = || Request { wait_within_ms: Some(86_400_000), ..request() };
-    let accepted = Outcome::Accepted(Acceptance {});
+    let accepted = Outcome::Accepted(Acceptance::default());
     assert_eq!(of_delivery([taken_on(700)], delivery("m", patient())), (accepted.clone(), settled(0)));
     assert_eq!(of_delivery([Act::Answer(retry()), taken_on(0)], delivery("m", patient())).0, accepted);
     let (outcome, _) = of_delivery([Act::Hang, conflict(), Act::Answer(done())], delivery("m", patient()));
@@ -222,7 +222,7 @@ fn rule_36_a_conflict_after_a_lost_answer_is_awaited_like_the_202_that_it_may_ha
     let waits_ms = 86_400_000;
     let patient = Request { wait_within_ms: Some(waits_ms), ..request() };
     let settled_at = |at| Request { may_run_until: Some(at), ..patient.clone() };
-    let accepted = Outcome::Accepted(Acceptance {});
+    let accepted = Outcome::Accepted(Acceptance::default());
     assert_eq!(of_delivery([conflict()], delivery("m", settled_at(START))), (accepted.clone(), settled(0)));
     let world = World::new([conflict()]);
     assert!(world.handle(vec![delivery("m", settled_at(START))]).is_empty());

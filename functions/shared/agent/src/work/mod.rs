@@ -1,6 +1,7 @@
 //! The life of one request, from its receipt to the end of its message.
 
 mod leave;
+mod look;
 mod settle;
 mod wait;
 
@@ -129,11 +130,13 @@ where
     pub(crate) fn new(ports: &'a P, agent: &'a Agent<F>, record: Record<Request>, received_at: Timestamp) -> Self {
         let Record { message: request, receipt, receive_count, .. } = record;
         let deadline = Deadline::of(&request, received_at, &agent.policy);
-        let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
+        let is_look = request.look.is_some();
+        let keeper = agent.policy.memo.as_ref().filter(|_| !is_look);
+        let keeper = keeper.map(|policy| Keeper::new(policy, &request, sent_at(&request)));
         // An earlier delivery may have called, and who does not remember it does not know how that ended.
         let unknown = || Some(received_at.plus_ms(request.settles_within_ms));
         let known = agent.parked.take(&receipt.message_id, receive_count);
-        let earlier_until = known.unwrap_or_else(|| if receive_count > 1 { unknown() } else { None });
+        let earlier_until = known.unwrap_or_else(|| if receive_count > 1 && !is_look { unknown() } else { None });
         let may_run_until = request.may_run_until;
         // The sender's clock may be ahead. A message that comes again may have been hidden for long. A request that is sent
         // again, which shows by the end of its attempt, may be of a paused order.
@@ -172,6 +175,9 @@ where
 
     /// Calls the service until the work ends.
     async fn carry_out(&mut self) -> Result<Ending, PortError> {
+        if self.request.look.is_some() {
+            return Box::pin(self.look_at_state()).await;
+        }
         let callback_url = self.callback_url().await?;
         loop {
             let mut leave = match self.let_through().await? {
@@ -197,8 +203,8 @@ where
                     self.call_ms = Some(call_ms);
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
                 }
-                Called::Answered(Answer::UnderWay { unless_alone: None, .. }) if self.may_be_told_later() => {
-                    return Ok(Ending::Reply(Outcome::Accepted(Acceptance {})));
+                Called::Answered(Answer::UnderWay { unless_alone: None, poll, .. }) if self.may_be_told_later() => {
+                    return Ok(Ending::Reply(Outcome::Accepted(self.acceptance(poll).await)));
                 }
                 Called::Answered(Answer::UnderWay { after_ms, .. }) => {
                     let next = self.again(after_ms.or(Some(0)), "a call with this key is under way");
@@ -282,16 +288,16 @@ where
                 let Request { keep, direction, .. } = &self.request;
                 Called::Answered(Answer::done(output, keep.as_ref(), *direction))
             }
-            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), after_ms }) => {
+            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), after_ms, poll }) => {
                 Called::Answered(match self.other(started_at).await {
-                    Other::Runs => Answer::UnderWay { unless_alone: Some(failure), after_ms },
+                    Other::Runs => Answer::UnderWay { unless_alone: Some(failure), after_ms, poll },
                     Other::MayBeTakenOn => {
                         // A person may know better.
                         let said = failure.message;
                         self.problem =
                             Some(shortened(&format!("{said}: taken for a 202, as an answer got lost before")));
                         self.tell_trouble().await;
-                        Answer::UnderWay { unless_alone: None, after_ms }
+                        Answer::UnderWay { unless_alone: None, after_ms, poll }
                     }
                     Other::None => {
                         // A duplicate of this request may be the call that is under way.
@@ -341,6 +347,19 @@ where
             Some(callbacks) if self.may_be_told_later() => callbacks.url(self.ports, &self.request).await,
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// That the service took the call on. Where no state can be asked, the result is awaited all the same.
+    async fn acceptance(&mut self, poll: Option<Result<Arc<str>, String>>) -> Acceptance {
+        let poll = match poll.transpose() {
+            Ok(poll) => poll,
+            Err(problem) => {
+                self.problem = Some(shortened(&format!("the state is not asked: {problem}")));
+                self.tell_trouble().await;
+                None
+            }
+        };
+        Acceptance { poll }
     }
 
     /// Whether the service may tell the result later (rule 36). A memo cannot know what came of such a call.

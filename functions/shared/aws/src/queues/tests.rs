@@ -55,6 +55,8 @@ fn request(document: &str, priority: Priority) -> Request {
         path: None,
         headers: Default::default(),
         keep: None,
+        poll: None,
+        look: None,
     }
 }
 

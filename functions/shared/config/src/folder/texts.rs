@@ -34,6 +34,7 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
     };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         check(step.get("keep"), &kept, REMEDY);
+        check(step.table("poll").get("path"), &in_path, "");
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
             check(table.get("send"), &advice, REMEDY);

@@ -122,7 +122,7 @@ const OF_CALL: &[Key] = &[
 const ANSWER: &[Key] = &[
     Key::new("status", Kind::Number(200, 599)).about("The status").required().like("400"),
     Key::new("when", CONDITION)
-        .about("What holds of the body, as an expression whose pointers begin there")
+        .about("What holds of the body (rule 17)")
         .required()
         .like("/error/code == 'not_charged'"),
     Key::new("means", MEANING).about("What the answer means").required().like("done"),

@@ -34,6 +34,7 @@ impl Turn<'_> {
                 step.complete_by = None;
                 step.doubted_at = None;
                 step.waits_until = None;
+                step.poll = None;
                 step.failure_count = 0;
                 step.started_at = None;
                 step.finished_at = None;

@@ -16,6 +16,13 @@ pub enum Effect {
         /// Messages in the chain so far, this one included.
         hops: u32,
     },
+    /// Ask the agent of a step for the state of its call that was taken on.
+    Look {
+        /// The index of the step.
+        step: usize,
+        /// Messages in the chain so far, this one included.
+        hops: u32,
+    },
     /// Wake the scheduler for this order.
     Wake {
         /// The delay.

@@ -8,7 +8,7 @@
 //! complete, fail, hold). `reply`, `sweep`, `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and
 //! `approval`) handle one kind of event each. `compensation` turns an order round, `skip` ends the steps that need no
 //! call, `pivot` says when an order only goes forward, and `contradiction` when a result comes against its end. `wait`
-//! has the long waits, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
+//! has the long waits, `poll` the looks at a call that was taken on, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
 //! the message to an agent, `preview` foresees it for an order that there is not, and `wanted` tells the agent whether its
 //! attempt is over.
 //!
@@ -28,6 +28,7 @@ mod note;
 mod open_calls;
 mod operator;
 mod pivot;
+mod poll;
 mod preview;
 mod reply;
 mod request;
@@ -46,7 +47,7 @@ mod watch;
 pub use decision::{Decision, Dropped, Effect, Happened, Impossible, Refused, TooLarge, Verdict};
 pub use event::{DeadLetterSubject, Event, Moment};
 pub use preview::{Foreseen, Missing, Preview, Previewed};
-pub use request::request;
+pub use request::{look, request};
 pub use wanted::{Wanted, wanted};
 
 use crate::task::{Notice, ProcessState, Step, Task, reason};

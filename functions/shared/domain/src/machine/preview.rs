@@ -10,7 +10,7 @@ use crate::message::{Failure, Outcome, Request};
 use crate::order::Order;
 use crate::search::Pointer;
 use crate::task::{Direction, Step, StepState, Task};
-use crate::workflow::{Root, Workflow};
+use crate::workflow::{Mapping, Root, Workflow};
 
 /// A new order, and what is supposed of its steps.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl<'a> Preview<'a> {
             return None;
         }
         let mapping = rule.mapping(direction);
-        let pointers = mapping.places().map(|(_, place)| &place.pointer);
+        let pointers = rule.mappings(direction).flat_map(Mapping::places).map(|(_, place)| &place.pointer);
         let mut missing: BTreeSet<Missing> =
             pointers.filter_map(Missing::new).filter(|missing| self.is_unknown(&missing.step)).collect();
         if mapping.sends_all() {

@@ -118,9 +118,9 @@ impl Turn<'_> {
                 return Verdict::Taken;
             }
             Outcome::Retrying(trouble) => return self.note_trouble(index, trouble),
-            Outcome::Accepted(_) => {
+            Outcome::Accepted(acceptance) => {
                 self.keep_calls(index, reply);
-                return self.await_result(index);
+                return self.await_result(index, acceptance);
             }
         };
         if !reply.is_in_flight(&self.task.steps[index]) {

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use crate::header;
 use crate::json::Json;
 use crate::limits::{HEADERS_BYTES_MAX, SENT_BYTES_MAX};
-use crate::message::{Failure, Outcome, Reply, Request, idempotency_key};
+use crate::message::{Failure, Look, Outcome, Reply, Request, idempotency_key};
 use crate::order::Order;
 use crate::search::{Pointer, plain_text};
 use crate::task::{Direction, Task};
-use crate::template::{Template, Unfilled};
+use crate::template::{PollPath, Template, Unfilled};
 use crate::time::Timestamp;
 use crate::workflow::{Comparison, Encoding, Mapping, Method, Root, StepRule, Workflow};
 
@@ -72,9 +72,12 @@ pub fn request(
         path: None,
         headers: BTreeMap::new(),
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
+        poll: None,
+        look: None,
     };
     let applied = if step.direction == Direction::Forward { applies(&request, rule) } else { Ok(()) };
-    let mapped = applied.and_then(|()| map(&mut request, rule.mapping(step.direction), order.submitted_at));
+    let poll = rule.poll.as_ref().filter(|_| step.direction == Direction::Forward).map(|poll| &poll.path);
+    let mapped = applied.and_then(|()| map(&mut request, rule.mapping(step.direction), poll, order.submitted_at));
     Some(match mapped {
         Ok(()) => Ok((step.agent.clone(), request)),
         Err((key, unfilled)) => {
@@ -97,10 +100,57 @@ fn applies(request: &Request, rule: &StepRule) -> Result<(), (&'static str, Unfi
     rule.when.iter().find_map(fault).map_or(Ok(()), |unfilled| Err(("when", unfilled)))
 }
 
+/// The request to look at the state of the call of the step at `index` that was taken on, with its agent; `None` if none is
+/// asked for. It carries nothing of the order.
+#[must_use]
+pub fn look(
+    task: &Task,
+    workflow: &Workflow,
+    index: usize,
+    as_of: Timestamp,
+    hops: u32,
+) -> Option<(Arc<str>, Request)> {
+    let (step, rule) = (task.steps.get(index)?, workflow.steps.get(index)?);
+    let path = step.poll.as_ref().filter(|_| step.is_awaited())?.path.clone();
+    let request = Request {
+        order_id: task.order_id,
+        step: step.name.clone(),
+        agent: step.agent.clone(),
+        direction: step.direction,
+        attempt: step.attempt,
+        idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
+        complete_by: as_of.plus_ms(rule.complete_within_ms),
+        budget_ms: rule.complete_within_ms,
+        settles_within_ms: rule.settles_within_ms,
+        may_run_until: None,
+        wait_within_ms: None,
+        may_decline: false,
+        was_done: false,
+        hops,
+        priority: task.priority,
+        order: Json::empty(),
+        outputs: BTreeMap::new(),
+        method: Method::Get,
+        body: None,
+        encode: Encoding::Json,
+        path: None,
+        headers: BTreeMap::new(),
+        keep: rule.keep.clone(),
+        poll: None,
+        look: Some(Look { path, answers: rule.poll.as_ref()?.answers.clone() }),
+    };
+    Some((step.agent.clone(), request))
+}
+
 /// Replaces the document and the outputs by what the mapping sends.
-fn map(request: &mut Request, mapping: &Mapping, submitted_at: Timestamp) -> Result<(), (&'static str, Unfilled)> {
+fn map(
+    request: &mut Request,
+    mapping: &Mapping,
+    poll: Option<&PollPath>,
+    submitted_at: Timestamp,
+) -> Result<(), (&'static str, Unfilled)> {
     let Mapping { method, send, path, headers, encode } = mapping;
-    if *mapping == Mapping::default() {
+    if *mapping == Mapping::default() && poll.is_none() {
         return Ok(());
     }
     let (order_id, key) = (Json::of(&request.order_id), Json::of(&request.idempotency_key));
@@ -114,6 +164,7 @@ fn map(request: &mut Request, mapping: &Mapping, submitted_at: Timestamp) -> Res
             Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
         }
     };
+    let poll = poll.map(|poll| poll.for_agent(&find)).transpose().map_err(|unfilled| ("poll.path", unfilled))?;
     let path = path.as_ref().map(|path| path.fill(&find)).transpose().map_err(|unfilled| ("path", unfilled))?;
     let body = send.as_ref().map(|send| send.fill(&find, SENT_BYTES_MAX)).transpose();
     let body = body.map_err(|unfilled| ("send", unfilled))?;
@@ -126,6 +177,7 @@ fn map(request: &mut Request, mapping: &Mapping, submitted_at: Timestamp) -> Res
         request.order = Json::empty();
         request.outputs.clear();
     }
+    request.poll = poll;
     // All its parameters may be left out.
     let path = path.filter(|path| !path.is_empty());
     (request.method, request.path, request.body, request.encode) = (*method, path, body, *encode);

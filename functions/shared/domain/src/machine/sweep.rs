@@ -19,10 +19,12 @@ impl Turn<'_> {
         self.exact_watch = true;
         let mut exhausted = Vec::new();
         for index in 0..self.task.steps.len() {
-            if self.is_doubtful(index) {
+            let is_doubtful = self.is_doubtful(index);
+            if is_doubtful {
                 self.task.steps[index].doubted_at = Some(self.moment.now);
                 self.note(Happened::Doubted(self.attempt(index)));
-            } else if self.is_expired(index) {
+            }
+            if !self.look_if_due(index) && !is_doubtful && self.is_expired(index) {
                 let step = &self.task.steps[index];
                 let trouble = step.trouble_of_attempt().map(|problem| format!("; the last call: {problem}"));
                 let lacks = match (step.is_asked(), step.is_awaited()) {

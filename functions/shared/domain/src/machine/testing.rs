@@ -223,7 +223,15 @@ impl Case {
     pub(crate) fn requested(&self) -> Vec<&str> {
         let step = |effect: &Effect| match effect {
             Effect::Request { step, .. } => Some(&*self.task.steps[*step].name),
-            Effect::Wake { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+            Effect::Look { .. } | Effect::Wake { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+        };
+        self.effects.iter().filter_map(step).collect()
+    }
+
+    /// Names of the steps whose state the last turn asks for.
+    pub(crate) fn looked_at(&self) -> Vec<&str> {
+        let step = |effect: &Effect| {
+            if let Effect::Look { step, .. } = effect { Some(&*self.task.steps[*step].name) } else { None }
         };
         self.effects.iter().filter_map(step).collect()
     }
@@ -232,7 +240,7 @@ impl Case {
     pub(crate) fn wakes(&self) -> Vec<u64> {
         let delay = |effect: &Effect| match effect {
             Effect::Wake { delay_ms, .. } => Some(*delay_ms),
-            Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+            Effect::Request { .. } | Effect::Look { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
         };
         self.effects.iter().filter_map(delay).collect()
     }
@@ -240,7 +248,7 @@ impl Case {
     /// The hop count of the longest chain that the last turn continues.
     pub(crate) fn hops(&self) -> Option<u32> {
         let hops = |effect: &Effect| match effect {
-            Effect::Request { hops, .. } | Effect::Wake { hops, .. } => Some(*hops),
+            Effect::Request { hops, .. } | Effect::Look { hops, .. } | Effect::Wake { hops, .. } => Some(*hops),
             Effect::Notify(_) | Effect::Alert(_) => None,
         };
         self.effects.iter().filter_map(hops).max()
@@ -250,7 +258,7 @@ impl Case {
     pub(crate) fn notified(&self) -> Vec<&'static str> {
         let name = |effect: &Effect| match effect {
             Effect::Notify(notice) | Effect::Alert(notice) => Some(notice.kind.name()),
-            Effect::Request { .. } | Effect::Wake { .. } => None,
+            Effect::Request { .. } | Effect::Look { .. } | Effect::Wake { .. } => None,
         };
         self.effects.iter().filter_map(name).collect()
     }

@@ -27,7 +27,7 @@ pub(super) struct Turn<'a> {
     pub(super) changed: bool,
     /// Whether the watch is set to the real deadline instead of staying early (rule 14).
     pub(super) exact_watch: bool,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
     happened: Vec<Happened>,
     /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
     pub(super) waiting_before: Vec<usize>,
@@ -479,4 +479,5 @@ pub(super) fn release(step: &mut Step) {
     step.doubted_at = None;
     step.not_before = None;
     step.waits_until = None;
+    step.poll = None;
 }

@@ -4,6 +4,7 @@
 use super::decision::Verdict;
 use super::turn::Turn;
 use crate::limits::HEARTBEAT_MS_MIN;
+use crate::message::Acceptance;
 use crate::task::{Direction, NoticeKind, Step, StepState, Transition, What};
 use crate::time::Timestamp;
 use crate::workflow::StepRule;
@@ -36,7 +37,7 @@ impl Turn<'_> {
     }
 
     /// The service took the call on: its result is awaited from now on. A repeat extends the wait.
-    pub(super) fn await_result(&mut self, index: usize) -> Verdict {
+    pub(super) fn await_result(&mut self, index: usize, acceptance: &Acceptance) -> Verdict {
         let until = self.moment.now.plus_ms(self.workflow.steps[index].awaited_ms());
         let earlier = self.task.steps[index].waits_until.replace(until);
         match earlier {
@@ -47,6 +48,7 @@ impl Turn<'_> {
             Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => self.changed = true,
             Some(_) => self.task.steps[index].waits_until = earlier,
         }
+        self.poll_from_now(index, acceptance);
         self.verdict()
     }
 
@@ -54,7 +56,7 @@ impl Turn<'_> {
     pub(super) fn waits_long(&self, index: usize) -> Option<Timestamp> {
         let step = &self.task.steps[index];
         match step.process_state {
-            StepState::Processing if step.is_awaited() => self.expires_at(index),
+            StepState::Processing if step.is_awaited() => self.look_at(index).or_else(|| self.expires_at(index)),
             StepState::Pending if self.is_ready(index) => step.waits_until.filter(|&at| self.moment.now < at),
             StepState::Pending
             | StepState::Processing

@@ -18,7 +18,13 @@ pub enum Wanted {
 #[must_use]
 pub fn wanted(task: &Task, request: &Request) -> Wanted {
     let Some((_, step)) = task.step(&request.step) else { return Wanted::Over };
-    if task.process_state.is_final() || step.attempt != request.attempt || step.is_awaited() {
+    if task.process_state.is_final() || step.attempt != request.attempt {
+        return Wanted::Over;
+    }
+    if request.look.is_some() {
+        return if step.is_awaited() && step.direction == request.direction { Wanted::Yes } else { Wanted::Over };
+    }
+    if step.is_awaited() {
         return Wanted::Over;
     }
     match (step.process_state, step.direction == request.direction) {
@@ -77,7 +83,7 @@ mod tests {
         };
         over(again, "another attempt is in flight");
         let taken_on = |case: &mut Case| {
-            let accepted = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+            let accepted = case.reply_of("a", Outcome::Accepted(Acceptance::default()));
             case.take(&accepted);
         };
         over(taken_on, "taken on");

@@ -89,7 +89,8 @@ impl Turn<'_> {
         self.ends_at(index).map(|at| at.plus_ms(self.workflow.supervision.grace_ms))
     }
 
-    fn ends_at(&self, index: usize) -> Option<Timestamp> {
+    /// The same without the grace.
+    pub(super) fn ends_at(&self, index: usize) -> Option<Timestamp> {
         let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
         let again_ms = if step.is_awaited() { rule.awaited_ms() } else { rule.complete_within_ms };
         let end = step.waits_until.or(step.complete_by).filter(|_| step.process_state == StepState::Processing)?;

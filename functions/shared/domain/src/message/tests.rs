@@ -29,6 +29,11 @@ fn request() -> Request {
         path: Some("v1/refunds?x=1".into()),
         headers: BTreeMap::from([("X-Key".into(), "a/b".into())]),
         keep: Some(serde_json::from_str(r#"{"ID":"/id","At":"header:X?"}"#).unwrap()),
+        poll: Some(serde_json::from_str(r#""transfers/{/id}""#).unwrap()),
+        look: Some(
+            serde_json::from_str(r#"{"Path":"/t/7","Answers":[{"Status":200,"When":"/a == 1","Means":"No"}]}"#)
+                .unwrap(),
+        ),
     }
 }
 
@@ -65,6 +70,8 @@ fn messages_round_trip_under_the_names_of_the_design() {
         "Encode",
         "Path",
         "Keep",
+        "Poll",
+        "Look",
     ] {
         assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
     }
@@ -73,7 +80,8 @@ fn messages_round_trip_under_the_names_of_the_design() {
         Outcome::Failed(Failure { code: "card_declined".into(), message: "no".into() }),
         Outcome::Deferred(Deferral::after(7)),
         Outcome::Deferred(Deferral { wait_ms: 7, fallback: Some(vec!["payment-b".into()]) }),
-        Outcome::Accepted(Acceptance {}),
+        Outcome::Accepted(Acceptance::default()),
+        Outcome::Accepted(Acceptance { poll: Some("/t/7?x=1".into()) }),
     ];
     for outcome in outcomes {
         let message = SchedulerMessage::Reply(request.reply(outcome));

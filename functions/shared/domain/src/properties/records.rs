@@ -15,14 +15,15 @@ use crate::bulk::{BulkAction, DryRun, Entry, Job, JobState, Selector, Spec, Tall
 use crate::id::CommandId;
 use crate::json::Json;
 use crate::message::{
-    Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
+    Action, CloudEvent, Command, Look, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
 };
 use crate::ports::{
     Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, OrderAt,
     Outage, OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
-use crate::workflow::{Encoding, Method};
+use crate::template::{BodyCondition, PollPath};
+use crate::workflow::{Encoding, Method, PollAnswer, PollMeaning};
 
 fn stays<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let text = serde_json::to_string(value).expect("it can be written");
@@ -83,7 +84,12 @@ fn request() -> impl Strategy<Value = Request> {
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form), Just(Encoding::Empty)];
     let method = prop_oneof![Just(Method::Post), Just(Method::Get), Just(Method::Patch)];
     let call = (method, encode, option::of(text()), btree_map(text(), text(), 0..3));
-    let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), call, keep);
+    let poll = option::of(Just(()).prop_map(|()| PollPath::parse("a/{/id}?x={header:ETag?}").unwrap()));
+    let when = || BodyCondition::parse("/a == 'b'").unwrap();
+    let answer = (200..600_u16, proptest::sample::select(vec![PollMeaning::Done, PollMeaning::No]))
+        .prop_map(move |(status, means)| PollAnswer { status, when: when(), means });
+    let look = option::of((text(), vec(answer, 0..3)).prop_map(|(path, answers)| Look { path, answers }));
+    let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), call, keep, (poll, look));
     (of, time, (priority(), any::<u32>()), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, (step, agent), direction, attempt, idempotency_key),
@@ -91,7 +97,7 @@ fn request() -> impl Strategy<Value = Request> {
             (priority, hops),
             order,
             outputs,
-            (body, (method, encode, path, headers), keep),
+            (body, (method, encode, path, headers), keep, (poll, look)),
         )| {
             let (order, outputs): (Json, BTreeMap<_, _>) = (Json::of(&order), outputs);
             Request {
@@ -118,6 +124,8 @@ fn request() -> impl Strategy<Value = Request> {
                 path,
                 headers,
                 keep,
+                poll,
+                look,
             }
         },
     )

@@ -338,6 +338,7 @@ impl Walker {
                 let text = serde_json::to_string(&request).expect("a message");
                 assert_eq!(crate::message::decode::<crate::message::Request>(text.as_bytes()), Ok(request));
             }
+            Effect::Look { .. } => panic!("no drawn step has a poll"),
             Effect::Wake { delay_ms, .. } => {
                 assert!(delay_ms <= DELAY_MS_MAX);
                 assert!(!task.process_state.is_settled());

@@ -125,7 +125,7 @@ fn a_wait_of_the_workflow_is_shown_beside_an_attempt_in_flight_and_past_a_pivot_
 fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     let mut case = Case::new(&[("a", &[], "wait_within = \"2d\"\nmax_failures = 1")], false);
     case.wake();
-    let accepted = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    let accepted = case.reply_of("a", Outcome::Accepted(Acceptance::default()));
     case.take(&accepted);
     let until = case.step("a").waits_until.unwrap();
     let head = format!("Any took a on, and tells the result later: attempt 1, awaited until {until}.");

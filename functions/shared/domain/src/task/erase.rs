@@ -52,7 +52,7 @@ impl Task {
             erase_reason(reason);
         }
         for step in &mut self.steps {
-            step.output = None;
+            (step.output, step.poll) = (None, None);
             if let Some(error) = &mut step.last_error {
                 error.message = ERASED.into();
             }

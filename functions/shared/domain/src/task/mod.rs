@@ -21,7 +21,7 @@ use crate::workflow::Workflow;
 
 pub use erase::Quoted;
 pub use history::{Attempt, Line, Transition, What, stored};
-pub use step::{Approvers, Step, StepError, StepState};
+pub use step::{Approvers, Poll, Step, StepError, StepState};
 pub use watch::Watch;
 
 pub use crate::state::{Direction, NotAState, ProcessState};

@@ -96,6 +96,9 @@ pub struct Step {
     /// `WaitsUntil` is a time that the order gives, and the wait of the workflow is still to begin (rule 35).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait_to_come: bool,
+    /// How the state is asked of the call that was taken on (rule 36).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll: Option<Poll>,
     /// The latest time at which a call of this step that had no answer may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
@@ -121,6 +124,17 @@ pub struct Step {
     /// When the present direction was done or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+}
+
+/// How the state is asked of a call that was taken on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Poll {
+    /// Where, as the agent said.
+    pub path: Arc<str>,
+    /// When next. `None`: the last look was made, at the end of the wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 /// Who decides on a step.
@@ -218,6 +232,7 @@ impl Step {
             not_before: None,
             waits_until: None,
             wait_to_come: false,
+            poll: None,
             may_run_until: None,
             call_ms: None,
             declined: 0,

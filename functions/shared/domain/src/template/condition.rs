@@ -1,5 +1,7 @@
 //! A condition on the body of an answer.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 use crate::json::Json;
 use crate::limits::CONDITION_PLACES_MAX;
 use crate::search::plain_text;
@@ -34,6 +36,11 @@ impl BodyCondition {
         }
     }
 
+    /// As it is written.
+    pub(crate) fn text(&self) -> &str {
+        self.0.text()
+    }
+
     /// A position at which a reader could find another value than the one that is taken: it is there twice, or has a member
     /// twice.
     #[must_use]
@@ -55,6 +62,20 @@ impl BodyCondition {
     #[must_use]
     pub fn text_in(&self, body: &str) -> Option<String> {
         self.0.places().first().and_then(|place| place.pointer.within(body)).and_then(plain_text)
+    }
+}
+
+impl Serialize for BodyCondition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for BodyCondition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Json::deserialize(deserializer)?;
+        let text: String = serde_json::from_str(text.text()).map_err(de::Error::custom)?;
+        Self::parse(&text).map_err(de::Error::custom)
     }
 }
 

@@ -14,12 +14,12 @@ use crate::search::{Pointer, plain_text};
 /// mark: where it finds nothing, its parameter is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathTemplate {
-    path: Vec<Piece>,
-    query: Vec<Vec<Piece>>,
+    pub(super) path: Vec<Piece>,
+    pub(super) query: Vec<Vec<Piece>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     Text(String),
     Place(Place),
     Computed(Expression),
@@ -96,7 +96,7 @@ impl PathTemplate {
 }
 
 /// The parts of a text between these signs, without looking into braces.
-fn split(text: &str, sign: char) -> Vec<&str> {
+pub(super) fn split(text: &str, sign: char) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|c| {
         is_inside = (is_inside || c == '{') && c != '}';
@@ -106,31 +106,38 @@ fn split(text: &str, sign: char) -> Vec<&str> {
 }
 
 fn pieces(text: &str) -> Result<Vec<Piece>, BadTemplate> {
-    let (mut pieces, mut rest) = (Vec::new(), text);
-    let add = |text: &str| {
-        if text.contains('}') {
-            return Err(BadTemplate::Braces);
-        }
-        Ok((!text.is_empty()).then(|| Piece::Text(text.to_owned())))
+    let piece = |(is_place, text): (bool, &str)| {
+        Ok(match (is_place, text.starts_with(BEGINNING)) {
+            (false, _) => Piece::Text(text.to_owned()),
+            (true, true) => Piece::Computed(Expression::read(text)?),
+            (true, false) if text.starts_with('/') => Piece::Place(Place::parse(text)?),
+            (true, false) => return Err(BadTemplate::Braces),
+        })
     };
+    piece_of(text)?.into_iter().map(piece).collect()
+}
+
+/// The texts of a path, and those within braces (`true`).
+pub(super) fn piece_of(text: &str) -> Result<Vec<(bool, &str)>, BadTemplate> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some((before, opened)) = rest.split_once('{') {
-        let (pointer, after) = opened.split_once('}').ok_or(BadTemplate::Braces)?;
-        if !pointer.starts_with(['/', BEGINNING]) || pointer.contains('{') {
+        let (inner, after) = opened.split_once('}').ok_or(BadTemplate::Braces)?;
+        if inner.contains('{') {
             return Err(BadTemplate::Braces);
         }
-        pieces.extend(add(before)?);
-        pieces.push(match pointer.starts_with(BEGINNING) {
-            true => Piece::Computed(Expression::read(pointer)?),
-            false => Piece::Place(Place::parse(pointer)?),
-        });
+        pieces.extend([(false, before), (true, inner)]);
         rest = after;
     }
-    pieces.extend(add(rest)?);
+    pieces.push((false, rest));
+    if pieces.iter().any(|(is_place, text)| !is_place && text.contains('}')) {
+        return Err(BadTemplate::Braces);
+    }
+    pieces.retain(|(is_place, text)| *is_place || !text.is_empty());
     Ok(pieces)
 }
 
 /// Whether its text has no other signs than unreserved ones and these.
-fn has_only(pieces: &[Piece], signs: &[u8]) -> bool {
+pub(super) fn has_only(pieces: &[Piece], signs: &[u8]) -> bool {
     pieces.iter().all(|piece| match piece {
         Piece::Text(text) => text.bytes().all(|byte| is_unreserved(byte) || signs.contains(&byte)),
         Piece::Place(_) | Piece::Computed(_) => true,
@@ -170,7 +177,7 @@ fn write<'a>(
 }
 
 /// Whether a path stays below the URL that it is appended to.
-fn is_path(path: &str) -> bool {
+pub(super) fn is_path(path: &str) -> bool {
     path.len() <= PATH_CHARS_MAX && path.split('/').all(|segment| !["", ".", ".."].contains(&segment))
 }
 
@@ -179,7 +186,7 @@ const fn is_unreserved(byte: u8) -> bool {
 }
 
 /// Percent-encodes a text (RFC 3986): all bytes except unreserved ones.
-fn encode(text: &str, into: &mut String) {
+pub(super) fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match is_unreserved(byte) {
             true => into.push(char::from(byte)),

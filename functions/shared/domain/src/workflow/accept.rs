@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::deadline::COMPLETE_BY;
 use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
-use super::{Comparison, NotATime, StepRule, Workflow};
+use super::{Comparison, Mapping, NotATime, StepRule, Workflow};
 use crate::header;
 use crate::id::idempotency_key;
 use crate::json::Json;
@@ -104,8 +104,7 @@ impl StepRule {
         };
         let document = order.document.raw();
         for direction in [Direction::Forward, Direction::Undo] {
-            let mapping = self.mapping(direction);
-            for (key, place) in mapping.places() {
+            for (key, place) in self.mappings(direction).flat_map(Mapping::places) {
                 let Some(Root::Order(names)) = Root::of(&place.pointer) else { continue };
                 if !is_sendable(key, place, Pointer::walk(names, document)) {
                     return missing(place.pointer.text(), NOTHING);
@@ -122,7 +121,9 @@ impl StepRule {
                 Root::Output(..) => None,
             };
             let is_known = |place: &&Place| !matches!(Root::of(&place.pointer), Some(Root::Output(..)) | None);
-            for (key, expression) in mapping.expressions().filter(|(_, of)| of.places().iter().all(is_known)) {
+            for (key, expression) in
+                self.mapping(direction).expressions().filter(|(_, of)| of.places().iter().all(is_known))
+            {
                 match expression.value(&find) {
                     Err(problem) => return missing(expression.text().to_owned(), &problem.to_string()),
                     Ok(value) if &*value == "null" && key == "headers" => {}

@@ -12,7 +12,7 @@ pub const PEOPLE: &str = "people";
 pub(super) const DECIDED_WITHIN_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// The keys of a step that calls a service.
-const OF_CALLS: [&str; 13] = [
+const OF_CALLS: [&str; 14] = [
     "agent",
     "complete_within",
     "horizon",
@@ -25,6 +25,7 @@ const OF_CALLS: [&str; 13] = [
     "headers",
     "encode",
     "keep",
+    "poll",
     "undo",
 ];
 

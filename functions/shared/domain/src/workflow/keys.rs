@@ -4,17 +4,18 @@ use super::Remedy;
 use super::call::{Encoding, Method};
 use super::deadline::OnLate;
 use super::mapping::place_in_order;
+use super::poll::PollMeaning;
 use super::when::Comparison;
 use crate::header;
 use crate::keys::{Format, Key, Kind, Names};
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HEADERS_MAX, HORIZON_MS_MAX, INDEXED_MAX,
-    NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX,
-    WAIT_MS_MAX, WHEN_MAX,
+    NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, POLL_MS_MAX, POLL_MS_MIN, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN,
+    STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX, WHEN_MAX,
 };
 use crate::priority::Priority;
 use crate::search::Pointer;
-use crate::template::{LITERAL, PathTemplate};
+use crate::template::{BodyCondition, LITERAL, PathTemplate, PollPath};
 
 /// All keys of the file.
 pub const WORKFLOW: &[Key] = &[
@@ -136,6 +137,7 @@ const STEP: &[Key] = &[
         .about("The step's output, with pointers into the answer (rule 19)")
         .or("the whole answer")
         .like("{ ID = \"/id\" }"),
+    Key::new("poll", Kind::Table(POLL)).about("How the state is asked of a call that was taken on (rule 36)"),
     Key::new(
         "undo",
         Kind::Either(&[
@@ -148,6 +150,38 @@ const STEP: &[Key] = &[
              step); none: it is never undone",
     )
     .or("a POST to the undo of the agent; none after a GET"),
+];
+
+const POLL: &[Key] = &[
+    Key::new(
+        "path",
+        Kind::Text(&Format {
+            what: "a path with `{pointers}`",
+            check: |text| PollPath::parse(text).map(drop).map_err(|problem| problem.to_string()),
+        }),
+    )
+    .about("Where a GET asks for the state (rule 36)")
+    .required()
+    .like("transfers/{/id}"),
+    Key::new("every", Kind::TimeMs(POLL_MS_MIN, POLL_MS_MAX)).about("How often").or("1m"),
+    Key::new("answers", Kind::Array(1, 32, &Kind::Table(POLL_ANSWER))).about("What its answers mean"),
+];
+const POLL_ANSWER: &[Key] = &[
+    Key::new("status", Kind::Number(200, 499)).about("The status").required().like("200"),
+    Key::new(
+        "when",
+        Kind::Text(&Format {
+            what: "a comparison",
+            check: |text| BodyCondition::parse(text).map(drop).map_err(|problem| problem.to_string()),
+        }),
+    )
+    .about("What holds of the body")
+    .required()
+    .like("/status == 'succeeded'"),
+    Key::new("means", Kind::Word(&[PollMeaning::Done.name(), PollMeaning::No.name()]))
+        .about("What it means")
+        .required()
+        .like("done"),
 ];
 
 const LONGER: &[Key] = &[

@@ -12,6 +12,7 @@ mod error;
 mod keys;
 mod mapping;
 mod parse;
+mod poll;
 mod registry;
 mod retain;
 mod waits;
@@ -28,6 +29,7 @@ pub use error::WorkflowError;
 pub use keys::{WORKFLOW, is_name, is_schema};
 pub(crate) use mapping::Root;
 pub use mapping::{Mapping, Refuse};
+pub use poll::{Poll, PollAnswer, PollMeaning};
 pub use registry::Workflows;
 pub use retain::Retain;
 pub use waits::{LongerWait, NotATime, Waits};
@@ -117,6 +119,8 @@ pub struct StepRule {
     pub undo: Mapping,
     /// What is kept of the answer as the step's output. `None`: all of it.
     pub keep: Option<Template>,
+    /// How the state is asked of a call that was taken on (rule 36). `None`: it is told.
+    pub poll: Option<Poll>,
 }
 
 impl StepRule {
@@ -151,6 +155,12 @@ impl StepRule {
             Direction::Forward => &self.forward,
             Direction::Undo => &self.undo,
         }
+    }
+
+    /// The mappings whose places must have a value in this direction: of the call, and of the look at its state.
+    pub(crate) fn mappings(&self, direction: Direction) -> impl Iterator<Item = &Mapping> {
+        let poll = self.poll.as_ref().filter(|_| direction == Direction::Forward);
+        [self.mapping(direction)].into_iter().chain(poll.map(|poll| &poll.mapping))
     }
 
     /// Whether the step may have no output though the order goes on past it.

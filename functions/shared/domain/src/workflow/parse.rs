@@ -12,7 +12,8 @@ use super::approval::DECIDED_WITHIN_MS;
 use super::keys::WORKFLOW;
 use super::mapping::{Output, Refuse, template};
 use super::{
-    Approval, Deadline, Encoding, LongerWait, Mapping, Method, PEOPLE, Retain, StepRule, Supervision, Waits, Workflow,
+    Approval, Deadline, Encoding, LongerWait, Mapping, Method, PEOPLE, Poll, Retain, StepRule, Supervision, Waits,
+    Workflow,
 };
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -119,6 +120,9 @@ fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>, deadlin
                 let before: Vec<Output<'_>> = ancestors.iter().map(|&earlier| known.output(&steps[earlier])).collect();
                 let undo = draft.table.table("undo");
                 draft.rule.forward.check(reader, &draft.table, &before, None);
+                if let Some(poll) = &draft.rule.poll {
+                    poll.mapping.check(reader, &draft.table.table("poll"), &before, None);
+                }
                 draft.rule.undo.check(reader, &undo, &before, Some(known.output(&draft.rule)));
                 let rules = ancestors.iter().map(|&earlier| &steps[earlier]);
                 ways::check(reader, draft, &rules.zip(before).collect::<Vec<_>>());
@@ -209,6 +213,7 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         reader.blame(at, format!("{}: {key} is missing: say what {what}, {example}", table.path));
     }
     let keep = keep_of(reader, table, waits.within_ms.is_some());
+    let poll = Poll::read(reader, table, forward.method).filter(|_| !is_approval);
     let (on_rejected, on_exhausted) = ways::remedies(reader, table);
     StepRule {
         name: table.exact_text("name").unwrap_or_default().into(),
@@ -233,6 +238,7 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         forward,
         undo,
         keep,
+        poll,
     }
 }
 

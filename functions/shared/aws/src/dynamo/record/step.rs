@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::json::Json;
-use domain::task::{Approvers, Direction, Step, StepError, StepState};
+use domain::task::{Approvers, Direction, Poll, Step, StepError, StepState};
 
 use super::{Item, Reader, Unreadable, number, put, put_if, text, time};
 
@@ -26,6 +26,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "NotBefore", step.not_before.map(time));
     put_if(&mut item, "WaitsUntil", step.waits_until.map(time));
     put_if(&mut item, "WaitToCome", step.wait_to_come.then_some(AttributeValue::Bool(true)));
+    put_if(&mut item, "Poll", step.poll.as_ref().map(poll_value));
     put_if(&mut item, "MayRunUntil", step.may_run_until.map(time));
     put_if(&mut item, "Declined", (step.declined > 0).then(|| number(step.declined)));
     let fallback = step.fallback.iter().map(|agent| text(&**agent)).collect();
@@ -57,6 +58,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         not_before: reader.time_if("NotBefore")?,
         waits_until: reader.time_if("WaitsUntil")?,
         wait_to_come: reader.flag("WaitToCome")?,
+        poll: reader.map_if("Poll")?.map(poll).transpose()?,
         may_run_until: reader.time_if("MayRunUntil")?,
         declined: reader.number_if("Declined")?.unwrap_or(0),
         fallback: reader.texts("Fallback")?,
@@ -66,6 +68,17 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         started_at: reader.time_if("StartedAt")?,
         finished_at: reader.time_if("FinishedAt")?,
     })
+}
+
+fn poll_value(Poll { path, at }: &Poll) -> AttributeValue {
+    let mut item = Item::with_capacity(2);
+    put(&mut item, "Path", text(&**path));
+    put_if(&mut item, "At", at.map(time));
+    AttributeValue::M(item)
+}
+
+fn poll(mut reader: Reader) -> Result<Poll, Unreadable> {
+    Ok(Poll { path: reader.text("Path")?.into(), at: reader.time_if("At")? })
 }
 
 fn approvers_value(Approvers { role, not_by, since_version }: &Approvers) -> AttributeValue {

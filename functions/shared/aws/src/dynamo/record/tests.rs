@@ -184,6 +184,7 @@ fn crowded() -> Task {
             not_before: odd.then_some(at),
             waits_until: odd.then_some(at),
             wait_to_come: odd,
+            poll: odd.then(|| domain::task::Poll { path: "/t/7".into(), at: (n % 3 == 0).then_some(at) }),
             may_run_until: odd.then_some(at),
             call_ms: odd.then_some(u64::MAX),
             declined: n as u32,

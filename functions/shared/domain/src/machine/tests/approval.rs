@@ -131,7 +131,7 @@ fn rule_40_of_two_decisions_the_first_counts() {
 #[test]
 fn rule_40_no_agent_decides() {
     let mut case = asking("", false);
-    for outcome in [done(), failed(), Outcome::Accepted(Acceptance {})] {
+    for outcome in [done(), failed(), Outcome::Accepted(Acceptance::default())] {
         let reply = case.reply_of("b", outcome);
         assert_eq!(case.take(&reply), Verdict::Dropped(Dropped::NeedsPeople));
     }

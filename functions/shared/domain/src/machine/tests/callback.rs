@@ -27,7 +27,7 @@ fn told_of_a(case: &Case, outcome: Outcome) -> Result<Reply, Dropped> {
 }
 
 fn accepted() -> Outcome {
-    Outcome::Accepted(Acceptance {})
+    Outcome::Accepted(Acceptance::default())
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
     assert_eq!(after(deferred.clone(), None), 32_000, "a duplicate of the request may begin a call within a second");
     assert_eq!(after(deferred.clone(), Some(35_000)), 36_000, "or the agent knows of a later one");
     assert_eq!(after(deferred, Some(500_000)), 40_000, "but no later than for an attempt without an answer");
-    let taken_on = Outcome::Accepted(Acceptance {});
+    let taken_on = Outcome::Accepted(Acceptance::default());
     assert_eq!(after(taken_on.clone(), Some(25_000)), 26_000, "what was taken on is called no more");
     assert_eq!(after(taken_on.clone(), None), 32_000, "an agent that does not say when its call began");
     assert_eq!(after(taken_on, Some(500_000)), 32_000, "or names a time that no call has");
@@ -122,7 +122,7 @@ fn f61_the_undo_of_a_step_without_its_later_result_waits_for_the_call_that_was_t
     let mut case = Case::new(&[("a", &[], end)], false);
     case.wake();
     let settled = Some(case.now.plus_ms(30_000));
-    let reply = Reply { may_run_until: settled, ..case.reply_of("a", Outcome::Accepted(Acceptance {})) };
+    let reply = Reply { may_run_until: settled, ..case.reply_of("a", Outcome::Accepted(Acceptance::default())) };
     case.take(&reply);
     case.pass_ms(7_000);
     case.sweep();
@@ -176,7 +176,7 @@ fn an_earlier_attempt_or_one_that_goes_on_ends_no_wait_of_an_undo() {
     let first = case.reply_of("a", done());
     case.expire_all();
     case.retry_all();
-    let second = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    let second = case.reply_of("a", Outcome::Accepted(Acceptance::default()));
     case.cancel();
     let before = case.task.clone();
     for reply in [first, second] {

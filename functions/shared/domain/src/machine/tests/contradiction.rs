@@ -178,7 +178,7 @@ fn rule_5_nothing_that_says_no_result_and_nothing_forged_is_a_contradiction() {
     for (attempt, outcome) in [
         (0, done()),
         (ahead, done()),
-        (1, Outcome::Accepted(crate::message::Acceptance {})),
+        (1, Outcome::Accepted(crate::message::Acceptance::default())),
         (1, Outcome::Retrying(crate::message::Trouble { problem: "HTTP 503".into() })),
     ] {
         let reply = reply(&case, attempt, outcome);

@@ -14,6 +14,7 @@ mod mapping;
 mod note;
 mod operator;
 mod pivot;
+mod poll;
 mod reply;
 mod retain;
 mod settle;

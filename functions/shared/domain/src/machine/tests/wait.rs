@@ -18,7 +18,7 @@ fn patient(more: &str) -> Case {
 }
 
 fn accepted(case: &mut Case) -> Verdict {
-    let reply = case.reply_of("b", Outcome::Accepted(Acceptance {}));
+    let reply = case.reply_of("b", Outcome::Accepted(Acceptance::default()));
     case.take(&reply)
 }
 
@@ -57,7 +57,7 @@ fn rule_10_of_two_waits_only_the_newest_is_told_and_nothing_else_is_forgotten() 
     let mut case = Case::new(&[("a", &[], waits), ("b", &["a"], waits)], true);
     case.wake();
     for step in ["a", "b"] {
-        case.take(&case.reply_of(step, Outcome::Accepted(Acceptance {})));
+        case.take(&case.reply_of(step, Outcome::Accepted(Acceptance::default())));
         let owed = |kind| case.task.unsent.iter().filter(move |notice| notice.kind == kind);
         let waiting: Vec<u64> = owed(NoticeKind::OrderWaiting).map(|notice| notice.version).collect();
         assert_eq!((waiting, owed(NoticeKind::OrderReceived).count()), (vec![case.task.version], 1));
@@ -102,7 +102,8 @@ fn rule_36_a_result_may_come_before_the_service_has_answered() {
     case.wake();
     case.done("a");
     case.done("b");
-    let accepted = crate::message::Reply { step: "b".into(), ..case.reply_of("b", Outcome::Accepted(Acceptance {})) };
+    let accepted =
+        crate::message::Reply { step: "b".into(), ..case.reply_of("b", Outcome::Accepted(Acceptance::default())) };
     assert_eq!(case.take(&accepted), Verdict::Dropped(Dropped::Closed));
 }
 
@@ -278,7 +279,7 @@ fn f71_a_result_is_awaited_once_more_where_a_clock_that_was_a_day_ahead_began_th
     let right = case.now;
     case.now = right.plus_ms(DAY_MS);
     case.wake();
-    let reply = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    let reply = case.reply_of("a", Outcome::Accepted(Acceptance::default()));
     case.take(&reply);
     (case.now, case.task.watch_at) = (right, case.step("a").waits_until);
     assert_eq!((case.sweep(), case.step("a").doubted_at), (Verdict::Taken, Some(right)));

@@ -53,8 +53,9 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
             reader.blame(entry.at, format!("{}: {comparison}: {problem}", entry.path));
         }
     }
-    for (mapping, table) in [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))]
-    {
+    let poll = draft.rule.poll.as_ref().map(|poll| (&poll.mapping, draft.table.table("poll")));
+    let calls = [(&draft.rule.forward, draft.table.clone()), (&draft.rule.undo, draft.table.table("undo"))];
+    for (mapping, table) in calls.into_iter().chain(poll) {
         check_needs(reader, draft, (mapping, &table), before);
     }
 }
