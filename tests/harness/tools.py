@@ -68,6 +68,22 @@ def install_packages(*packages: str) -> None:
     run(["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", *packages], env=quiet)
 
 
+def npm_program(package: str, version: str, name: str) -> Path:
+    """A program of a package on npm, with all packages that it needs. No script of a package runs."""
+    folder = CACHE / "npm" / f"{package.replace('/', '-')}-{version}-installed"
+    program, stamp = folder / "node_modules" / ".bin" / name, folder / "complete"
+    if not stamp.exists():
+        if shutil.which("npm") is None:
+            install_packages("npm")
+        print(f"installing {package}", file=sys.stderr, flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+        run(["npm", "install", *quiet, "--prefix", str(folder), f"{package}@{version}"])
+        stamp.touch()
+    return program
+
+
 def npm_file(package: str, version: str, member: str) -> Path:
     """One file of a package on npm."""
     folder = CACHE / "npm" / f"{package.replace('/', '-')}-{version}"
