@@ -424,7 +424,8 @@ impl Kind {
             | RecordKind::Definition
             | RecordKind::Deployment
             | RecordKind::Alert
-            | RecordKind::DeadLetter => Self::Record,
+            | RecordKind::DeadLetter
+            | RecordKind::Schedule => Self::Record,
         }
     }
 }

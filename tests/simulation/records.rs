@@ -38,6 +38,7 @@ impl Records {
             workflows: BTreeMap::new(),
             highest: BTreeMap::new(),
             settings: "".into(),
+            schedules: [].into(),
             callback_keys: vec![CallbackKey::first([1, 2, 3, 4])],
             applied_at: Timestamp::from_epoch_ms(0),
             applied_by: "world".into(),

@@ -7,7 +7,7 @@ use domain::definition::UnknownWorkflow;
 use domain::id::OrderId;
 use domain::index::Index;
 use domain::observe;
-use domain::order::Order;
+use domain::order::{Given, Order};
 use domain::ports::{Environment, Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -33,14 +33,6 @@ pub(crate) struct Repeat {
     pub(crate) is_same: bool,
     /// The advice while it is not known whether the order was accepted.
     pub(crate) advice: &'static str,
-}
-
-/// An order as it was posted.
-pub(crate) struct Given {
-    /// Not pinned to a workflow yet.
-    pub(crate) order: Order,
-    /// The workflow that it names.
-    pub(crate) workflow: Option<Arc<str>>,
 }
 
 /// Puts an order on the submission queue, unless it is stored already.

@@ -4,12 +4,12 @@
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::machine::Refused;
-use domain::order::AgainOf;
+use domain::order::{AgainOf, Given};
 use domain::ports::{Environment, Store};
 use domain::trace;
 use http::{HeaderMap, Response};
 
-use crate::accept::{Given, Repeat, take};
+use crate::accept::{Repeat, take};
 use crate::config::ApiConfig;
 use crate::operator::Author;
 use crate::ports::ApiPorts;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::limits::TEXT_CHARS_MAX;
+use domain::order;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
@@ -28,19 +28,9 @@ pub(crate) fn check(headers: &HeaderMap, body: &Bytes) -> Result<(), Problem> {
 /// A member of a body that must be a text: its value from its JSON.
 ///
 /// # Errors
-/// [`Problem::Invalid`] if it is not a string, is blank, or is longer than [`TEXT_CHARS_MAX`].
+/// [`Problem::Invalid`] if it is not a string, is blank, or is too long.
 pub(crate) fn text(name: impl Into<Cow<'static, str>>, value: &str) -> Result<Arc<str>, Problem> {
-    let name = name.into();
-    let Ok(text) = serde_json::from_str::<Arc<str>>(value) else {
-        return Err(Problem::member(name, "must be a string"));
-    };
-    if text.trim().is_empty() {
-        return Err(Problem::member(name, "must not be empty"));
-    }
-    if text.chars().nth(TEXT_CHARS_MAX).is_some() {
-        return Err(Problem::member(name, format!("must have at most {TEXT_CHARS_MAX} characters")));
-    }
-    Ok(text)
+    order::text(value).map_err(|fault| Problem::member(name, fault))
 }
 
 /// Whether a body sent under this type is read as JSON.

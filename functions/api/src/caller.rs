@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use domain::message::Action;
-use domain::order::Order;
+use domain::order::{Order, SCHEDULE_SUBMITTER};
 use domain::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -120,13 +120,13 @@ impl Caller {
     /// A caller that may do everything here: the host has no authentication, or its gateway decides.
     #[must_use]
     pub fn unrestricted(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), roles: Roles::ALL, channels: None }
+        Self { name: own_name(name.into()), roles: Roles::ALL, channels: None }
     }
 
     /// A caller with these roles, whose orders may name these reply channels; `None` stands for all.
     #[must_use]
     pub fn with(name: impl Into<Arc<str>>, roles: &[Role], channels: Option<Arc<[Arc<str>]>>) -> Self {
-        Self { name: name.into(), roles: Roles::of(roles), channels }
+        Self { name: own_name(name.into()), roles: Roles::of(roles), channels }
     }
 
     /// A caller whose token has these scopes. With `prefix` a scope `{prefix}{role}` is a role, and scopes
@@ -195,6 +195,11 @@ impl Caller {
     }
 }
 
+/// The name of a caller. The subject of a token may have any characters, but stands for no schedule (rule 48).
+fn own_name(name: Arc<str>) -> Arc<str> {
+    if name.starts_with(SCHEDULE_SUBMITTER) { format!("caller/{name}").into() } else { name }
+}
+
 /// The roles of which one must be the caller's. `None`: the call is open to all.
 const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
     Some(match (route, verb) {
@@ -225,6 +230,7 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
             | Route::Numbers
             | Route::Metrics
             | Route::Leases
+            | Route::Schedules
             | Route::Workflows
             | Route::Workflow(..)
             | Route::Configuration,
@@ -266,6 +272,10 @@ mod tests {
 
     fn by(roles: &[Role]) -> Caller {
         Caller::with("somebody", roles, None)
+    }
+
+    fn by_name(name: &str) -> Caller {
+        Caller::with(name, &[Role::Application], None)
     }
 
     fn scopes(scopes: &[&str]) -> Vec<String> {
@@ -388,6 +398,21 @@ mod tests {
         let mine = Caller::with(CALLER, &[Role::Application], None);
         let page = fake.call_by(&mine, "GET", "/orders?limit=2", &[], Bytes::new());
         assert_eq!(page.body["Orders"].as_array().unwrap().len(), 2, "{}", page.text);
+    }
+
+    #[test]
+    fn rule_48_no_caller_has_the_name_of_a_schedule() {
+        for caller in [
+            Caller::unrestricted("schedule/renewals"),
+            by_name("schedule/renewals"),
+            Caller::by_scopes("schedule/renewals", &[], Some(PREFIX)),
+        ] {
+            assert_eq!(&**caller.name(), "caller/schedule/renewals");
+        }
+        assert_eq!(&**by_name("schedules").name(), "schedules");
+        let fake = Fake::default();
+        fake.call_by(&by_name("schedule/renewals"), "POST", "/orders", &[], Bytes::from(ORDER));
+        assert_eq!(&*fake.submitted()[0].submitter, "caller/schedule/renewals");
     }
 
     #[test]

@@ -176,6 +176,7 @@ fn first_deployment(catalogue: &Catalogue, now: domain::time::Timestamp) -> Depl
         workflows: BTreeMap::new(),
         highest: BTreeMap::new(),
         settings: "".into(),
+        schedules: BTreeMap::new(),
         callback_keys: Vec::new(),
         applied_at: now,
         applied_by: "".into(),

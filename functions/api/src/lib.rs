@@ -46,6 +46,7 @@ mod query;
 mod read;
 mod reply;
 mod route;
+mod schedules;
 mod search;
 mod services;
 mod site;
@@ -161,6 +162,7 @@ async fn answer(
         (Route::Numbers, Verb::Get | Verb::Head) => numbers::numbers(ports, query).await,
         (Route::Metrics, Verb::Get | Verb::Head) => metrics::metrics(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
+        (Route::Schedules, Verb::Get | Verb::Head) => schedules::schedules(ports, config).await,
         (Route::Workflows, Verb::Get | Verb::Head) => workflows::workflows(ports, config).await,
         (Route::Workflow(name, version), Verb::Get | Verb::Head) => {
             workflows::definition(ports, &workflows::pin(name, version)?).await
@@ -189,6 +191,7 @@ async fn answer(
             | Route::Numbers
             | Route::Metrics
             | Route::Leases
+            | Route::Schedules
             | Route::Workflows
             | Route::Workflow(..)
             | Route::Contract

@@ -3,14 +3,13 @@
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::Priority;
-use domain::order::{Order, misspelt};
+use domain::order::Given;
 use domain::ports::Environment;
 use domain::time::Timestamp;
 use domain::trace;
 use http::{HeaderMap, Response};
 
-use crate::accept::{Given, Repeat, take};
+use crate::accept::{Repeat, take};
 use crate::body;
 use crate::caller::Caller;
 use crate::config::ApiConfig;
@@ -73,41 +72,7 @@ pub(crate) fn read(
     order_id: impl FnOnce() -> OrderId,
 ) -> Result<Given, Problem> {
     let document = Json::document(body)?;
-    if let Some((name, meant)) = misspelt(&document) {
-        let fault = format!("is almost {meant}, which has a meaning here: write {meant}, or give it another name");
-        return Err(Problem::member(name, fault));
-    }
-    // Many programs write `null` for a member that they leave out.
-    let given = document
-        .members(["ReplyChannel", "CorrelationID", "Workflow", "Priority"])
-        .map(|value| value.filter(|json| *json != "null"));
-    let [reply_channel, correlation_id, workflow, own_priority] = given;
-    let text = |name, value: Option<&str>| value.map(|value| body::text(name, value)).transpose();
-    let reply_channel = text("ReplyChannel", reply_channel)?;
-    let correlation_id = text("CorrelationID", correlation_id)?;
-    let workflow = text("Workflow", workflow)?;
-    let priority = own_priority.map(priority).transpose()?;
-    let fingerprint = document.fingerprint().into();
-    let order = Order {
-        order_id: order_id(),
-        document,
-        fingerprint,
-        submitted_at,
-        submitter: caller.into(),
-        reply_channel,
-        correlation_id,
-        priority,
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-    };
-    Ok(Given { order, workflow })
-}
-
-/// The priority that the document names, from the member's JSON.
-fn priority(value: &str) -> Result<Priority, Problem> {
-    let named = serde_json::from_str(value).ok().and_then(|name: String| Priority::named(&name));
-    named.ok_or_else(|| Problem::member("Priority", "must be \"high\" or \"normal\""))
+    Given::read(document, caller.into(), submitted_at, order_id).map_err(|bad| Problem::member(bad.name, bad.fault))
 }
 
 #[cfg(test)]

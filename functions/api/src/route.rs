@@ -54,6 +54,8 @@ pub(crate) enum Route<'a> {
     Metrics,
     /// `/leases`
     Leases,
+    /// `/schedules`
+    Schedules,
     /// `/workflows`
     Workflows,
     /// `/workflows/{name}/{version}`
@@ -119,6 +121,7 @@ impl<'a> Route<'a> {
             [Some("numbers"), None, None, None] => Some(Self::Numbers),
             [Some("metrics"), None, None, None] => Some(Self::Metrics),
             [Some("leases"), None, None, None] => Some(Self::Leases),
+            [Some("schedules"), None, None, None] => Some(Self::Schedules),
             [Some("workflows"), None, None, None] => Some(Self::Workflows),
             [Some("workflows"), Some(name), Some("choose"), None] => Some(Self::Choose(name)),
             [Some("workflows"), Some(name), Some(version), None] => Some(Self::Workflow(name, version)),
@@ -156,6 +159,7 @@ impl<'a> Route<'a> {
             | Self::Numbers
             | Self::Metrics
             | Self::Leases
+            | Self::Schedules
             | Self::Workflows
             | Self::Workflow(..)
             | Self::Contract
@@ -242,6 +246,7 @@ mod tests {
             ("/services/payment/accept-rejections", Route::AcceptRejections("payment")),
             ("/overview", Route::Overview),
             ("/leases", Route::Leases),
+            ("/schedules", Route::Schedules),
             ("/workflows", Route::Workflows),
             ("/openapi.json", Route::Contract),
             ("/problems/order-not-found", Route::Problem(Kind::NoOrder)),

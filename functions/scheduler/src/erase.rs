@@ -51,7 +51,8 @@ async fn erase_quotes(ports: &impl SchedulerPorts, kind: RecordKind, quoted: &Qu
         | RecordKind::DeadLetter
         | RecordKind::Definition
         | RecordKind::Deployment
-        | RecordKind::Lease => {}
+        | RecordKind::Lease
+        | RecordKind::Schedule => {}
     }
     Ok(())
 }

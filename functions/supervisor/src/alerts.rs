@@ -10,6 +10,7 @@ use domain::ports::{
     Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, Environment, Events, HasEnvironment, HasEvents, HasRecords, HasStore,
     ListError, PortError, Records, Seen, ServiceHealth, Store,
 };
+use domain::schedule::ScheduleRecord;
 use domain::tally::Grain;
 use domain::task::ProcessState;
 use futures_util::future::join_all;
@@ -91,11 +92,12 @@ impl Failed {
 /// The causes that hold now. One source that cannot be read holds up no other.
 async fn causes(ports: &impl AlertPorts, failed: &mut Failed) -> Causes {
     let mut causes = Causes::default();
-    for source in [Source::Services, Source::DeadLetters, Source::Numbers, Source::Orders] {
+    for source in [Source::Services, Source::DeadLetters, Source::Schedules, Source::Numbers, Source::Orders] {
         let read = match source {
             Source::Orders => orders(ports, &mut causes).await,
             Source::Services => services(ports, &mut causes).await,
             Source::DeadLetters => dead_letters(ports, &mut causes).await,
+            Source::Schedules => schedules(ports, &mut causes).await,
             Source::Numbers => numbers(ports, &mut causes).await,
             // They are read with those of late orders.
             Source::Approvals | Source::Contradictions => Ok(()),
@@ -158,6 +160,12 @@ async fn numbers(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), Por
         causes.numbers(&numbers, now);
         causes.approvals(&numbers, now);
     }
+    Ok(())
+}
+
+async fn schedules(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
+    let all: Vec<ScheduleRecord> = ports.records().list(usize::MAX).await?;
+    all.iter().for_each(|record| causes.schedule(record));
     Ok(())
 }
 

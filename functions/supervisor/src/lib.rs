@@ -1,6 +1,6 @@
 //! The supervisor function. It finds overdue tasks, counts the failure, and asks for a retry, a compensation or an
-//! operator. It advances the bulk jobs of operators, settles dead letters, and sends alerts: those
-//! about services, and those by cause.
+//! operator. It advances the bulk jobs of operators, posts the orders of schedules, settles dead letters, and sends alerts:
+//! those about services, and those by cause.
 //!
 //! It knows no business, calls no service and claims no step. Any number of supervisors may run at once and share the
 //! shards by leases (rule 13). A lease only saves work: each finding is one conditional write, and the loser reads
@@ -14,6 +14,7 @@ mod bulk;
 pub mod contract;
 mod dead_letter_alerts;
 mod dead_letters;
+mod schedules;
 mod services;
 mod sweep;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use domain::time::Timestamp;
 pub use alerts::{AlertPorts, alerts};
 pub use bulk::{BulkPorts, BulkReport, bulk};
 pub use dead_letters::{DeadLetterPorts, dead_letters};
+pub use schedules::{SchedulePorts, schedules};
 pub use services::{ServicePorts, services};
 pub use sweep::{Report, SupervisorPorts, handle};
 

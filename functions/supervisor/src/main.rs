@@ -24,10 +24,11 @@ async fn run() -> Result<(), Error> {
         let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };
         let sweep = supervisor::handle(&ports, &instance, &settings);
         let bulk = supervisor::bulk(&ports, &instance, &settings, &redaction);
+        let schedules = supervisor::schedules(&ports, &instance, &settings, &redaction);
         // The rules of the event bus deliver alerts on AWS, so there are no other sinks.
-        let alerts = supervisor::alerts(&ports, &[]);
-        let (swept, carried_on, services, told) = tokio::join!(sweep, bulk, supervisor::services(&ports), alerts);
-        Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
+        let others = async { tokio::join!(supervisor::services(&ports), supervisor::alerts(&ports, &[])) };
+        let (swept, carried_on, posted, (services, told)) = tokio::join!(sweep, bulk, schedules, others);
+        Ok(swept.map(drop).and(carried_on.map(drop)).and(posted.and(services.map(drop)).and(told.map(drop)))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
     let count = async |batch| {

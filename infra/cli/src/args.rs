@@ -87,7 +87,7 @@ const LOCAL: [(&str, Option<&str>); 12] = [
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
 const ALERTS_HELP: &str = "\
-A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), late/WORKFLOW, contradicted/WORKFLOW, approval/WORKFLOW or dead-letter/OUTCOME.
+A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), late/WORKFLOW, contradicted/WORKFLOW, approval/WORKFLOW, schedule/NAME or dead-letter/OUTCOME.
 A failing service becomes a cause after five minutes: `stepwarden services` shows it at once.
 To be told by Slack, e-mail or a webhook, name it as [alerts.NAME] in stepwarden.toml of `serve --config DIR`.";
 
@@ -216,6 +216,8 @@ pub enum RemoteCommand {
     Alerts,
     /// Show the supervisors' leases and their last runs
     Leases,
+    /// Show what is posted at which times, and the last order of each schedule
+    Schedules,
     /// Show the workflows and their versions, or one of them as a drawing; choose the version of new orders
     #[command(args_conflicts_with_subcommands = true)]
     Workflows(WorkflowsArgs),

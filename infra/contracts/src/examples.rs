@@ -21,6 +21,7 @@ use domain::ports::{
     Breaker, DeadLetter, Environment, Evidence, Outage, OutageReason, Records, Rejections, Seen, ServiceHealth,
     SourceQueue,
 };
+use domain::schedule::{Posted, ScheduleRecord};
 use domain::tally::{Grain, Numbers, Span, States, Tally};
 use domain::task::{Direction, ProcessState, StepState, Task};
 use domain::time::Timestamp;
@@ -33,7 +34,7 @@ use supervisor::Settings;
 const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 /// The points of numbers that are shown: the last ones.
 const POINTS_SHOWN: usize = 2;
-const SETTINGS: &str = "default = \"shop\"\n\n[agents.bank]\nurl = \"https://bank.example\"\n";
+const SETTINGS: &str = "default = \"shop\"\n\n[agents.bank]\nurl = \"https://bank.example\"\n\n[[schedule]]\nname = \"renewals\"\ncron = \"0 3 1 * *\"\norder = { Item = \"mug\" }\n";
 const SHOP: &str = "name = \"shop\"\nversion = 1\n\n[[step]]\nname = \"approve\"\nkind = \"approval\"\nrole = \
                     \"manager\"\n\n[[step]]\nname = \"charge\"\nagent = \"bank\"\nafter = [\"approve\"]\nwait_within = \"2d\"\n";
 
@@ -171,6 +172,10 @@ impl Play {
         let right = json!({"By": "ann", "Reason": "the sale is over"});
         self.post("Service", "/services/inventory/accept-rejections", "", &right)?;
         now(supervisor::alerts(&self.memory, &[]))?;
+        let (name, at) = ("renewals".into(), self.memory.now());
+        let posted = Posted { due_at: at, order_id: OrderId::from_idempotency_key("schedule/renewals", "1"), at };
+        let record = ScheduleRecord::next(None, &name, at, vec![Ok(posted)]);
+        now(self.memory.put(Seen::nothing(at), &record))?;
         let span = Span { at: Grain::Hour.of(self.memory.now()), tally: self.tally.clone() };
         let (states, total) = (Some(self.states), self.tally.clone());
         self.memory.counts(Numbers { since: Some(span.at), states, oldest: None, spans: vec![span], total });
@@ -181,6 +186,7 @@ impl Play {
             ("LeaseList", "/leases"),
             ("Numbers", "/numbers"),
             ("Overview", "/overview"),
+            ("ScheduleList", "/schedules"),
             ("ServiceList", "/services"),
             ("getMetrics", "/metrics"),
         ] {

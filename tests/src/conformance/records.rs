@@ -8,6 +8,7 @@ use domain::alert::Alert;
 use domain::definition::{Definition, Deployment, Pin};
 use domain::lease::{Lease, acquired, renewed};
 use domain::ports::{Breaker, Commit, HasRecords, Memo, MemoState, Record, RecordKind, Records, Seen, ServiceHealth};
+use domain::schedule::ScheduleRecord;
 
 use super::StoreWorld;
 use super::samples::{NOON, dead_letter, health, job, memo};
@@ -42,6 +43,15 @@ pub async fn a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen
             RecordKind::Alert => {
                 let second = Alert { count: 7, ..alert("late/w", 2) };
                 replaced(records, [alert("late/w", 1), second, alert("late/w", 2)], Some(alert("late/other", 1))).await;
+            }
+            RecordKind::Schedule => {
+                let first = ScheduleRecord::next(None, &"s".into(), NOON, Vec::new());
+                let second = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(2), Vec::new());
+                let late = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(1), Vec::new());
+                let other = ScheduleRecord::next(None, &"other".into(), NOON, Vec::new());
+                replaced(records, [first, second, late], Some(other)).await;
+                let all = records.list::<ScheduleRecord>(usize::MAX).await.unwrap();
+                assert_eq!(all.iter().map(|record| &*record.name).collect::<Vec<_>>(), ["other", "s"]);
             }
             RecordKind::Lease => {
                 let first = lease("supervisor/00");
@@ -125,6 +135,7 @@ fn deployment(version: u64) -> Deployment {
         workflows: [].into(),
         highest: [].into(),
         settings: "".into(),
+        schedules: [].into(),
         callback_keys: Vec::new(),
         applied_at: NOON,
         applied_by: "ann".into(),

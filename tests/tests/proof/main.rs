@@ -9,6 +9,7 @@ mod fuzzing;
 mod model;
 mod night;
 mod protocol;
+mod schedules;
 mod simulation;
 mod storm;
 mod under_way;

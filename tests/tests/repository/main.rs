@@ -6,4 +6,5 @@ mod documents;
 mod keys;
 mod layout;
 mod order_schemas;
+mod schedules;
 mod template;

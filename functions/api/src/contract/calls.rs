@@ -3,7 +3,7 @@
 use wire::{
     AlertList, Callback, CalledBack, Choose, Command, Configuration, Configure, Configured, DeadLetter, DeadLetterList,
     Decision, Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Queued,
-    Service, ServiceList, Settle, Task, WorkflowList,
+    ScheduleList, Service, ServiceList, Settle, Task, WorkflowList,
 };
 
 use super::call::Tag::{About, Operating, Orders, Services, Watching};
@@ -218,6 +218,11 @@ pub(super) fn calls() -> Vec<Call> {
             200,
             "All leases, by name.",
             of::<LeaseList<'static>>,
+        ),
+        get("/schedules", "listSchedules", Watching, "List the schedules, their next due times and last orders").gives(
+            200,
+            "The schedules that apply.",
+            of::<ScheduleList<'static>>,
         ),
         get("/workflows", "listWorkflows", Watching, "List the workflows and their steps").gives(
             200,

@@ -1,10 +1,11 @@
-//! The file `stepwarden.toml`: the default workflow, the agents, and the reply channels and sinks of alerts of one
-//! machine.
+//! The file `stepwarden.toml`: the default workflow, the agents, the schedules, and the reply channels and sinks of alerts
+//! of one machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::located::{Document, Entry, Faults, Reader, Table};
+use domain::schedule::Schedule;
 
 use crate::FILE_BYTES_MAX;
 use crate::auth::Placed;
@@ -23,6 +24,8 @@ pub struct DeploymentFile {
     pub reply_channels: BTreeMap<Arc<str>, Channel>,
     /// The sinks of alerts.
     pub sinks: Sinks,
+    /// The schedules.
+    pub schedules: Vec<Schedule>,
 }
 
 /// A reply channel of one machine.
@@ -57,6 +60,7 @@ impl DeploymentFile {
             settings: Settings::read(&mut reader, &root),
             reply_channels: reply_channels(&root),
             sinks: sinks::read(&mut reader, &root),
+            schedules: Schedule::read(&mut reader, &root),
         };
         (reader, file)
     }

@@ -1,6 +1,7 @@
 //! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
 
 mod demands;
+mod schedules;
 mod schemas;
 mod texts;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use domain::definition::Pin;
 use domain::located::{self, Document, known_names};
+use domain::schedule::Schedule;
 use domain::workflow::{WORKFLOW, Workflow, Workflows};
 
 use crate::deployment::DeploymentFile;
@@ -40,6 +42,8 @@ pub struct Checked {
     pub reply_channels: BTreeMap<Arc<str>, crate::deployment::Channel>,
     /// The sinks of alerts.
     pub sinks: Sinks,
+    /// The schedules.
+    pub schedules: Vec<Schedule>,
     /// The workflows, by name and version.
     pub workflows: Vec<CheckedWorkflow>,
 }
@@ -127,6 +131,7 @@ impl Folder {
         let knows_agents = deployment_text.is_some() && !reader.is_broken();
         let agents: BTreeSet<&str> = deployment.settings.names().chain(Workflows::SHIPPED_AGENTS).collect();
         let agents: Vec<&str> = agents.into_iter().collect();
+        let is_whole = !has_unread && !reader.is_broken();
         let knows_names = !has_unread && heads.iter().all(|head| head.name.is_some());
         if let Some(default) = &deployment.default
             && knows_names
@@ -158,6 +163,12 @@ impl Folder {
         for CheckedWorkflow { file, text, .. } in &checked {
             add(&mut faults, file, texts::check(text));
         }
+        let text = deployment_text.unwrap_or_default();
+        add(
+            &mut faults,
+            DEPLOYMENT_FILE,
+            schedules::check(&deployment, text, &checked, is_whole && checked.len() == heads.len()),
+        );
         faults.extend(unread);
         faults.sort();
         faults.dedup();
@@ -167,9 +178,9 @@ impl Folder {
             return Err(Faults(faults));
         }
         checked.sort_by(|one, other| one.key().cmp(&other.key()));
-        let DeploymentFile { default, settings, reply_channels, sinks } = deployment;
+        let DeploymentFile { default, settings, reply_channels, sinks, schedules } = deployment;
         let deployment_text = deployment_text.unwrap_or_default().into();
-        Ok(Checked { default, deployment_text, settings, reply_channels, sinks, workflows: checked })
+        Ok(Checked { default, deployment_text, settings, reply_channels, sinks, schedules, workflows: checked })
     }
 }
 

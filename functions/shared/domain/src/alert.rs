@@ -46,7 +46,7 @@ pub const CAUSES_MAX: usize = 100;
 #[serde(rename_all = "PascalCase")]
 pub struct Alert {
     /// What it is about: `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`,
-    /// `approval/WORKFLOW` or `dead-letter/OUTCOME`.
+    /// `approval/WORKFLOW`, `schedule/NAME` or `dead-letter/OUTCOME`.
     pub cause: Arc<str>,
     /// +1 at every change.
     pub version: u64,
@@ -176,8 +176,8 @@ impl Turn {
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema), schemars(rename = "CauseAlert"))]
 #[serde(rename_all = "PascalCase")]
 struct Data<'a> {
-    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW` or
-    /// `dead-letter/OUTCOME`.
+    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW`,
+    /// `schedule/NAME` or `dead-letter/OUTCOME`.
     cause: &'a str,
     /// What happened, in words.
     text: &'a str,

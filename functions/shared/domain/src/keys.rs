@@ -4,6 +4,8 @@
 
 use toml::de::DeValue;
 
+use crate::time::Timestamp;
+
 /// One key of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
@@ -36,6 +38,10 @@ pub enum Kind {
     Text(&'static Format),
     /// Any value, which stands for one of JSON.
     Template,
+    /// A table whose members stand for those of a JSON object.
+    Members,
+    /// A point in time with its zone, in RFC 3339.
+    Time,
     /// An array of as many elements, from the first to the second. One of tables is written as `[[key]]`.
     Array(usize, usize, &'static Kind),
     /// A table with these keys.
@@ -148,8 +154,9 @@ impl Kind {
             Self::TimeMs(..) | Self::Text(_) => value.is_str(),
             Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             Self::Template => true,
+            Self::Time => value.is_str() || matches!(value, DeValue::Datetime(_)),
             Self::Array(..) => value.is_array(),
-            Self::Table(_) | Self::Named(_) => value.is_table(),
+            Self::Members | Self::Table(_) | Self::Named(_) => value.is_table(),
             Self::Either(kinds) => kinds.iter().any(|kind| kind.looks_like(value)),
         }
     }
@@ -161,6 +168,7 @@ impl Kind {
             (Self::Text(format), DeValue::String(text)) => return (format.check)(text).err(),
             (Self::Number(..), _) => self.number(value).is_some(),
             (Self::TimeMs(..), _) => value.as_str().is_some_and(|text| self.time_ms(text).is_some()),
+            (Self::Time, _) => time_of(value).is_some(),
             (Self::Array(min, max, _), DeValue::Array(elements)) => (*min..=*max).contains(&elements.len()),
             (kind, _) => kind.looks_like(value),
         };
@@ -195,6 +203,8 @@ impl Kind {
             }
             Self::Text(_) => "a text in quotes".to_owned(),
             Self::Template => "a table of members, or a pointer".to_owned(),
+            Self::Members => "a table of members".to_owned(),
+            Self::Time => "a time with its zone, such as 2026-12-01T08:00:00Z".to_owned(),
             Self::Array(min, max, _) => format!("an array of {min} to {max} elements"),
             Self::Table(keys) if keys.len() <= NAMED_MAX => {
                 let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
@@ -204,6 +214,15 @@ impl Kind {
             Self::Either(kinds) => kinds.iter().map(Self::expected).collect::<Vec<_>>().join(", or "),
         }
     }
+}
+
+/// A point in time, as TOML or a text.
+pub(crate) fn time_of(value: &DeValue<'_>) -> Option<Timestamp> {
+    let text = match value {
+        DeValue::Datetime(at) => at.to_string(),
+        text => text.as_str()?.to_owned(),
+    };
+    serde_json::from_value(text.into()).ok()
 }
 
 /// A time as it stands in a file.

@@ -45,6 +45,7 @@ mod properties;
 #[cfg(feature = "contract")]
 mod published;
 pub mod redaction;
+pub mod schedule;
 pub mod schema;
 pub mod search;
 pub mod settlement;

@@ -130,6 +130,16 @@ pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
 pub const DELAY_MS_MAX: u64 = 15 * 60 * 1_000;
 /// Longest deferral of a step by its agent, in milliseconds.
 pub const DEFERRAL_MS_MAX: u64 = 15 * 60 * 1_000;
+/// Schedules of a deployment.
+pub const SCHEDULES_MAX: usize = 100;
+/// Shortest time between two due times of a schedule, in milliseconds.
+pub const EVERY_MS_MIN: u64 = 60 * 1_000;
+/// The time after which a due time of a schedule counts as missed, in milliseconds. A supervisor looks once a minute.
+pub const MISSED_AFTER_MS: u64 = 5 * 60 * 1_000;
+/// Missed due times of a schedule that are posted at most; those before are passed over.
+pub const MISSED_MAX: usize = 1_000;
+/// Orders of a schedule that one look posts. The next look goes on.
+pub const POSTS_OF_A_LOOK_MAX: usize = 100;
 /// Largest number of records in one batch.
 pub const BATCH_MAX: usize = 10;
 /// Orders on one page of a list.

@@ -3,6 +3,7 @@
 //! A [`Document`] is read once: unknown and missing keys, wrong kinds and values out of range are found there. The [`Table`]
 //! then gives the values that are good, and the defaults. What depends on several keys is checked by those who read them.
 
+mod json;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,8 @@ use std::fmt;
 
 use crate::keys::{Key, Kind};
 pub use table::{Document, Entry, Table};
-use words::meant;
 pub use words::{WORDS, Words};
+use words::{is_word_of, meant};
 
 /// Every fault of a text, in its order. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -181,7 +182,10 @@ impl<'a> Reader<'a> {
         let home = within.iter().rev().find(|table| table.key(name).is_some()).map(|table| table.header.clone());
         let of_tables =
             |key: &&'static Key| key.kind.is_of_tables() && key.kind.keys().iter().any(|key| key.name == name);
-        let home = home.or_else(|| Some(format!("[[{}]]", file.keys.iter().find(of_tables)?.name)));
+        let home = home.or_else(|| {
+            let of_tables = file.keys.iter().find(of_tables).filter(|_| !is_word_of(name, table))?;
+            Some(format!("[[{}]]", of_tables.name))
+        });
         let advice = match home.as_deref() {
             Some("") => " here: write it at the top of the file, above the first table".to_owned(),
             Some(home) => format!(" here: it belongs to {home}. Write it below that line, above the tables within it"),

@@ -1,5 +1,7 @@
 //! The order as it was accepted: an item of the order database, changed again only when it is erased.
 
+mod given;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +15,11 @@ use crate::pin::Pin;
 use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::tokens::Tokens;
+
+pub use given::{BadMember, Given, text};
+
+/// What the submitter of a schedule's orders begins with; its name follows. No caller has such a name.
+pub const SCHEDULE_SUBMITTER: &str = "schedule/";
 
 /// The submitters that stand for an unknown caller: on AWS without authentication, and on one machine.
 pub const UNAUTHENTICATED: [&str; 2] = ["anonymous", "local"];

@@ -143,7 +143,9 @@ fn told<'a>(kind: RecordKind, key: &str, body: &'a str, kept: &Kept) -> Option<(
         RecordKind::Job => Some(("job", body.into())),
         RecordKind::Definition => (key != Definition::INSTALLATION).then(|| ("definition", body.into())),
         RecordKind::Deployment => Some(("deployment", without_keys(body).into())),
-        RecordKind::Memo | RecordKind::Alert | RecordKind::Lease | RecordKind::DeadLetter => None,
+        RecordKind::Memo | RecordKind::Alert | RecordKind::Lease | RecordKind::DeadLetter | RecordKind::Schedule => {
+            None
+        }
     }
 }
 

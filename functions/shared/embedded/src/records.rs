@@ -34,6 +34,9 @@ const fn table(kind: RecordKind) -> Option<Table> {
             Table { name: "letters", key: "message_id", expires: true, record: "the outcome of a dead letter" }
         }
         // One process owns the directory, so a lease must not outlive the process.
+        RecordKind::Schedule => {
+            Table { name: "schedules", key: "name", expires: false, record: "the mark of a schedule" }
+        }
         RecordKind::Lease => return None,
     })
 }

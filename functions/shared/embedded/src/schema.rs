@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The steps. Each one makes the next version of the schema. A released step never changes.
-const STEPS: [&str; 1] = [TABLES];
+const STEPS: [&str; 2] = [TABLES, SCHEDULES];
 
 /// The newest schema version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -97,6 +97,10 @@ CREATE TABLE tallies (
 ) WITHOUT ROWID;
 CREATE TABLE audit (seq INTEGER NOT NULL PRIMARY KEY, at INTEGER NOT NULL, hash BLOB NOT NULL, body NOT NULL);
 ";
+
+/// The marks of schedules (rule 48).
+const SCHEDULES: &str =
+    "CREATE TABLE schedules (name TEXT NOT NULL PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)";
 
 /// Applies the missing steps, all of them or none, and returns the resulting version. A file with a later version stays
 /// unchanged.

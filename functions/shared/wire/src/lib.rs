@@ -20,6 +20,7 @@ mod open_enum;
 mod order;
 mod overview;
 mod problem;
+mod schedules;
 
 pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
 pub use command::{Callback, CalledBack, Command, Decision, Note, Queued, Settle};
@@ -35,3 +36,4 @@ pub use open_enum::OpenEnum;
 pub use order::{Accepted, Approvers, Order, OrderList, Reason, Step, Task, Transition};
 pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;
+pub use schedules::{Posted, Refused, Schedule, ScheduleList};

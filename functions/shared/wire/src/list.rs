@@ -272,8 +272,8 @@ pub struct AlertList<'a> {
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert<'a> {
-    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW` or
-    /// `dead-letter/OUTCOME`.
+    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `contradicted/WORKFLOW`, `approval/WORKFLOW`,
+    /// `schedule/NAME` or `dead-letter/OUTCOME`.
     pub cause: Cow<'a, str>,
     /// When it began.
     pub since: Timestamp,

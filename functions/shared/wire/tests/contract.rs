@@ -8,7 +8,7 @@ use serde_json::Value;
 use wire::{
     Accepted, AlertList, Callback, CalledBack, Command, Configuration, Configured, DeadLetter, DeadLetterList,
     Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Problem, Queued,
-    Selector, Service, ServiceList, Settle, Task, WorkflowList,
+    ScheduleList, Selector, Service, ServiceList, Settle, Task, WorkflowList,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -36,6 +36,7 @@ fn again(schema: &str, example: &Value) -> serde_json::Result<Value> {
         "Overview" => of::<Overview<'static>>(example),
         "Problem" => of::<Problem<'static>>(example),
         "Queued" => of::<Queued<'static>>(example),
+        "ScheduleList" => of::<ScheduleList<'static>>(example),
         "Service" => of::<Service<'static>>(example),
         "ServiceList" => of::<ServiceList<'static>>(example),
         "Task" => of::<Task<'static>>(example),

@@ -5,6 +5,7 @@ mod bulk;
 mod causes;
 mod dead_letters;
 mod leaders;
+mod schedules;
 mod services;
 mod sweep;
 

@@ -25,6 +25,7 @@ mod list;
 mod numbers;
 mod overview;
 mod query;
+mod schedules;
 mod submit;
 mod system;
 mod token;
@@ -93,6 +94,7 @@ async fn carried_out(
         }
         RemoteCommand::Alerts => system::alerts(&context()?).await,
         RemoteCommand::Leases => system::leases(&context()?).await,
+        RemoteCommand::Schedules => schedules::run(&context()?).await,
         RemoteCommand::Workflows(args) if args.command.is_some() => workflows::run(&changing()?, &args).await,
         RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
         RemoteCommand::Init(args) => init::run(&args),

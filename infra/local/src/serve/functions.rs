@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Fleet;
-use domain::definition::Catalogue;
+use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
 use domain::instance::Instance;
 use domain::limits::SHARDS;
 use domain::redaction::Redaction;
@@ -41,6 +41,9 @@ const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
 /// The time between two looks for causes of alerts.
 const ALERTS_EVERY: Duration = Duration::from_secs(10);
+
+/// The time between two looks at the schedules: as old may the deployment be that an instance knows.
+const SCHEDULES_EVERY: Duration = Duration::from_millis(DEPLOYMENT_FRESH_MS);
 
 /// Connects the functions to their event sources and starts them.
 pub(super) struct Functions {
@@ -132,6 +135,23 @@ impl Functions {
             }
         };
         self.loops.spawn(|stop| ticker::run("alerts", ALERTS_EVERY, HANDLER_GRACE_MS, tick, stop));
+    }
+
+    /// The orders of schedules (rule 48).
+    pub(super) fn schedules(&mut self) {
+        let (engine, instance) = (self.engine.clone(), self.instance("schedules"));
+        let redaction = self.redaction.clone();
+        let tick = move || {
+            let (engine, instance, redaction) = (engine.clone(), instance.clone(), redaction.clone());
+            async move {
+                let settings = Settings::default();
+                let look = supervisor::schedules(&engine, &instance, &settings, &redaction);
+                if let Err(error) = look.boxed().await {
+                    tracing::warn!("not all that is due by a schedule was posted: {error}");
+                }
+            }
+        };
+        self.loops.spawn(|stop| ticker::run("schedules", SCHEDULES_EVERY, HANDLER_GRACE_MS, tick, stop));
     }
 
     /// The process ID distinguishes the claims of this run from those of the previous one.

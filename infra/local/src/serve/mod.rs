@@ -189,6 +189,7 @@ pub fn start(listening: impl Into<Listening>, engine: &Engine, remotes: Remotes,
         functions.agents(&agents);
         functions.dead_letters();
         functions.alerts();
+        functions.schedules();
         for number in 1..=supervisors {
             functions.supervisor(number, supervise_every);
         }

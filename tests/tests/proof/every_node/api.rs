@@ -216,6 +216,7 @@ fn reads() -> Vec<Node> {
         node("GET /services", || Asked::get("/services").scene(world())),
         node("GET /alerts", || Asked::get("/alerts").scene(world())),
         node("GET /leases", || Asked::get("/leases").scene(world())),
+        node("GET /schedules", || Asked::get("/schedules").scene(world())),
         node("GET /dead-letters", || {
             let world = world();
             dead_letters::left_unreadable(&world);

@@ -18,6 +18,7 @@ mod bulk;
 mod dead_letters;
 mod node;
 mod scheduler;
+mod schedules;
 mod submission;
 mod supervisor;
 mod table;

@@ -8,14 +8,14 @@ use domain::ports::RecordKind;
 use memory::faulty::Fault;
 
 use super::node::{Node, Play};
-use super::{agents, api, bulk, dead_letters, scheduler, submission, supervisor};
+use super::{agents, api, bulk, dead_letters, scheduler, schedules, submission, supervisor};
 
 /// Each fault of a call.
 const FAULTS: [Fault; 6] =
     [Fault::Fails, Fault::AnswerLost, Fault::TriedTwice, Fault::Conflicts, Fault::DiesBefore, Fault::DiesAfter];
 
 /// Calls with a condition that may not hold.
-const CONDITIONAL: [&str; 7] = [
+const CONDITIONAL: [&str; 8] = [
     "store.commit",
     "services.set_health",
     "memos.set_memo",
@@ -23,13 +23,14 @@ const CONDITIONAL: [&str; 7] = [
     "definitions.set_definition",
     "definitions.set_deployment",
     "leases.set_lease",
+    "schedules.set_schedule",
 ];
 
 /// Scenes in which a handler needs no part of the world.
 const NEED_NOTHING: [&str; 2] = ["GET /health", "a request after CompleteBy: silence"];
 
 /// The calls of each handler.
-pub(crate) const USES: [(&str, &[&str]); 7] = [
+pub(crate) const USES: [(&str, &[&str]); 8] = [
     (
         "api",
         &[
@@ -46,6 +47,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "letters.letters",
             "queues.submit",
             "queues.to_scheduler",
+            "schedules.schedules",
             "services.all_health",
             "store.found",
             "store.list",
@@ -105,6 +107,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "leases.set_lease",
             "letters.letters",
             "queues.to_scheduler",
+            "schedules.schedules",
             "services.all_health",
             "store.commit",
             "store.due",
@@ -145,6 +148,16 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "store.task",
         ],
     ),
+    (
+        "schedules",
+        &[
+            "definitions.definition",
+            "definitions.deployment",
+            "queues.submit",
+            "schedules.schedules",
+            "schedules.set_schedule",
+        ],
+    ),
 ];
 
 /// The results of one handler.
@@ -165,6 +178,7 @@ fn all() -> Vec<Node> {
         supervisor::nodes(),
         dead_letters::nodes(),
         bulk::nodes(),
+        schedules::nodes(),
     ];
     handlers.into_iter().flatten().collect()
 }
@@ -255,9 +269,9 @@ fn methods_of_ports() -> BTreeSet<String> {
 fn calls(port: &str, method: &str) -> Vec<String> {
     let names = |name: fn(RecordKind) -> &'static str| RecordKind::ALL.map(|kind| name(kind).to_owned());
     match (port, method) {
-        // An alert is read by itself only after a lost write, and a dead letter never.
+        // An alert is read by itself only after a lost write, a dead letter and the mark of a schedule never.
         ("records", "get") => {
-            let is_read = |name: &String| name != "alerts.alert" && name != "letters.letter";
+            let is_read = |name: &String| !["alerts.alert", "letters.letter", "schedules.schedule"].contains(&&**name);
             names(RecordKind::get).into_iter().filter(is_read).collect()
         }
         ("records", "put") => names(RecordKind::put).into(),

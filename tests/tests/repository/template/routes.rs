@@ -35,6 +35,7 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "GET /dead-letters",
         "GET /overview",
         "GET /leases",
+        "GET /schedules",
         "GET /metrics",
         "GET /numbers",
         "GET /workflows",

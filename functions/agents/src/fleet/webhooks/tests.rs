@@ -84,6 +84,7 @@ impl World {
             workflows: BTreeMap::new(),
             highest: BTreeMap::new(),
             settings: "".into(),
+            schedules: [].into(),
             callback_keys: vec![key()],
             applied_at: NOW,
             applied_by: "test".into(),

@@ -108,6 +108,7 @@ impl World {
             workflows: BTreeMap::new(),
             highest: BTreeMap::new(),
             settings: "".into(),
+            schedules: [].into(),
             callback_keys,
             applied_at: START,
             applied_by: "ada".into(),

@@ -16,6 +16,8 @@ use crate::sdk_error::{chain, port_error};
 
 /// The key that all alerts share. They are in the table of the jobs.
 const ALERT: &str = "alert";
+/// The key that all marks of schedules share. They are there too.
+const SCHEDULE: &str = "schedule";
 /// The attribute with the record.
 const RECORD: &str = "Record";
 const NONCE: &str = "Nonce";
@@ -124,6 +126,7 @@ impl Dynamo {
             RecordKind::Service | RecordKind::Memo | RecordKind::Lease => self.scan(operation, table).await?,
             RecordKind::Job => self.partition(operation, table, JOB).await?,
             RecordKind::Alert => self.partition(operation, table, ALERT).await?,
+            RecordKind::Schedule => self.partition(operation, table, SCHEDULE).await?,
             RecordKind::Definition => self.partition(operation, table, DEFINITION).await?,
             RecordKind::Deployment => self.partition(operation, table, DEPLOYMENT).await?,
             RecordKind::DeadLetter => self.newest(operation, table, DEAD_LETTER, limit).await?,
@@ -154,7 +157,7 @@ impl Dynamo {
         match kind {
             RecordKind::Service => &self.tables().services,
             RecordKind::Memo => &self.tables().memos,
-            RecordKind::Job | RecordKind::Alert => &self.tables().jobs,
+            RecordKind::Job | RecordKind::Alert | RecordKind::Schedule => &self.tables().jobs,
             RecordKind::Definition | RecordKind::Deployment => &self.tables().definitions,
             RecordKind::Lease => &self.tables().leases,
             RecordKind::DeadLetter => &self.tables().dead_letters,
@@ -169,6 +172,7 @@ fn key_of(kind: RecordKind, key: &str) -> Item {
         RecordKind::Memo => Item::from([("Key".to_owned(), text(key))]),
         RecordKind::Job => Item::from([("Kind".to_owned(), text(JOB)), ("JobID".to_owned(), text(key))]),
         RecordKind::Alert => Item::from([("Kind".to_owned(), text(ALERT)), ("JobID".to_owned(), text(key))]),
+        RecordKind::Schedule => Item::from([("Kind".to_owned(), text(SCHEDULE)), ("JobID".to_owned(), text(key))]),
         RecordKind::Definition => Item::from([("Kind".to_owned(), text(DEFINITION)), ("Key".to_owned(), text(key))]),
         RecordKind::Deployment => Item::from([("Kind".to_owned(), text(DEPLOYMENT)), ("Key".to_owned(), text(key))]),
         RecordKind::Lease => Item::from([("Name".to_owned(), text(key))]),

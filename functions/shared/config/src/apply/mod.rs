@@ -6,13 +6,14 @@
 mod agents;
 mod difference;
 mod plan;
+mod schedules;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::definition::{Catalogue, Definition, Deployment, Pin, versions};
+use domain::definition::{Catalogue, Definition, Deployment, Pin, installation, versions};
 use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Record, Records, Seen};
 
 pub use difference::difference;
@@ -189,6 +190,10 @@ async fn write(ports: &(impl HasRecords + HasEnvironment), plan: &Plan) -> Resul
     let now = ports.environment().now();
     for definition in &plan.definitions {
         put(ports, Seen::nothing(now), definition).await?;
+    }
+    // The supervisor on AWS only reads it.
+    if plan.deployment.as_ref().is_some_and(|deployment| !deployment.schedules.is_empty()) {
+        installation(ports).await?;
     }
     match &plan.deployment {
         Some(deployment) => put(ports, Seen { version: plan.seen, at: now }, deployment).await,

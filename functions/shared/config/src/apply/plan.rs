@@ -9,6 +9,7 @@ use domain::time::Timestamp;
 use domain::workflow::Workflows;
 
 use super::agents::{agents_in_use, changed_agents, changed_meanings};
+use super::schedules::schedules;
 use super::{Application, Applied, Refusal, difference};
 use crate::folder::{Checked, CheckedWorkflow};
 
@@ -94,6 +95,8 @@ impl Plan {
             changes.push(format!("default workflow: {default} (was {})", catalogue.default_name(before)));
         }
         changes.extend(changed_agents(before.map_or("", |before| &before.settings), &settings));
+        let (schedules, changed) = schedules(before, &checked.schedules, now);
+        changes.extend(changed);
         if before.is_none_or(|before| before.agents().is_none()) && checked.settings.names().next().is_some() {
             notes.push("agents: from now on this folder counts, and not the settings of the start".to_owned());
         }
@@ -127,6 +130,7 @@ impl Plan {
             workflows,
             highest,
             settings: settings.clone(),
+            schedules,
             callback_keys,
             applied_at: now,
             applied_by: application.by.clone(),

@@ -317,3 +317,31 @@ fn rule_4_the_record_of_the_installation_is_no_version() {
     assert!(!installation(&world.memory).now_or_never().unwrap().unwrap().is_empty());
     assert_eq!(world.applied().definitions.keys().map(ToString::to_string).collect::<Vec<_>>(), ["shop/1"]);
 }
+
+#[test]
+fn rule_48_a_schedule_counts_from_its_application_until_its_times_change_and_ends_with_its_removal() {
+    let world = World::new();
+    let plan = |schedules: &str| {
+        world.apply(&folder(&format!("{AGENTS}{schedules}"), &[workflow("shop", 1, "charge")]), None).unwrap()
+    };
+    let one = |cron: &str, total: u32| {
+        format!("[[schedule]]\nname = \"s\"\nworkflow = \"shop\"\ncron = {cron:?}\norder = {{ Total = {total} }}\n")
+    };
+    let since = || world.applied().deployment.unwrap().schedules.get("s").copied();
+    plan("");
+    assert!(since().is_none() && world.applied().deployment.unwrap().schedules.is_empty());
+    let first = world.memory.now();
+    assert_eq!(plan(&one("0 3 1 * *", 1)), ["schedule s: new, next due 2026-12-01T03:00:00.000Z"]);
+    assert!(world.memory.get::<Definition>(Definition::INSTALLATION).now_or_never().unwrap().unwrap().is_some());
+    world.memory.advance(86_400_000);
+    assert_eq!(plan(&one("0 3 1 * *", 2)), ["schedule s: changed"]);
+    assert_eq!(plan(&format!("# moved\n\n{}", one("0 3 1 * *", 2))), ["stepwarden.toml: new text"]);
+    assert_eq!(since(), Some(first), "its times are the same");
+    let second = world.memory.now();
+    assert_eq!(plan(&one("0 4 1 * *", 2)), ["schedule s: other times, next due 2026-12-01T04:00:00.000Z"]);
+    assert_eq!(since(), Some(second));
+    assert_eq!((plan(""), since()), (vec!["schedule s: removed".to_owned()], None));
+    world.memory.advance(86_400_000);
+    plan(&one("0 4 1 * *", 2));
+    assert_eq!(since(), Some(world.memory.now()), "what was due while it was gone is of the past");
+}

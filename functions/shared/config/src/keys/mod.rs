@@ -12,6 +12,7 @@ use agent::{
 };
 use domain::keys::{Key, Kind, Names, TEXT};
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, FALLBACKS_MAX, HEADERS_MAX, SETTLES_WITHIN_MS_MAX};
+use domain::schedule::SCHEDULE;
 use domain::workflow::SETTLES_WITHIN;
 
 use crate::status::Meaning;
@@ -50,6 +51,7 @@ pub const DEPLOYMENT: &[Key] = &[
     .like("http://localhost:9000/replies"),
     Key::new("alerts", Kind::Named(&Names { stands_for: "NAME", check: plain_name, max: 10, kind: Kind::Table(SINK) }))
         .about("Where alerts go (rule 29): to one of webhook, slack, email"),
+    SCHEDULE,
 ];
 
 const AGENT: &[Key] = &[

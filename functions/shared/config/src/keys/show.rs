@@ -48,6 +48,8 @@ fn values(kind: &Kind) -> String {
         Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Text(format) => format.what.to_owned(),
         Kind::Template => "a template".to_owned(),
+        Kind::Members => "a table of members".to_owned(),
+        Kind::Time => "a time".to_owned(),
         Kind::Array(_, max, kind) => format!("up to {max}: {}", values(kind)),
         Kind::Table(_) | Kind::Named(_) => "a table".to_owned(),
         Kind::Either(kinds) => kinds.iter().map(values).collect::<Vec<_>>().join(", or "),
@@ -63,7 +65,13 @@ fn value(kind: &Kind, text: &str) -> Option<Value> {
         Kind::Word(words) => words.contains(&text).then(|| text.into()),
         Kind::Text(format) => (!text.is_empty() && (format.check)(text).is_ok()).then(|| text.into()),
         Kind::Either([first, ..]) => value(first, text),
-        Kind::Template | Kind::Array(..) | Kind::Table(_) | Kind::Named(_) | Kind::Either([]) => None,
+        Kind::Template
+        | Kind::Members
+        | Kind::Time
+        | Kind::Array(..)
+        | Kind::Table(_)
+        | Kind::Named(_)
+        | Kind::Either([]) => None,
     }
 }
 
@@ -167,9 +175,11 @@ fn of_kind(kind: &'static Kind) -> Map<String, Value> {
     members(match kind {
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Kind::TimeMs(..) | Kind::Text(_) => json!({"type": "string"}),
+        // TOML has times of its own, which editors take for texts.
+        Kind::TimeMs(..) | Kind::Text(_) | Kind::Time => json!({"type": "string"}),
         Kind::Word(words) => json!({"enum": words}),
         Kind::Template => json!({}),
+        Kind::Members => json!({"type": "object"}),
         Kind::Array(min, max, kind) => {
             json!({"type": "array", "minItems": min, "maxItems": max, "items": of_kind(kind)})
         }

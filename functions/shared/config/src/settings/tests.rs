@@ -182,7 +182,7 @@ agents.toml:5:1: agents.payment.colour is not a setting. Settings are: url, allo
 settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls, webhook; \
 agents.toml:6:8: agents.payment.memo must be true or false, or a table of retention; \
 agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
-agents.toml:9:2: agent is not a setting: did you mean agents? Settings are: default, agents, reply_channels, alerts";
+agents.toml:9:2: agent is not a setting: did you mean agents? Settings are: default, agents, reply_channels, alerts, schedule";
     assert_eq!(parse(text).unwrap_err().to_string(), expected);
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Alert, CAUSES_MAX, DEAD_LETTER_MS, OUTAGE_MS};
 use crate::id::OrderId;
 use crate::ports::{Breaker, DeadLetterOutcome, DeadLetterRecord, OutageReason, ServiceHealth};
+use crate::schedule::{Refused, ScheduleRecord};
 use crate::situation::{explain, outage_text, outage_to_do, remedy, step_in_error};
 use crate::tally::Numbers;
 use crate::task::Task;
@@ -43,6 +44,8 @@ pub enum Source {
     Approvals,
     /// The numbers: of results that contradict the end of an order or a step.
     Contradictions,
+    /// The schedules.
+    Schedules,
 }
 
 impl Source {
@@ -55,6 +58,7 @@ impl Source {
             Self::Numbers => "late/",
             Self::Approvals => "approval/",
             Self::Contradictions => "contradicted/",
+            Self::Schedules => "schedule/",
         }
     }
 }
@@ -188,6 +192,21 @@ impl Causes {
             };
             self.found.insert(format!("{}{workflow}", Source::Approvals.prefix()).into(), cause);
         }
+    }
+
+    /// Adds a schedule whose last due time has no order (rule 48).
+    pub fn schedule(&mut self, record: &ScheduleRecord) {
+        let Some(Refused { due_at, at, problem }) = &record.refused else { return };
+        let name = &record.name;
+        let cause = Cause {
+            since: *at,
+            text: format!("Schedule {name} posted no order at {due_at}: {problem}"),
+            to_do: "Correct the schedule, or its workflow, and apply the folder. Post the order of that time by hand."
+                .to_owned(),
+            count: 0,
+            order_id: None,
+        };
+        self.found.insert(format!("{}{name}", Source::Schedules.prefix()).into(), cause);
     }
 
     /// Only a part of this source was looked at: an alert whose cause was not found may still be on.

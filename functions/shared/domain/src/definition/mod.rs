@@ -103,6 +103,9 @@ pub struct Deployment {
     pub highest: BTreeMap<Arc<str>, u32>,
     /// The text of `stepwarden.toml`, with the settings of the agents.
     pub settings: Arc<str>,
+    /// Since when each schedule of the settings counts with its present times: no due time before is posted (rule 48).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub schedules: BTreeMap<Arc<str>, Timestamp>,
     /// The keys of callback addresses (rule 38), of which the last one signs. None before a step needs one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callback_keys: Vec<CallbackKey>,

@@ -4,7 +4,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Reader;
-use crate::keys::{Key, Kind};
+use crate::keys::{Key, Kind, time_of};
+use crate::time::Timestamp;
 
 /// A text of TOML.
 #[derive(Debug)]
@@ -148,6 +149,12 @@ impl<'t> Table<'t> {
     pub fn time_ms(&self, name: &str) -> Option<u64> {
         let given = self.get(name).and_then(|entry| entry.kind.time_ms(entry.value.as_str()?));
         given.or_else(|| self.key(name)?.kind.time_ms(self.default(name)))
+    }
+
+    /// A point in time.
+    #[must_use]
+    pub fn time(&self, name: &str) -> Option<Timestamp> {
+        time_of(self.get(name)?.value)
     }
 
     /// A table. Where the file has none, all its keys have their defaults.

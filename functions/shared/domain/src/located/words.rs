@@ -30,6 +30,7 @@ pub const WORDS: &[Words] = &[
     Words { of: "means", place: "", elsewhere: &[], rows: ANSWER },
     Words { of: "retries_max", place: "", elsewhere: &[], rows: BACKOFF },
     Words { of: "reply_channels", place: "", elsewhere: &[], rows: DEPLOYMENT },
+    Words { of: "catch_up", place: "", elsewhere: &[], rows: SCHEDULE },
 ];
 
 /// Words between spaces, in which case, `_` and `-` do not count; a line to write in place of them; and what is different
@@ -58,7 +59,11 @@ const STEP: &[Row] = &[
     ("schedule_to_close_timeout", "horizon = \"12h\"", ""),
     ("heartbeat heartbeat_seconds heartbeat_timeout", "wait_within = \"6h\"", ""),
     ("delay sleep seconds", "wait = \"15s\"", ""),
-    ("schedule cron", "not_before = \"/Order/DeliverOn\"", "There is no schedule: send each order at its time"),
+    (
+        "schedule cron",
+        "not_before = \"/Order/DeliverOn\"",
+        "Orders are posted at times by a [[schedule]] in stepwarden.toml",
+    ),
     ("retry retries retry_count retry_policy max_retries", "max_failures = 3", "The first attempt counts too"),
     ("attempts max_attempts maximum_attempts", "max_failures = 3", ""),
     ("on_failure on_error catch", "on_exhausted = \"compensate\"", "For a rejection there is on_rejected"),
@@ -104,6 +109,21 @@ const DEPLOYMENT: &[Row] = &[
     ("services endpoints", "[agents.payment]", "Each service has one"),
     ("workflow workflows", "default = \"shop\"", "A workflow is a file: workflows/NAME.toml"),
 ];
+
+const SCHEDULE: &[Row] = &[
+    ("interval rate period", "every = \"1h\"", ""),
+    ("expression schedule schedule_expression", "cron = \"0 3 1 * *\"", "It is in UTC"),
+    ("timezone time_zone tz", "cron = \"0 3 1 * *\"", "It is in UTC"),
+    ("input payload body data document", "order = { Customer = \"c1\" }", ""),
+    ("backfill misfire missed", "catch_up = \"all\"", ""),
+];
+
+/// Whether another system has this key where this table is.
+pub(super) fn is_word_of(name: &str, table: &Table<'_>) -> bool {
+    let is_name = |word: &str| plain(word).eq(plain(name));
+    let here = WORDS.iter().filter(|words| table.key(words.of).is_some());
+    here.flat_map(|words| words.rows).any(|(words, ..)| words.split(' ').any(is_name))
+}
 
 /// The advice for a key that this table does not have, if another system has it.
 pub(super) fn meant(name: &str, table: &Table<'_>) -> Option<String> {

@@ -105,11 +105,13 @@ pub enum RecordKind {
     Lease,
     /// The outcome of a dead letter.
     DeadLetter,
+    /// The mark of a schedule.
+    Schedule,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Service,
         Self::Memo,
         Self::Job,
@@ -118,6 +120,7 @@ impl RecordKind {
         Self::Alert,
         Self::Lease,
         Self::DeadLetter,
+        Self::Schedule,
     ];
 
     /// The name of [`Records::get`] for this kind in errors and logs.
@@ -132,6 +135,7 @@ impl RecordKind {
             Self::Alert => "alerts.alert",
             Self::Lease => "leases.lease",
             Self::DeadLetter => "letters.letter",
+            Self::Schedule => "schedules.schedule",
         }
     }
 
@@ -147,6 +151,7 @@ impl RecordKind {
             Self::Alert => "alerts.set_alert",
             Self::Lease => "leases.set_lease",
             Self::DeadLetter => "letters.set_letter",
+            Self::Schedule => "schedules.set_schedule",
         }
     }
 
@@ -162,6 +167,7 @@ impl RecordKind {
             Self::Alert => "alerts.alerts",
             Self::Lease => "leases.leases",
             Self::DeadLetter => "letters.letters",
+            Self::Schedule => "schedules.schedules",
         }
     }
 }
@@ -260,7 +266,8 @@ mod tests {
             RecordKind::Deployment => Some(RecordKind::Alert),
             RecordKind::Alert => Some(RecordKind::Lease),
             RecordKind::Lease => Some(RecordKind::DeadLetter),
-            RecordKind::DeadLetter => None,
+            RecordKind::DeadLetter => Some(RecordKind::Schedule),
+            RecordKind::Schedule => None,
         };
         let all = std::iter::successors(Some(RecordKind::Service), next);
         assert_eq!(all.collect::<Vec<_>>(), RecordKind::ALL);

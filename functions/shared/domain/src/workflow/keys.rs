@@ -240,7 +240,8 @@ const KEPT: Kind = Kind::TimeMs(RETAIN_MS_MIN, RETAIN_MS_MAX);
 const WAIT: Kind = Kind::TimeMs(1, WAIT_MS_MAX);
 const FAILURES: Kind = Kind::Number(1, FAILURES_MAX);
 const REMEDY: Kind = Kind::Word(&[Remedy::Compensate.name(), Remedy::Hold.name()]);
-const NAME: Kind = Kind::Text(&Format {
+/// What the name of a workflow, a step, an agent or a schedule holds.
+pub const NAME: Kind = Kind::Text(&Format {
     what: "a name",
     check: |text| match is_name(text) {
         true => Ok(()),

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use toml::de::DeValue;
-
 use super::call::{Encoding, Method};
 use crate::json::Json;
 use crate::located::{Entry, Reader, Table};
@@ -71,8 +69,7 @@ pub(super) fn template(
     parse: fn(Json) -> Result<Template, BadTemplate>,
 ) -> Option<Template> {
     // A value may be one that TOML has and JSON has not.
-    let json = json_of(entry.value).and_then(|text| Json::of_any_depth(text.as_bytes(), usize::MAX).ok());
-    let template = json.ok_or(BadTemplate::NotJson).and_then(parse);
+    let template = entry.json().ok_or(BadTemplate::NotJson).and_then(parse);
     let place = |problem: &BadTemplate| {
         let (BadTemplate::Pointer(wrong, _) | BadTemplate::Answer(wrong) | BadTemplate::Expression(wrong, _)) = problem
         else {
@@ -81,34 +78,6 @@ pub(super) fn template(
         entry.place_of(|text| text == wrong)
     };
     template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
-}
-
-/// A value of TOML as JSON, numbers digit for digit. `None` for one that JSON has not, or that is beyond the numbers of most
-/// programs.
-fn json_of(value: &DeValue<'_>) -> Option<String> {
-    Some(match value {
-        DeValue::String(text) => Json::of(text).text().to_owned(),
-        DeValue::Integer(number) => {
-            let number = i128::from_str_radix(number.as_str(), number.radix()).ok();
-            number.filter(|number| (i64::MIN.into()..=u64::MAX.into()).contains(number))?.to_string()
-        }
-        DeValue::Float(number) => {
-            number.as_str().parse::<f64>().ok().filter(|number| number.is_finite())?;
-            number.as_str().trim_start_matches('+').to_owned()
-        }
-        DeValue::Boolean(flag) => flag.to_string(),
-        DeValue::Datetime(_) => return None,
-        DeValue::Array(elements) => {
-            let elements = elements.iter().map(|element| json_of(element.get_ref()));
-            format!("[{}]", elements.collect::<Option<Vec<_>>>()?.join(","))
-        }
-        DeValue::Table(members) => {
-            let json = |name: &str| Json::of(&name).text().to_owned();
-            let members =
-                members.iter().map(|(name, value)| Some(json(name.get_ref()) + ":" + &json_of(value.get_ref())?));
-            format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(","))
-        }
-    })
 }
 
 impl Mapping {

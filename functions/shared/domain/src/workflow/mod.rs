@@ -26,7 +26,7 @@ pub use approval::{Approval, PEOPLE};
 pub use call::{Encoding, Method};
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
-pub use keys::{WORKFLOW, is_name, is_schema};
+pub use keys::{NAME, WORKFLOW, is_name, is_schema};
 pub(crate) use mapping::Root;
 pub use mapping::{Mapping, Refuse};
 pub use poll::{Poll, PollAnswer, PollMeaning};

@@ -53,6 +53,7 @@ fn deploy(ports: &Faulty, version: u64, default: &str, workflows: &[(&str, Choic
         workflows: workflows.iter().map(|(name, choice)| ((*name).into(), *choice)).collect(),
         highest: BTreeMap::new(),
         settings: settings.into(),
+        schedules: [].into(),
         callback_keys: Vec::new(),
         applied_at: ports.now(),
         applied_by: "ada".into(),

@@ -216,6 +216,7 @@ async fn rule_43_the_stream_has_what_operators_write_and_no_secret() {
         workflows: [].into(),
         highest: [].into(),
         settings: "".into(),
+        schedules: [].into(),
         callback_keys: vec![key],
         applied_at: at,
         applied_by: "ada [desk]".into(),

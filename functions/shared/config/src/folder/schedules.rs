@@ -1,0 +1,56 @@
+//! What a schedule posts is an order that its workflow takes: found here, and not when it is due (rule 48).
+
+use domain::located::{Fault, Faults, known_names};
+use domain::redaction::Redaction;
+use domain::schedule::Schedule;
+use domain::time::Timestamp;
+use domain::workflow::{NotAccepted, Workflow, Workflows};
+
+use super::CheckedWorkflow;
+use crate::deployment::DeploymentFile;
+
+/// Checks the schedules of the text against the newest versions of the folder. `is_whole`: the folder has no other workflow.
+pub(super) fn check(
+    deployment: &DeploymentFile,
+    text: &str,
+    workflows: &[CheckedWorkflow],
+    is_whole: bool,
+) -> Result<(), Faults> {
+    let shipped = Workflows::shipped().ok();
+    let newest = |name: &str| {
+        let of_folder = workflows.iter().map(|checked| &checked.workflow).filter(|workflow| *workflow.name == *name);
+        let newest = of_folder.max_by_key(|workflow| workflow.version);
+        newest.or_else(|| Some(&**shipped.as_ref()?.newest(name)?))
+    };
+    let fault = |schedule: &Schedule| -> Option<Fault> {
+        let Schedule { name, order_at, .. } = schedule;
+        // Without a default of its own, the folder does not say which one applies.
+        let wanted = schedule.workflow.as_ref().or(deployment.default.as_ref());
+        let workflow = wanted.and_then(|wanted| newest(wanted));
+        if let (Some(wanted), None, true) = (&schedule.workflow, workflow, is_whole) {
+            let mut names: Vec<&str> = workflows.iter().map(|checked| &*checked.workflow.name).collect();
+            names.dedup();
+            let names = known_names(wanted, "Workflows", &names);
+            let problem = format!("schedule {name:?} names {wanted:?}, which is not a workflow of this folder{names}");
+            return Some(Fault::at(text, schedule.workflow_at, problem));
+        }
+        let problem = problem(schedule, workflow)?;
+        Some(Fault::at(text, *order_at, format!("schedule {name:?}: {problem}")))
+    };
+    let faults: Vec<Fault> = deployment.schedules.iter().filter_map(fault).collect();
+    if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+}
+
+/// Why the first order of a schedule would be refused.
+fn problem(schedule: &Schedule, workflow: Option<&Workflow>) -> Option<String> {
+    let first = schedule.timing.next(Timestamp::from_epoch_ms(0))?;
+    let mut order = match schedule.order("", first, first) {
+        Ok(given) => given.order,
+        Err(bad) => return Some(format!("order: {bad}")),
+    };
+    match workflow?.accept(&mut order, first, &Redaction::default()) {
+        // Times in the document depend on the day.
+        Ok(()) | Err(NotAccepted::Time(_)) => None,
+        Err(refused) => Some(format!("its orders would be refused: {refused}")),
+    }
+}

@@ -1,0 +1,167 @@
+//! Schedules: what is posted, marked and refused, also by a supervisor that is killed.
+
+use domain::alert::{Alert, GONE_MS};
+use domain::definition::{Choice, Deployment};
+use domain::order::Order;
+use domain::ports::{Environment, Records, Seen};
+use domain::redaction::Redaction;
+use domain::schedule::ScheduleRecord;
+use domain::time::Timestamp;
+use memory::Memory;
+use memory::faulty::{Fault, Faulty};
+
+use crate::testing::{instance, run, run_for};
+use crate::{Settings, alerts, schedules};
+
+const HOUR_MS: u64 = 3_600_000;
+/// An hour by the clock of UTC.
+const BEGIN: Timestamp = Timestamp::from_epoch_ms(1_000_000_800_000);
+const HOURLY: &str = "[[schedule]]\nname = \"hourly\"\ncron = \"0 * * * *\"\norder = { Total = 1 }\n";
+
+fn ports(settings: &str) -> Faulty {
+    let ports = Faulty::new(Memory::new(BEGIN.plus_ms(1), 0));
+    ports.take_turns();
+    applied(&ports, 1, settings);
+    ports
+}
+
+/// Applies these settings now.
+fn applied(ports: &Faulty, version: u64, settings: &str) {
+    let deployment = Deployment {
+        version,
+        default: "w".into(),
+        workflows: [("w".into(), Choice::all(1))].into(),
+        highest: [].into(),
+        settings: settings.into(),
+        schedules: [].into(),
+        callback_keys: Vec::new(),
+        applied_at: ports.now(),
+        applied_by: "ann".into(),
+        of_start: false,
+    };
+    run(ports.put(Seen::version(version - 1, ports.now()), &deployment)).unwrap();
+}
+
+/// A look of a supervisor that has just started.
+fn look(ports: &Faulty) -> Option<u64> {
+    let (instance, settings, redaction) = (instance("s"), Settings::default(), Redaction::default());
+    run(schedules(ports, &instance, &settings, &redaction)).ok()
+}
+
+fn record(ports: &Faulty) -> Option<ScheduleRecord> {
+    run(ports.get("hourly")).unwrap()
+}
+
+/// The due times of the orders that were queued, each as often as it was.
+fn due(ports: &Faulty) -> Vec<Timestamp> {
+    let due_at = |order: &Order| serde_json::from_str(order.document.member("DueAt").unwrap()).unwrap();
+    ports.submitted().iter().map(due_at).collect()
+}
+
+#[test]
+fn rule_48_a_due_time_is_one_order_with_the_schedule_as_its_submitter() {
+    let ports = ports(HOURLY);
+    assert_eq!((look(&ports), record(&ports)), (Some(0), None), "what was due before its application is of the past");
+    ports.advance(HOUR_MS);
+    assert_eq!((look(&ports), look(&ports)), (Some(1), Some(0)));
+    let [order] = ports.submitted().try_into().unwrap();
+    assert_eq!((&*order.submitter, order.workflow.unwrap().to_string()), ("schedule/hourly", "w/1".to_owned()));
+    assert_eq!(due(&ports), [BEGIN.plus_ms(HOUR_MS)]);
+    let record = record(&ports).unwrap();
+    assert_eq!((record.through, record.posted.unwrap().order_id), (BEGIN.plus_ms(HOUR_MS), order.order_id));
+}
+
+#[test]
+fn rule_48_a_look_that_is_killed_anywhere_is_repeated_with_the_same_order() {
+    for polls in 0.. {
+        let ports = ports(HOURLY);
+        ports.advance(HOUR_MS);
+        let (instance, settings, redaction) = (instance("s"), Settings::default(), Redaction::default());
+        let ended = run_for(schedules(&ports, &instance, &settings, &redaction), polls);
+        if ended.is_none() {
+            assert_eq!(record(&ports).is_some() && due(&ports).is_empty(), false, "a mark without an order");
+            look(&ports).unwrap();
+        }
+        let ids: std::collections::BTreeSet<_> = ports.submitted().iter().map(|order| order.order_id).collect();
+        assert_eq!((ids.len(), record(&ports).unwrap().version), (1, 1), "killed after {polls} polls");
+        if ended.is_some() {
+            assert!(polls > 5);
+            return;
+        }
+    }
+}
+
+#[test]
+fn rule_48_what_cannot_be_queued_is_not_marked_and_the_others_have_their_turn() {
+    let ports = ports(&format!("{HOURLY}{}", HOURLY.replace("hourly", "other")));
+    ports.advance(HOUR_MS);
+    ports.next("queues.submit", Fault::Fails);
+    assert_eq!((look(&ports), record(&ports), due(&ports).len()), (None, None, 1));
+    assert_eq!((look(&ports), due(&ports).len()), (Some(1), 2));
+    ports.advance(HOUR_MS);
+    ports.next("schedules.set_schedule", Fault::Fails);
+    assert_eq!(look(&ports), None);
+    assert_eq!((look(&ports), due(&ports).len()), (Some(1), 5), "posted once more, as the same order");
+}
+
+#[test]
+fn rule_48_a_clock_an_hour_ahead_posts_early_and_the_right_one_posts_nothing_again() {
+    let ports = ports(HOURLY);
+    let ahead = ports.with_clock_ahead_ms(HOUR_MS.cast_signed());
+    let behind = ports.with_clock_ahead_ms(-HOUR_MS.cast_signed());
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&behind), look(&ports), look(&ahead), look(&ports), look(&behind)], [0, 1, 1, 0, 0].map(Some));
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&behind), look(&ports), look(&ahead)], [0, 0, 1].map(Some));
+    assert_eq!(due(&ports), [1, 2, 3].map(|hours| BEGIN.plus_ms(hours * HOUR_MS)));
+    assert_eq!(record(&ports).unwrap().through, BEGIN.plus_ms(3 * HOUR_MS));
+}
+
+/// The causes that are on.
+fn causes(ports: &Faulty) -> Vec<String> {
+    run(alerts(ports, &[])).unwrap();
+    let all: Vec<Alert> = run(ports.list(usize::MAX)).unwrap();
+    all.iter()
+        .filter(|alert| alert.ended_at.is_none())
+        .map(|alert| format!("{}: {}", alert.cause, alert.text))
+        .collect()
+}
+
+#[test]
+fn rule_48_a_document_that_is_refused_is_an_alert_until_it_would_be_accepted_or_the_schedule_is_gone() {
+    for better in [HOURLY, ""] {
+        let ports = ports(&HOURLY.replace("Total = 1", "workflow = 1, Priority = \"high\""));
+        ports.advance(HOUR_MS);
+        assert_eq!((look(&ports), causes(&ports).len()), (Some(0), 1));
+        let text = &causes(&ports)[0];
+        assert!(
+            text.starts_with("schedule/hourly: Schedule hourly posted no order at ") && text.contains("Workflow"),
+            "{text}"
+        );
+        assert_eq!(
+            (look(&ports), record(&ports).unwrap().through),
+            (Some(0), BEGIN.plus_ms(HOUR_MS)),
+            "it is passed over"
+        );
+        assert!(record(&ports).unwrap().refused.is_some());
+        applied(&ports, 2, better);
+        assert_eq!((look(&ports), record(&ports).unwrap().refused), (Some(0), None));
+        causes(&ports);
+        ports.advance(GONE_MS);
+        assert!(causes(&ports).is_empty() && due(&ports).is_empty());
+    }
+}
+
+#[test]
+fn rule_48_an_unknown_workflow_is_a_refusal_and_the_next_due_time_is_tried() {
+    let ports = ports(&HOURLY.replace("cron", "workflow = \"shop\"\ncron"));
+    for _ in 0..2 {
+        ports.advance(HOUR_MS);
+        assert_eq!(look(&ports), Some(0));
+    }
+    let refused = record(&ports).unwrap().refused.unwrap();
+    assert_eq!(
+        (&*refused.problem, refused.due_at),
+        ("there is no workflow shop that takes orders", BEGIN.plus_ms(2 * HOUR_MS))
+    );
+}
