@@ -171,8 +171,8 @@ impl Decider {
                     messages.add(Message::Wake);
                 }
                 Effect::Alert(notice) => told = Some(number(&notice, before.alerts)),
-                // The orders of this model name no reply channel.
-                Effect::Notify(_) => {}
+                // The orders of this model name no reply channel, and none has a parent.
+                Effect::Notify(_) | Effect::TellParent(_) => {}
             }
         }
         Decided { after, messages, alert: told, breach }

@@ -116,13 +116,14 @@ pub const fn kind(notice: NoticeKind) -> Kind {
         NoticeKind::OrderLateStatus => Kind::LateStatus,
         NoticeKind::OrderWaiting => Kind::Waiting,
         NoticeKind::OrderNeedsApproval => Kind::NeedsApproval,
+        NoticeKind::ParentTold => Kind::ParentTold,
     }
 }
 
 /// The kind of an event to a reply channel or to the bus; `None` if it does not report an order's state.
 #[must_use]
 pub fn kind_of(event_type: &str, is_status: bool) -> Option<Kind> {
-    let mut all = NoticeKind::ALL.into_iter().filter(|notice| notice.is_status() == is_status);
+    let mut all = NoticeKind::ALL.into_iter().filter(|notice| notice.is_event() && notice.is_status() == is_status);
     all.find(|notice| notice.name() == event_type).map(kind)
 }
 
@@ -197,7 +198,7 @@ pub fn is_about_an_order(queue: usize, body: &str) -> bool {
     match queue {
         SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
         SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
-            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) => true,
+            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_)) => true,
             Ok(SchedulerMessage::Command(_)) | Err(_) => false,
         },
         _ => decode::<Request>(body.as_bytes()).is_ok(),

@@ -288,7 +288,7 @@ impl Queues for Ports {
         let name = &self.who.name;
         let reply_to = match &message {
             SchedulerMessage::Reply(reply) => observe::of(reply.order_id, &reply.step, reply.direction, reply.attempt),
-            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => None,
+            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
         };
         if let (SchedulerMessage::Reply(reply), Some(of)) = (&message, reply_to) {
             let mut state = self.shared.lock();
@@ -324,7 +324,7 @@ impl Queues for Ports {
                     let settled = command.settle.as_ref().and_then(observe::settled);
                     state.see(name, &Seen::Wished { order, action, settled });
                 }
-                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {}
+                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_) => {}
             }
         });
         let sent = sent.await;

@@ -288,19 +288,20 @@ impl State {
             SCHEDULER => SourceQueue::Scheduler,
             agent => SourceQueue::Agent(AGENTS[agent - FIRST_AGENT].into()),
         };
-        let of = match queue {
-            SUBMISSION => None,
-            SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
-                Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
-                    observe::of(order_id, &step, direction, attempt)
-                }
-                Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_)) | Err(_) => None,
-            },
-            _ => decode::<Request>(message.body.as_bytes())
-                .ok()
-                .filter(|request| request.look.is_none())
-                .and_then(|request| observe::of(request.order_id, &request.step, request.direction, request.attempt)),
-        };
+        let of =
+            match queue {
+                SUBMISSION => None,
+                SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
+                    Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
+                        observe::of(order_id, &step, direction, attempt)
+                    }
+                    Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_))
+                    | Err(_) => None,
+                },
+                _ => decode::<Request>(message.body.as_bytes()).ok().filter(|request| request.look.is_none()).and_then(
+                    |request| observe::of(request.order_id, &request.step, request.direction, request.attempt),
+                ),
+            };
         let world = self.world.clone();
         let message_id: Arc<str> = format!("{queue}-{id}").into();
         match of {

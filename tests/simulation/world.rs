@@ -224,7 +224,8 @@ impl World {
                 let clock_ms = state.clock(slot.skew_ms()).epoch_ms();
                 let command = match message_of(given) {
                     Some(SchedulerMessage::Command(command)) => Some(command),
-                    Some(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) | None => None,
+                    Some(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_))
+                    | None => None,
                 };
                 if let Some(command) = command.as_ref().filter(|command| command.action == Action::Note) {
                     let (words, looked_at) = (command.reason.clone(), command.version.unwrap_or(0));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use domain::id::OrderId;
 use domain::message::Action;
 use domain::redaction::Redaction;
 use domain::situation::Situation;
@@ -39,6 +40,7 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         steps,
         watch,
         watch_at,
+        parent,
         complete_by,
         late_since,
         expires_at,
@@ -60,9 +62,10 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         workflow_version: *workflow_version,
         process_state: (*process_state).into(),
         reason: reason.as_ref().map(shown_reason),
-        steps: steps.iter().map(shown_step).collect(),
+        steps: steps.iter().map(|step| shown_step(*order_id, step)).collect(),
         watch: watch.map(Into::into),
         watch_at: watch_at.map(Timestamp::epoch_ms),
+        parent: parent.clone(),
         complete_by: *complete_by,
         late_since: *late_since,
         expires_at: *expires_at,
@@ -101,7 +104,7 @@ fn shown_reason(reason: &Reason) -> wire::Reason<'_> {
 }
 
 /// The step without its output. Its fallback is bookkeeping: its agent shows who carries it out.
-fn shown_step(step: &Step) -> wire::Step<'_> {
+fn shown_step(order_id: OrderId, step: &Step) -> wire::Step<'_> {
     let Step {
         name,
         agent,
@@ -140,6 +143,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         optional: *optional,
         pivot: *pivot,
         approval: approval.as_ref().map(shown_approvers),
+        child: step.child_of(order_id),
         doubted_at: *doubted_at,
         not_before: *not_before,
         waits_until: *waits_until,
@@ -167,7 +171,9 @@ impl Serialize for Lines<'_> {
 mod tests {
     use domain::json::Json;
     use domain::message::Priority;
+    use domain::order::Parent;
     use domain::task::{ProcessState, StepError, StepState};
+    use domain::workflow::ORDERS;
     use serde_json::{Value, json};
 
     use super::*;
@@ -259,6 +265,23 @@ mod tests {
             }],
         });
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_child_is_shown_with_its_parent_and_a_step_with_the_child_that_it_has_begun_to_make() {
+        let mut task = failed();
+        let shown = |task: &Task| serde_json::to_value(whole(task, &Redaction::default())).unwrap();
+        let parent = Parent { order_id: task.order_id.again(), step: "replace".into(), depth: 2 };
+        let expected = json!({"OrderID": parent.order_id.to_string(), "Step": "replace", "Depth": 2});
+        task.parent = Some(parent);
+        for step in &mut task.steps {
+            step.agent = ORDERS.into();
+        }
+        let view = shown(&task);
+        assert_eq!(view["Parent"], expected);
+        let child = task.order_id.child(&task.steps[0].name).to_string();
+        assert_eq!((&view["Steps"][0]["Child"], view["Steps"][1].get("Child")), (&json!(child), None));
+        assert!(shown(&failed())["Steps"][0].get("Child").is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Many instances run at once. What must never happen here: a message is sent that does not follow from committed
 //! state; a lost conditional write is an error; a message counts that its sender may not send.
 
+mod child;
 mod erase;
 
 use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if};
@@ -125,6 +126,9 @@ pub async fn schedule(
                 Box::pin(erase::others(ports, command)).await?;
             }
             Event::Command { command, redelivered }
+        }
+        SchedulerMessage::Child(request) => {
+            return Box::pin(child::carry_out(ports, instance, request, redelivered)).await;
         }
     };
     advance(ports, instance, record.message.order_id(), event).await

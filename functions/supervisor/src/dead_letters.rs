@@ -12,7 +12,9 @@ use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{DeadLetterSubject, Event, Verdict};
-use domain::message::{CloudEvent, Command, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::message::{
+    ChildRequest, CloudEvent, Command, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable, decode,
+};
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{
@@ -155,6 +157,9 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
                 Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
             }
             SchedulerMessage::Command(command) => Content::Command(command),
+            SchedulerMessage::Child(ChildRequest { order_id, step, direction, attempt, .. }) => {
+                Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
+            }
         }),
     }
 }
@@ -256,7 +261,7 @@ async fn settle_submission(
     let order_id = order.order_id;
     // Its task is stopped before its first step.
     let dead = Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake };
-    let (held, happened) = first(ports, instance, &order, dead).await?;
+    let (held, happened) = first(ports, instance, &order, None, dead).await?;
     match ports.store().insert(order.into(), held.task.clone()).await? {
         Inserted::New => {
             tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");

@@ -34,7 +34,7 @@ pub(crate) fn document(schemas: &BTreeMap<String, Value>) -> Value {
             "title": "Stepwarden: queues and events",
             "version": "1.0.0",
             "description": "The messages between Stepwarden's functions, and to applications and operators. JSON in \
-                 UTF-8. Readers ignore unknown members. A message of alternatives (`Wake`, `Reply`, `Command`, and the \
+                 UTF-8. Readers ignore unknown members. A message of alternatives (`Wake`, `Reply`, `Command`, `Child`, and the \
                  outcomes) has exactly one of the known members. All queues deliver at least once and in any order.",
             "license": {"name": env!("CARGO_PKG_LICENSE")},
         },
@@ -79,7 +79,7 @@ fn references(to: &str, names: &[&str]) -> Value {
 }
 
 fn notices(are_status: bool) -> Vec<&'static str> {
-    let of = NoticeKind::ALL.into_iter().filter(|kind| kind.is_status() == are_status);
+    let of = NoticeKind::ALL.into_iter().filter(|kind| kind.is_event() && kind.is_status() == are_status);
     of.map(NoticeKind::name).collect()
 }
 
@@ -97,7 +97,7 @@ struct Queue {
 }
 
 const OF_SUBMISSION: &[&str] = &["Submission"];
-const OF_SCHEDULER: &[&str] = &["Wake", "Reply", "Command"];
+const OF_SCHEDULER: &[&str] = &["Wake", "Reply", "Command", "Child"];
 const OF_AGENTS: &[&str] = &["Request"];
 
 const QUEUES: [Queue; 6] = [
@@ -233,9 +233,9 @@ fn operations(channels: &Value) -> Value {
         (
             "submission.wake",
             "scheduler",
-            &["Wake", "Reply"],
+            &["Wake", "Reply", "Child"],
             "Has the scheduler woken when the first wait of a new order ends. Replies for a request that cannot be \
-             built.",
+             built. Asks for the child order of a first step.",
         ),
         (
             "submission.request",
@@ -245,7 +245,12 @@ fn operations(channels: &Value) -> Value {
         ),
         ("submission.notify", "replyChannel", ALL, NOTIFIES),
         ("submission.alert", "eventBus", alerts, ALERTS),
-        ("scheduler.wake", "scheduler", &["Wake"], "Wakes itself when a back-off is over."),
+        (
+            "scheduler.wake",
+            "scheduler",
+            &["Wake", "Child", "Reply"],
+            "Wakes itself when a back-off is over, asks for child orders, and tells a parent the end of its child.",
+        ),
         ("scheduler.request", "agent", ALL, "Sends an agent the request of a claimed step."),
         ("scheduler.notify", "replyChannel", ALL, NOTIFIES),
         ("scheduler.alert", "eventBus", alerts, ALERTS),
@@ -253,8 +258,8 @@ fn operations(channels: &Value) -> Value {
         (
             "supervisor.wake",
             "scheduler",
-            &["Wake", "Command"],
-            "Wakes overdue tasks, and resubmits the orders of a bulk job.",
+            &["Wake", "Command", "Reply"],
+            "Wakes overdue tasks, resubmits the orders of a bulk job, and tells a parent the end of its child again.",
         ),
         ("supervisor.notify", "replyChannel", ALL, "Resends status messages that a channel did not take."),
         ("supervisor.alert", "eventBus", ALL, ALERTS),

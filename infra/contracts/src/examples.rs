@@ -230,7 +230,9 @@ impl Play {
             Some(SchedulerMessage::Reply(reply)) => {
                 self.apply(reply.order_id, Event::Reply { reply, redelivered: false })
             }
-            Some(SchedulerMessage::Wake(_)) | None => Err(io::Error::other("nothing is queued")),
+            Some(SchedulerMessage::Wake(_) | SchedulerMessage::Child(_)) | None => {
+                Err(io::Error::other("nothing is queued"))
+            }
         }
     }
 

@@ -104,7 +104,7 @@ struct Event {
 }
 
 fn events(generator: &mut SchemaGenerator) -> Vec<Event> {
-    let notices = NoticeKind::ALL.into_iter().filter(|kind| *kind != NoticeKind::OrderLateStatus);
+    let notices = NoticeKind::ALL.into_iter().filter(|kind| kind.is_event() && *kind != NoticeKind::OrderLateStatus);
     let notices = notices.map(|kind| {
         let (text, required) = of_order(kind);
         let mut data = notice::schema(kind, generator).to_value();
@@ -184,6 +184,7 @@ const fn of_order(kind: NoticeKind) -> (&'static str, &'static [&'static str]) {
             &[],
         ),
         NoticeKind::OrderNeedsApproval => ("Alert on the event bus: a step waits for people to decide.", &[]),
+        NoticeKind::ParentTold => ("No event: the order whose step made this one gets a reply.", &[]),
     }
 }
 

@@ -140,6 +140,8 @@ fn messages(criterion: &mut Criterion) {
         path: None,
         headers: Default::default(),
         keep: None,
+        poll: None,
+        look: None,
     };
     let reply = SchedulerMessage::Reply(reply_to(&task, 1));
     let mut group = criterion.benchmark_group("messages");

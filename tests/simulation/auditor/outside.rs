@@ -21,10 +21,11 @@ impl Auditor {
             Kind::ChannelFailing => state.is_some(),
             Kind::Waiting | Kind::NeedsApproval => past.is_some_and(|past| past.is_awaiting),
             Kind::Late | Kind::LateStatus => past.is_some_and(|past| past.is_found_late),
+            Kind::ParentTold => false,
         };
         must(is_so, Invariant::Status, || format!("{kind:?} of version {version} is told, whose state is {state:?}"))?;
         let wanted = match kind {
-            Kind::NeedsOperator | Kind::ChannelFailing | Kind::Late | Kind::NeedsApproval => None,
+            Kind::NeedsOperator | Kind::ChannelFailing | Kind::Late | Kind::NeedsApproval | Kind::ParentTold => None,
             Kind::Received
             | Kind::Processed
             | Kind::Failed

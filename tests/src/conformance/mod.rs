@@ -133,6 +133,7 @@ macro_rules! store_conformance_suite {
             order_and_task_come_together,
             f05_an_insert_that_was_cut_short_shows_no_task_and_is_finished_by_its_repeat,
             an_order_that_was_posted_again_keeps_its_origin,
+            a_child_keeps_its_parent_and_the_news_that_it_owes,
             an_order_is_inserted_in_whatever_state_its_task_is,
             what_was_never_inserted_is_not_there,
             a_commit_replaces_the_version_that_it_saw,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::limits::{RETAIN_MS_MIN, SHARDS};
-use domain::order::{AgainOf, Order};
+use domain::order::{AgainOf, Order, Parent};
 use domain::ports::{
     Commit, DeadLetterRecord, Due, HasRecords, HasStore, Inserted, ListError, Memo, Records, Seen, Store,
 };
-use domain::task::{ProcessState, Task, Watch};
+use domain::task::{Notice, NoticeKind, ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use futures_util::future::join;
 
@@ -84,6 +84,17 @@ pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreW
     let repeats_task = Task { nonce: 2_000, ..task(&repeat) };
     assert_eq!(store.insert(repeat.into(), repeats_task.into()).await.unwrap(), Inserted::Same);
     assert_eq!(*store.order(again.order_id).await.unwrap().unwrap(), again);
+}
+
+pub async fn a_child_keeps_its_parent_and_the_news_that_it_owes(world: &impl StoreWorld) {
+    let (store, order) = (world.ports().store(), order(1));
+    let parent = Parent { order_id: order.order_id.again(), step: "replace".into(), depth: 5 };
+    let first = task(&order).below(Some(parent));
+    assert_eq!(store.insert(order.clone().into(), first.clone().into()).await.unwrap(), Inserted::New);
+    assert_eq!(*store.task(order.order_id).await.unwrap().unwrap(), first);
+    let told = Notice { kind: NoticeKind::ParentTold, version: first.version + 1, resends: 2 };
+    let ended = committed(store, &first, next(&first, |task| task.unsent.push(told))).await;
+    assert_eq!(store.task(order.order_id).await.unwrap().unwrap(), ended);
 }
 
 pub async fn an_order_is_inserted_in_whatever_state_its_task_is(world: &impl StoreWorld) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::message::{SchedulerMessage, idempotency_key};
 use domain::ports::{Environment, Store};
-use domain::task::{Direction, ProcessState, StepState, Task, Transition, What};
+use domain::task::{Direction, ProcessState, Step, StepState, Task, Transition, What};
 
 use super::{World, now};
 use memory::faulty::Record;
@@ -154,7 +154,9 @@ impl World {
     fn send_again(&self, record: &Record) {
         for message in &record.to_scheduler {
             match message {
-                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => self.tell_scheduler(message.clone()),
+                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_) => {
+                    self.tell_scheduler(message.clone());
+                }
                 // A repeated command is another command.
                 SchedulerMessage::Command(_) => {}
             }
@@ -176,6 +178,10 @@ impl World {
             if let (Some(done), Some(undone)) = (done, undone) {
                 assert!(done < undone, "{} took effect after its undo: {effects:?}", step.name);
             }
+            if let Some(child) = step.child_of(task.order_id) {
+                self.check_child(task, step, child);
+                continue;
+            }
             if step.approval.is_some() {
                 assert!(done.is_none() && undone.is_none(), "{}: {effects:?}", step.name);
                 continue;
@@ -192,6 +198,27 @@ impl World {
                 | ProcessState::Compensating
                 | ProcessState::Closed => {}
             }
+        }
+    }
+
+    /// Rule 49: an order is processed only with its child, and compensated only with a child that is, or never was made.
+    fn check_child(&self, task: &Task, step: &Step, child: OrderId) {
+        let child = now(self.memory.task(child)).expect("a store");
+        let state = child.as_ref().map(|child| child.process_state);
+        let parent = child.as_ref().and_then(|child| child.parent.clone());
+        let place = parent.as_ref().map(|parent| (parent.order_id, &*parent.step));
+        assert!(place.is_none_or(|place| place == (task.order_id, &*step.name)), "{place:?} is not {}", step.name);
+        match task.process_state {
+            ProcessState::Processed => assert_eq!(state, Some(ProcessState::Processed), "{task:#?}"),
+            ProcessState::Compensated => {
+                let is_undone = matches!(state, None | Some(ProcessState::Compensated | ProcessState::Closed));
+                assert!(is_undone, "{state:?}: {task:#?}");
+            }
+            ProcessState::Pending
+            | ProcessState::Processing
+            | ProcessState::Error
+            | ProcessState::Compensating
+            | ProcessState::Closed => {}
         }
     }
 

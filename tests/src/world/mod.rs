@@ -135,10 +135,19 @@ impl World {
     /// When it is none.
     #[must_use]
     pub fn with(workflow: &str) -> Self {
+        Self::with_all(&[workflow])
+    }
+
+    /// With these workflows.
+    ///
+    /// # Panics
+    /// When one is none.
+    #[must_use]
+    pub fn with_all(workflows: &[&str]) -> Self {
         let memory = Memory::new(NOON, 7);
         memory.allow_request_receives(REQUEST_RECEIVES_MAX);
         let (ports, remote) = (Faulty::new(memory.clone()), Remote::new(memory.clone()));
-        let workflows = Workflows::parse(&[workflow], "order", &AGENTS).expect("a workflow");
+        let workflows = Workflows::parse(workflows, "order", &AGENTS).expect("a workflow");
         // It waits on the queue, not in the invocation, so that a test sees each call.
         let policy = Policy { wait_in_invocation_ms_max: 0, ..Policy::default() };
         Self { memory, ports, remote, workflows, policy, shards: SHARDS }

@@ -3,6 +3,7 @@
 //! `tests/README.md` says what each part holds and how it is run at length.
 
 mod bugs;
+mod children;
 mod every_node;
 mod faults;
 mod fuzzing;

@@ -81,7 +81,9 @@ async fn replies(ports: &Memory) -> Vec<String> {
     let sent = ports.scheduler().receive(10).await.into_iter().map(|delivery| delivery.body.unwrap());
     let words = sent.map(|message| match message {
         SchedulerMessage::Reply(reply) => format!("{} {:?}", reply.step, reply.outcome),
-        SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => panic!("agents send replies"),
+        SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => {
+            panic!("agents send replies")
+        }
     });
     let mut words: Vec<String> = words.collect();
     words.sort();

@@ -88,6 +88,8 @@ function steps(task) {
 }
 
 function byWhom(step) {
+  if (step.Child) return h("span", {}, "order ", orderLink(step.Child));
+  if (step.Agent === "orders") return "makes an order";
   if (!step.Approval) return serviceLink(step.Agent);
   return step.Approval.Role ? `approval by ${step.Approval.Role}` : "approval";
 }
@@ -141,6 +143,7 @@ function holds(task, document, changed) {
       "dl",
       { class: "facts" },
       fact("Version", task.Version),
+      fact("Made by", task.Parent && h("span", {}, orderLink(task.Parent.OrderID), ` for ${task.Parent.Step}`)),
       fact("Erased", task.ErasedAt && when(task.ErasedAt, "exact")),
       fact("Workflow", workflowLink(task.Workflow, task.WorkflowVersion)),
       document

@@ -108,14 +108,15 @@ function agents(one) {
   return [...new Set(one.Steps.map((step) => step.Agent))];
 }
 
-/** The agent of a step, or the people who decide on it. */
-function byWhom({ Agent, Approval }) {
+/** The agent of a step, the people who decide on it, or the workflow of the order that it makes. */
+function byWhom({ Agent, Approval, Workflow }) {
+  if (Workflow) return `${Agent} (${Workflow})`;
   return Approval?.Role ? `${Agent} (${Approval.Role})` : Agent;
 }
 
-/** The time of an attempt, or of a decision. */
-function within({ Approval, CompleteWithinMs, WaitWithinMs }) {
-  const ms = Approval ? WaitWithinMs : CompleteWithinMs;
+/** The time of an attempt, of a decision, or until the end of an order. */
+function within({ Approval, Workflow, CompleteWithinMs, WaitWithinMs }) {
+  const ms = Approval || Workflow ? WaitWithinMs : CompleteWithinMs;
   return ms ? length(ms) : "–";
 }
 

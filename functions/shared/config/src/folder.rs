@@ -1,5 +1,6 @@
 //! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
 
+mod children;
 mod demands;
 mod schedules;
 mod schemas;
@@ -133,13 +134,13 @@ impl Folder {
         let agents: Vec<&str> = agents.into_iter().collect();
         let is_whole = !has_unread && !reader.is_broken();
         let knows_names = !has_unread && heads.iter().all(|head| head.name.is_some());
+        let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
         if let Some(default) = &deployment.default
             && knows_names
-            && !heads.iter().any(|head| head.name.as_deref() == Some(default))
+            && !names.contains(&**default)
             && Workflows::shipped_text(&Pin { name: default.clone(), version: 1 }).is_none()
         {
-            let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
-            let names = known_names(default, "Workflows", &names.into_iter().collect::<Vec<_>>());
+            let names = known_names(default, "Workflows", &names.iter().copied().collect::<Vec<_>>());
             let at = document.read(DEPLOYMENT).1.at("default");
             reader.blame(at, format!("default names {default:?}, which is not a workflow of this folder{names}"));
         }
@@ -159,6 +160,7 @@ impl Folder {
             }
         }
         add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
+        faults.extend(children::faults(&checked, knows_names.then_some(&names)));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
         for CheckedWorkflow { file, text, .. } in &checked {
             add(&mut faults, file, texts::check(text));

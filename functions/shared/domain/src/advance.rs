@@ -12,20 +12,21 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::batch::HasCause;
+use crate::child;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
 use crate::machine::{Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, look, request};
-use crate::message::{SchedulerMessage, Wake};
+use crate::message::{ChildRequest, SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
-use crate::order::Order;
+use crate::order::{Order, Parent};
 use crate::pin::Pin;
 use crate::ports::{
     Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, Inserted, PortError,
     Queues, Store,
 };
-use crate::task::{Notice, Task};
+use crate::task::{Notice, NoticeKind, Task};
 use crate::time::Timestamp;
 use crate::trace;
 use crate::workflow::Workflow;
@@ -121,8 +122,22 @@ pub struct Begun {
 /// # Errors
 /// [`AdvanceError`]. A repeat is always safe.
 pub async fn begin(ports: &impl AdvancePorts, instance: &Instance, order: Order) -> Result<Begun, AdvanceError> {
+    begin_with(ports, instance, order, None, Event::Wake { hops: 0, redelivered: false }).await
+}
+
+/// The same for the child of another order, or with another first event.
+///
+/// # Errors
+/// [`AdvanceError`]. A repeat is always safe.
+pub async fn begin_with(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order: Order,
+    parent: Option<Parent>,
+    event: Event<'_>,
+) -> Result<Begun, AdvanceError> {
     let order = Arc::new(order);
-    let (settled, happened) = first(ports, instance, &order, Event::Wake { hops: 0, redelivered: false }).await?;
+    let (settled, happened) = first(ports, instance, &order, parent, event).await?;
     let inserted = ports.store().insert(order.clone(), settled.task.clone()).await?;
     if inserted == Inserted::New {
         observe::tell(&settled.task, &happened);
@@ -155,7 +170,7 @@ pub async fn follow_up(
     Ok(())
 }
 
-/// The task of a new order after its first event. This is version 2, and no earlier one is stored.
+/// The task of a new order, which may have a parent, after its first event. This is version 2, and no earlier one is stored.
 ///
 /// # Errors
 /// [`AdvanceError`] if the order's workflow is missing, or the event does not fit it.
@@ -163,10 +178,11 @@ pub async fn first(
     ports: &impl AdvancePorts,
     instance: &Instance,
     order: &Order,
+    parent: Option<Parent>,
     event: Event<'_>,
 ) -> Result<(Settled, Vec<Happened>), AdvanceError> {
     let workflow = instance.catalogue.of_order(ports, order).await?;
-    let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
+    let task = Task::new(order, &workflow, instance.shards, ports.environment().random()).below(parent);
     let moment = moment(ports, instance);
     let (as_of, decision) = (moment.now, decide(&task, &workflow, event, moment));
     let Decision { change, effects, happened, verdict } =
@@ -292,7 +308,7 @@ async fn send(
     let order_id = task.order_id;
     let needs_order = effects.iter().any(|effect| match effect {
         Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => true,
-        Effect::Wake { .. } | Effect::Look { .. } => false,
+        Effect::Wake { .. } | Effect::Look { .. } | Effect::TellParent(_) => false,
     });
     let order = match order {
         None if needs_order => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
@@ -324,6 +340,12 @@ async fn send_one(
             }
             return Ok(None);
         }
+        (Effect::Request { step, hops }, Some(_)) if workflow.steps[step].child.is_some() => {
+            if let Some(request) = child_request(task, step, hops) {
+                ports.queues().to_scheduler(SchedulerMessage::Child(request), task.priority, 0).await?;
+            }
+            return Ok(None);
+        }
         (Effect::Request { step, hops }, Some(order)) => {
             match request(task, workflow, step, order, *as_of, hops) {
                 Some(Ok((agent, request))) => ports.queues().to_agent(&agent, request).await?,
@@ -334,6 +356,7 @@ async fn send_one(
             }
             return Ok(None);
         }
+        (Effect::TellParent(notice), _) => (notice, tell_parent(ports, task).await),
         (Effect::Alert(notice), Some(order)) => {
             (notice, ports.events().publish(notice::event(task, order, notice, now)).await)
         }
@@ -347,6 +370,7 @@ async fn send_one(
     };
     let (order_id, kind) = (task.order_id, notice.kind.name());
     match sent {
+        Ok(()) if notice.kind == NoticeKind::ParentTold => Ok(Some(notice)),
         Ok(()) if notice.kind.is_status() => {
             tracing::debug!(monotonic_counter.notices_sent = 1, %order_id, kind, "notice sent");
             Ok(Some(notice))
@@ -364,5 +388,23 @@ async fn send_one(
             );
             Ok(None)
         }
+    }
+}
+
+/// The message that has the current attempt of the step carried out by another order (rule 49).
+fn child_request(task: &Task, index: usize, hops: u32) -> Option<ChildRequest> {
+    let step = task.steps.get(index).filter(|step| step.complete_by.is_some())?;
+    let (step, direction, attempt) = (step.name.clone(), step.direction, step.attempt);
+    Some(ChildRequest { order_id: task.order_id, step, direction, attempt, hops })
+}
+
+/// Tells the step whose child this order is that the order has ended. If its parent is gone, or waits for nothing, there
+/// is nothing to tell.
+async fn tell_parent(ports: &impl AdvancePorts, task: &Task) -> Result<(), PortError> {
+    let Some(parent) = &task.parent else { return Ok(()) };
+    let Some(parent) = ports.store().task(parent.order_id).await? else { return Ok(()) };
+    match child::told(task, &parent) {
+        Some(reply) => ports.queues().to_scheduler(SchedulerMessage::Reply(reply), parent.priority, 0).await,
+        None => Ok(()),
     }
 }

@@ -30,6 +30,12 @@ impl CommandId {
         Self(job_id)
     }
 
+    /// The id of the command by which an order cancels its child, which gets one.
+    #[must_use]
+    pub fn of_child(child: OrderId) -> Self {
+        Self(format!("child:{child}").into())
+    }
+
     /// The id that a client gave. `None` if it has another form than 1 to [`COMMAND_ID_CHARS_MAX`] letters, digits, `-`,
     /// `_`, `.` and `:` of ASCII.
     #[must_use]
@@ -97,6 +103,19 @@ impl OrderId {
         // No submitter has a name of this length, so no idempotency key gives the same id.
         hash.update(u64::MAX.to_be_bytes());
         hash.update(self.0.as_bytes());
+        let mut bytes = [0_u8; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The id of the child order that a step of this one makes: each step makes one at most (UUID version 8).
+    #[must_use]
+    pub fn child(self, step: &str) -> Self {
+        let mut hash = Sha256::new();
+        // No submitter has a name of this length.
+        hash.update((u64::MAX - 2).to_be_bytes());
+        hash.update(self.0.as_bytes());
+        hash.update(step.as_bytes());
         let mut bytes = [0_u8; 16];
         bytes.copy_from_slice(&hash.finalize()[..16]);
         Self(Builder::from_custom_bytes(bytes).into_uuid())
@@ -208,6 +227,14 @@ mod tests {
         let id = OrderId::from_idempotency_key("shop", "k1");
         assert_eq!(id.again(), id.again());
         let ids = [id, id.again(), id.again().again(), OrderId::from_idempotency_key("shop", "k2").again()];
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
+    }
+
+    #[test]
+    fn each_step_of_an_order_makes_one_child() {
+        let id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!(id.child("a"), id.child("a"));
+        let ids = [id, id.again(), id.child("a"), id.child("b"), id.child("a").child("a"), id.again().child("a")];
         assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
     }
 

@@ -17,6 +17,8 @@ pub mod backoff;
 pub mod batch;
 pub mod bulk;
 pub mod callback;
+pub mod child;
+mod child_request;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod decimal;

@@ -56,6 +56,8 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const NAME_CHARS_MAX: usize = 64;
 /// Agents that an agent may name as its fallback.
 pub const FALLBACKS_MAX: usize = 8;
+/// Child orders below each other under an order that was posted (rule 49).
+pub const CHILDREN_DEEP_MAX: u8 = 5;
 /// Longest `CorrelationID`, operator name or reason, in characters.
 pub const TEXT_CHARS_MAX: usize = 256;
 /// Longest `CommandID`, in characters.

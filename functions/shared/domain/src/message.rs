@@ -17,6 +17,7 @@ use crate::time::Timestamp;
 use crate::workflow::{Encoding, Method};
 
 pub use self::look::{Acceptance, Look, is_poll};
+pub use crate::child_request::ChildRequest;
 pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
 pub use crate::priority::Priority;
 pub use crate::settlement::{Settled, Settlement};
@@ -33,6 +34,8 @@ pub enum SchedulerMessage {
     Reply(Reply),
     /// To the scheduler: an operator's command. The scheduler drops a command that the task's state no longer allows.
     Command(Command),
+    /// To the scheduler: make or undo the child order of a step (rule 49).
+    Child(ChildRequest),
 }
 
 impl SchedulerMessage {
@@ -43,6 +46,7 @@ impl SchedulerMessage {
             Self::Wake(wake) => wake.order_id,
             Self::Reply(reply) => reply.order_id,
             Self::Command(command) => command.order_id,
+            Self::Child(request) => request.order_id,
         }
     }
 
@@ -51,7 +55,7 @@ impl SchedulerMessage {
     #[must_use]
     pub const fn comes_again(&self) -> bool {
         match self {
-            Self::Wake(_) => true,
+            Self::Wake(_) | Self::Child(_) => true,
             Self::Reply(reply) => reply.hops > 0,
             Self::Command(_) => false,
         }
@@ -64,6 +68,7 @@ impl SchedulerMessage {
             Self::Wake(_) => "a wake",
             Self::Reply(_) => "a reply",
             Self::Command(_) => "a command",
+            Self::Child(_) => "a request for a child order",
         }
     }
 }
@@ -71,7 +76,7 @@ impl SchedulerMessage {
 /// Whether the body of a stored message or entry is about this order. A body that is no JSON is, if it names the order.
 #[must_use]
 pub fn is_about(body: &str, order_id: OrderId) -> bool {
-    const PLACES: [&str; 4] = ["/OrderID", "/Wake/OrderID", "/Reply/OrderID", "/Command/OrderID"];
+    const PLACES: [&str; 5] = ["/OrderID", "/Wake/OrderID", "/Reply/OrderID", "/Command/OrderID", "/Child/OrderID"];
     let id = order_id.to_string();
     let is_named = || {
         serde_json::from_str::<serde_json::Value>(body).map_or(true, |body| {

@@ -188,7 +188,8 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
         | NoticeKind::OrderProcessed
         | NoticeKind::OrderFailed
         | NoticeKind::OrderCompensated
-        | NoticeKind::OrderClosed => Json::of(&status),
+        | NoticeKind::OrderClosed
+        | NoticeKind::ParentTold => Json::of(&status),
     };
     let kind = notice.kind.name();
     CloudEvent {
@@ -217,7 +218,8 @@ pub fn schema(kind: NoticeKind, generator: &mut schemars::SchemaGenerator) -> sc
         | NoticeKind::OrderProcessed
         | NoticeKind::OrderFailed
         | NoticeKind::OrderCompensated
-        | NoticeKind::OrderClosed => generator.subschema_for::<Status<'_>>(),
+        | NoticeKind::OrderClosed
+        | NoticeKind::ParentTold => generator.subschema_for::<Status<'_>>(),
     }
 }
 

@@ -138,6 +138,31 @@ impl Order {
     }
 }
 
+/// The step of another order that made an order (rule 49).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct Parent {
+    /// The other order.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// Its step.
+    #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
+    pub step: Arc<str>,
+    /// How many orders are above: 1 below an order that was posted.
+    #[cfg_attr(feature = "contract", schemars(range(min = 1, max = crate::limits::CHILDREN_DEEP_MAX)))]
+    pub depth: u8,
+}
+
+impl Parent {
+    /// The words, as they stand in the first line of the child's history.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { order_id, step, depth: _ } = self;
+        format!("for step {step} of order {order_id}")
+    }
+}
+
 /// The origin of an order that was posted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]

@@ -24,7 +24,7 @@ use tracing::Span;
 
 use crate::delivery::Record;
 use crate::id::OrderId;
-use crate::message::{Command, Reply, SchedulerMessage};
+use crate::message::{ChildRequest, Command, Reply, SchedulerMessage};
 use crate::task::{Direction, Task};
 
 pub use crate::traceparent::{NotATraceParent, TraceParent};
@@ -159,6 +159,10 @@ pub fn is_event(message: &SchedulerMessage) {
         }
         SchedulerMessage::Command(Command { action, .. }) => {
             say!(stepwarden.event = "Command", stepwarden.action = action.name());
+        }
+        SchedulerMessage::Child(ChildRequest { step, direction, attempt, .. }) => {
+            say!(stepwarden.event = "Child");
+            is_about(step, *direction, *attempt);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::machine::Dropped;
 use crate::message::{Outcome, Reply, SchedulerMessage};
 use crate::task::{Step, Task};
+use crate::workflow::ORDERS;
 
 /// The senders that a deployment knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +46,9 @@ impl Senders {
     pub const fn reply(message: &SchedulerMessage) -> Result<&Reply, Untrusted> {
         match message {
             SchedulerMessage::Reply(reply) => Ok(reply),
-            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => Err(Untrusted::NotAReply),
+            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => {
+                Err(Untrusted::NotAReply)
+            }
         }
     }
 
@@ -63,6 +66,8 @@ impl Senders {
 
     fn may_answer_for(&self, sender: &str, agent: &str) -> bool {
         match self.own.get(agent) {
+            // Only the system tells the end of a child order (rule 49).
+            _ if *agent == *ORDERS => false,
             None => *self.agents == *sender,
             Some(named) if named.is_empty() => !self.is_named(sender),
             Some(named) => named.contains(sender),
@@ -127,6 +132,7 @@ mod tests {
             ("another", "customs", false),
             ("another", "payment", false),
             ("", "payment", false),
+            ("agents", "orders", false),
         ] {
             assert_eq!(senders().may_answer_for(sender, agent), expected, "{sender} for {agent}");
         }

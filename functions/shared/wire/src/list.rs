@@ -187,6 +187,9 @@ pub struct WorkflowStep<'a> {
     /// Present if people decide on it: no service is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<WorkflowApproval<'a>>,
+    /// The workflow of the order that it makes, if it makes one: no service is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Cow<'a, str>>,
     /// Steps that must be processed or skipped first.
     pub after: Vec<Cow<'a, str>>,
     /// The time-out of one attempt.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::order::AgainOf;
+use domain::order::{AgainOf, Parent};
 use domain::situation::Situation;
 use domain::task::{Direction, Pause, ProcessState, StepError, StepState, Taken, Watch};
 use domain::time::Timestamp;
@@ -51,6 +51,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_at: Option<i64>,
+    /// The step of another order that made this one. Absent: it was posted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// The deadline of the order. Absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete_by: Option<Timestamp>,
@@ -144,6 +147,9 @@ pub struct Step<'a> {
     /// Present if people decide on it: no service is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,
+    /// The id of the order that the step makes, and waits for. Absent: it makes none, or has not begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child: Option<OrderId>,
     /// The time at which a supervisor found the attempt expired implausibly late, and doubted its own clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,

@@ -88,6 +88,7 @@ fn work(ports: &Faulty, agent: impl Fn(&Request) -> Option<Outcome>) {
                     assert_eq!(command.action, Action::Resubmit);
                     Event::Command { command, redelivered: false }
                 }
+                SchedulerMessage::Child(_) => unreachable!("no step makes an order"),
             };
             run(advance(ports, &scheduler, message.order_id(), event)).unwrap();
         } else if let Some(order) = take(&ports.submissions()) {

@@ -114,6 +114,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     line("Order", task.order_id.to_string());
     line("State", paint.state(&task.process_state).trim_end().to_owned());
     line("Workflow", format!("{} version {}", plain(&task.workflow), task.workflow_version));
+    if let Some(parent) = &task.parent {
+        line("Made by", plain(&format!("{} for {}", parent.order_id, parent.step)));
+    }
     if task.priority == Priority::High {
         line("Priority", "high".to_owned());
     }
@@ -164,6 +167,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
         line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
+    for (step, child) in task.steps.iter().filter_map(|step| Some((step, step.child?))) {
+        let _ = writeln!(text, "{} makes the order {child}", plain(&step.name));
+    }
     if task.steps.iter().any(|step| step.failure_count > 0 && step.attempt > step.failure_count + 1) {
         let _ = writeln!(text, "{}", paint.dim(COUNTS));
     }
@@ -277,6 +283,8 @@ fn step_to_show<'a>(task: &'a Task<'a>) -> Option<&'a Step<'a>> {
 
 #[cfg(test)]
 mod tests {
+    use domain::id::OrderId;
+    use domain::order::Parent;
     use serde_json::json;
 
     use super::*;
@@ -312,6 +320,17 @@ mod tests {
 
     fn now() -> Timestamp {
         Timestamp::from_epoch_ms(1_795_195_663_007)
+    }
+
+    #[test]
+    fn an_order_is_shown_with_the_order_that_made_it_and_those_that_it_makes() {
+        let mut task = task("Processing");
+        let other: OrderId = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be012".parse().unwrap();
+        task.parent = Some(Parent { order_id: other, step: "replacement".into(), depth: 1 });
+        task.steps[1].child = Some(other);
+        let text = whole(PLAIN, &task, &[], now());
+        assert!(text.contains(&format!("Made by    {other} for replacement\n")), "{text}");
+        assert!(text.contains(&format!("charge-payment makes the order {other}\n")), "{text}");
     }
 
     #[test]

@@ -123,7 +123,8 @@ pub fn start(listening: impl Into<Listening>, engine: &Engine, remotes: Remotes,
     let (settle_within_ms, served) = (remotes.all_settle_within_ms(), remotes.served.clone());
     // A test of `domain` excludes that they are invalid.
     let shipped = Workflows::shipped().map_err(io::Error::other)?;
-    let catalogue = Catalogue::serving(shipped, None, settle_within_ms, Some(served));
+    let redaction = Redaction::of(&redacted);
+    let catalogue = Catalogue::serving(shipped, None, settle_within_ms, Some(served)).redacting(redaction.clone());
     let (of_start, of_catalogue) = (engine.clone(), catalogue.clone());
     // So that `/health` knows at once whether a stand-in plays an agent.
     tokio::spawn(async move { of_catalogue.deployment(&of_start).await });
@@ -141,7 +142,6 @@ pub fn start(listening: impl Into<Listening>, engine: &Engine, remotes: Remotes,
             }
         }
     };
-    let redaction = Redaction::of(&redacted);
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let (of_room, has_submitters) = (engine.clone(), !callers.are_all_trusted());
     let config = config

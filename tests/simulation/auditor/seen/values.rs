@@ -95,6 +95,8 @@ pub enum Kind {
     ChannelFailing,
     /// To the event bus: the order is late.
     Late,
+    /// To the order whose step made this one. No order here has one.
+    ParentTold,
 }
 
 /// The outcome of an attempt, from its reply.

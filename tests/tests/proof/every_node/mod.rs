@@ -15,8 +15,9 @@
 mod agents;
 mod api;
 mod bulk;
+pub(crate) mod children;
 mod dead_letters;
-mod node;
+pub(crate) mod node;
 mod scheduler;
 mod schedules;
 mod submission;

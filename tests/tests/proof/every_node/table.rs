@@ -8,7 +8,7 @@ use domain::ports::RecordKind;
 use memory::faulty::Fault;
 
 use super::node::{Node, Play};
-use super::{agents, api, bulk, dead_letters, scheduler, schedules, submission, supervisor};
+use super::{agents, api, bulk, children, dead_letters, scheduler, schedules, submission, supervisor};
 
 /// Each fault of a call.
 const FAULTS: [Fault; 6] =
@@ -79,6 +79,7 @@ pub(crate) const USES: [(&str, &[&str]); 8] = [
             "queues.to_agent",
             "queues.to_scheduler",
             "store.commit",
+            "store.insert",
             "store.order",
             "store.task",
         ],
@@ -174,6 +175,7 @@ fn all() -> Vec<Node> {
         api::nodes(),
         submission::nodes(),
         scheduler::nodes(),
+        children::nodes(),
         agents::nodes(),
         supervisor::nodes(),
         dead_letters::nodes(),

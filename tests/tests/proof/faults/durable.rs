@@ -115,7 +115,7 @@ async fn f03_killed_between_transaction_and_request_the_same_attempt_is_sent_by_
     let order_id = order.order_id;
     engine.queues().submit(order.clone(), 0).await.unwrap();
     let wake = Event::Wake { hops: 0, redelivered: false };
-    let (first, _) = first(&engine, &machine.instance, &order, wake).await.unwrap();
+    let (first, _) = first(&engine, &machine.instance, &order, None, wake).await.unwrap();
     engine.store().insert(order.into(), first.task).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;

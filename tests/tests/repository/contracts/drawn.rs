@@ -9,8 +9,8 @@ use domain::index::Term;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
 use domain::message::{
-    Acceptance, Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Settled,
-    Settlement, Wake, idempotency_key,
+    Acceptance, Action, ChildRequest, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage,
+    Settled, Settlement, Wake, idempotency_key,
 };
 use domain::order::{AgainOf, Order};
 use domain::task::Direction;
@@ -116,7 +116,11 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
             })
         },
     );
-    prop_oneof![wake, reply, command]
+    let child = (order_id(), name(), direction(), 1..=u32::MAX, any::<u32>());
+    let child = child.prop_map(|(order_id, step, direction, attempt, hops)| {
+        SchedulerMessage::Child(ChildRequest { order_id, step, direction, attempt, hops })
+    });
+    prop_oneof![wake, reply, command, child]
 }
 
 fn request() -> impl Strategy<Value = Request> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) fn read(name: &str, message: &Value) -> Result<Value, String> {
     match name {
         "submission" => again::<Order>(message),
-        "wake" | "reply" | "command" => again::<SchedulerMessage>(message),
+        "wake" | "reply" | "command" | "child" => again::<SchedulerMessage>(message),
         "request" => again::<Request>(message),
         event => {
             assert!(
@@ -39,6 +39,7 @@ pub(crate) fn name_of(message: &SchedulerMessage) -> &'static str {
         SchedulerMessage::Wake(_) => "wake",
         SchedulerMessage::Reply(_) => "reply",
         SchedulerMessage::Command(_) => "command",
+        SchedulerMessage::Child(_) => "child",
     }
 }
 

@@ -45,6 +45,7 @@ impl Witness {
                 Outcome::Accepted(_) => "Accepted",
             },
             SchedulerMessage::Command(command) => command.action.name(),
+            SchedulerMessage::Child(request) => request.direction.name(),
         };
         self.see(name_of(message), &written(message), variant);
     }
@@ -181,6 +182,16 @@ fn play() -> Witness {
     witness.follow(&asking);
     assert_eq!(asking.state(order_id), ProcessState::Processed);
 
+    let child = "[[step]]\nname = \"gift\"\nkind = \"order\"\nworkflow = \"gift\"\nsend = {}\n";
+    let gift = "name = \"gift\"\nversion = 1\n[[step]]\nname = \"wrap\"\nagent = \"inventory\"\nwait = \"1h\"\n";
+    let making = World::with_all(&[&PATIENT.replacen("[[step]]", &format!("{child}[[step]]"), 1), gift]);
+    making.memory.register_channel("shop");
+    making.remote.declines("reserve", Direction::Forward);
+    let order_id = post(&mut witness, &making, order(12));
+    witness.follow(&making);
+    let states = [order_id, order_id.child("gift")].map(|id| making.state(id));
+    assert_eq!(states, [ProcessState::Compensated; 2]);
+
     for answer in [agent::Answer::misconfigured("HTTP 401"), agent::Answer::fail("not-found", "no such shop")] {
         let mut refusing = world(PATIENT);
         refusing.policy.health.failures_to_open = 1;
@@ -232,6 +243,8 @@ fn whatever_is_sent_on_the_way_of_real_orders_is_as_the_schemas_say() {
         "reply Retrying",
         "request Forward",
         "request Undo",
+        "child Forward",
+        "child Undo",
         "command Resubmit",
         "command Cancel",
         "command Pause",

@@ -176,7 +176,9 @@ impl World {
     fn all_replies(&self) -> Vec<Reply> {
         let reply = |message| match message {
             SchedulerMessage::Reply(reply) => reply,
-            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => unreachable!("an agent sends replies only"),
+            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => {
+                unreachable!("an agent sends replies only")
+            }
         };
         self.ports.scheduled().into_iter().map(reply).collect()
     }

@@ -214,6 +214,7 @@ impl Config {
         let settles_within_ms = self.settles_within_ms.clone();
         let (compiled, served) = (Workflows::shipped()?, self.served.clone());
         let catalogue = Catalogue::serving(compiled, Some(DOUBT_AFTER_MS), settles_within_ms, served);
+        let catalogue = catalogue.redacting(self.redaction());
         Ok(Instance { name, catalogue, shards: self.shards })
     }
 }

@@ -7,7 +7,7 @@ use domain::keys::{Format, Kind};
 use domain::limits::NAME_CHARS_MAX;
 use domain::search::Pointer;
 use domain::template::BodyCondition;
-use domain::workflow::{PEOPLE, is_name};
+use domain::workflow::{ORDERS, PEOPLE, is_name};
 use http::{HeaderName, HeaderValue, Uri};
 
 use crate::reference::Reference;
@@ -87,6 +87,7 @@ pub(super) const HEADER_VALUE: Kind = text(&Format {
 
 pub(super) fn agent_name(name: &str) -> Checked {
     must(name != PEOPLE, "is reserved: it stands for the people who decide on approvals")?;
+    must(name != ORDERS, "is reserved: it stands for the orders that steps make")?;
     must(is_name(name), format!("is not a valid name: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'"))
 }
 

@@ -7,6 +7,7 @@ use super::{Choice, Definition, Deployment, Pin};
 use crate::id::OrderId;
 use crate::order::Order;
 use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
+use crate::redaction::Redaction;
 use crate::time::Timestamp;
 use crate::workflow::{StepRule, Workflow, Workflows, agent_names, agents_without_service, settles_within_ms};
 
@@ -29,6 +30,8 @@ struct Inner {
     settles_within_ms: BTreeMap<Arc<str>, u64>,
     /// The agents to which the host gives services of its own, besides those of the deployment. `None`: it is not known.
     served: Option<BTreeSet<Arc<str>>>,
+    /// What no child order is found by (rule 28).
+    redaction: Redaction,
     cache: Mutex<Cache>,
 }
 
@@ -82,7 +85,28 @@ impl Catalogue {
         settles_within_ms: BTreeMap<Arc<str>, u64>,
         served: Option<BTreeSet<Arc<str>>>,
     ) -> Self {
-        Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, served, cache: Mutex::default() }))
+        let (redaction, cache) = (Redaction::default(), Mutex::default());
+        Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, served, redaction, cache }))
+    }
+
+    /// The same workflows for a host that finds orders by no member that is redacted.
+    #[must_use]
+    pub fn redacting(&self, redaction: Redaction) -> Self {
+        let Inner { compiled, doubt_after_ms, settles_within_ms, served, redaction: _, cache: _ } = &*self.0;
+        Self(Arc::new(Inner {
+            compiled: compiled.clone(),
+            doubt_after_ms: *doubt_after_ms,
+            settles_within_ms: settles_within_ms.clone(),
+            served: served.clone(),
+            redaction,
+            cache: Mutex::default(),
+        }))
+    }
+
+    /// What no child order is found by (rule 28).
+    #[must_use]
+    pub fn redaction(&self) -> &Redaction {
+        &self.0.redaction
     }
 
     /// The compiled workflows.

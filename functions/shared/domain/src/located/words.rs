@@ -49,6 +49,7 @@ const STEP: &[Row] = &[
     ("comment description", "# Takes the money", "It needs no key: TOML has comments"),
     ("service task activity function handler operator uses", "agent = \"payment\"", ""),
     ("type", "kind = \"call\"", "It may be left out. People decide on an approval"),
+    ("child child_workflow sub_workflow", "kind = \"order\"", "With workflow and send, it makes another order"),
     ("depends depends_on dependencies needs requires", "after = [\"reserve-stock\"]", ""),
     ("next end start_at", "after = [\"reserve-stock\"]", "The later step names the earlier one"),
     ("parallel branches fork", "after = [\"reserve-stock\"]", "Steps without a path between them run side by side"),

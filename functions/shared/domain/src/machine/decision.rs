@@ -34,6 +34,8 @@ pub enum Effect {
     Notify(Notice),
     /// Put the alert on the event bus.
     Alert(Notice),
+    /// Tell the step whose child this order is that the order has ended (rule 49).
+    TellParent(Notice),
 }
 
 /// The result of an event.

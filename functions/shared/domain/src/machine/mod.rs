@@ -48,7 +48,7 @@ pub use decision::{Decision, Dropped, Effect, Happened, Impossible, Refused, Too
 pub use event::{DeadLetterSubject, Event, Moment};
 pub use preview::{Foreseen, Missing, Preview, Previewed};
 pub use request::{look, request};
-pub use wanted::{Wanted, wanted};
+pub use wanted::{Wanted, child_wanted, wanted};
 
 use crate::task::{Notice, ProcessState, Step, Task, reason};
 use crate::workflow::Workflow;

@@ -6,9 +6,9 @@ use crate::time::Timestamp;
 use crate::workflow::StepRule;
 
 /// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`. An
-/// approval makes none.
+/// approval makes none, and what makes a child order finds its undo (rule 49).
 pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
-    step.complete_by.filter(|_| rule.approval.is_none()).map(|at| at.plus_ms(rule.settles_within_ms))
+    step.complete_by.filter(|_| rule.service().is_some()).map(|at| at.plus_ms(rule.settles_within_ms))
 }
 
 /// Until when a call of the step may have its effect, if its present attempt ends without an answer. What was taken on is

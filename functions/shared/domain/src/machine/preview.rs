@@ -129,7 +129,8 @@ impl<'a> Preview<'a> {
     #[must_use]
     pub fn call(&self, index: usize, direction: Direction) -> Option<Previewed> {
         let rule = &self.workflow.steps[index];
-        if rule.approval.is_some() || (direction == Direction::Undo && rule.no_undo) {
+        let has_undo = !rule.no_undo && rule.child.is_none();
+        if rule.approval.is_some() || (direction == Direction::Undo && !has_undo) {
             return None;
         }
         let mapping = rule.mapping(direction);

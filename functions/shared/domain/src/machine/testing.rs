@@ -223,7 +223,11 @@ impl Case {
     pub(crate) fn requested(&self) -> Vec<&str> {
         let step = |effect: &Effect| match effect {
             Effect::Request { step, .. } => Some(&*self.task.steps[*step].name),
-            Effect::Look { .. } | Effect::Wake { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+            Effect::Look { .. }
+            | Effect::Wake { .. }
+            | Effect::Notify(_)
+            | Effect::Alert(_)
+            | Effect::TellParent(_) => None,
         };
         self.effects.iter().filter_map(step).collect()
     }
@@ -240,7 +244,11 @@ impl Case {
     pub(crate) fn wakes(&self) -> Vec<u64> {
         let delay = |effect: &Effect| match effect {
             Effect::Wake { delay_ms, .. } => Some(*delay_ms),
-            Effect::Request { .. } | Effect::Look { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+            Effect::Request { .. }
+            | Effect::Look { .. }
+            | Effect::Notify(_)
+            | Effect::Alert(_)
+            | Effect::TellParent(_) => None,
         };
         self.effects.iter().filter_map(delay).collect()
     }
@@ -249,7 +257,7 @@ impl Case {
     pub(crate) fn hops(&self) -> Option<u32> {
         let hops = |effect: &Effect| match effect {
             Effect::Request { hops, .. } | Effect::Look { hops, .. } | Effect::Wake { hops, .. } => Some(*hops),
-            Effect::Notify(_) | Effect::Alert(_) => None,
+            Effect::Notify(_) | Effect::Alert(_) | Effect::TellParent(_) => None,
         };
         self.effects.iter().filter_map(hops).max()
     }
@@ -257,7 +265,7 @@ impl Case {
     /// Names of the notices that the last turn sends.
     pub(crate) fn notified(&self) -> Vec<&'static str> {
         let name = |effect: &Effect| match effect {
-            Effect::Notify(notice) | Effect::Alert(notice) => Some(notice.kind.name()),
+            Effect::Notify(notice) | Effect::Alert(notice) | Effect::TellParent(notice) => Some(notice.kind.name()),
             Effect::Request { .. } | Effect::Look { .. } | Effect::Wake { .. } => None,
         };
         self.effects.iter().filter_map(name).collect()

@@ -215,6 +215,9 @@ impl<'a> Turn<'a> {
     pub(super) fn end_order(&mut self, end: ProcessState, notice: NoticeKind, command: Option<&Command>) {
         self.task.process_state = end;
         self.owe_status(notice);
+        if self.task.parent.is_some() {
+            self.owe(NoticeKind::ParentTold);
+        }
         self.record_by(command, What::Entered(end));
     }
 
@@ -315,7 +318,21 @@ impl<'a> Turn<'a> {
     }
 
     fn tell(&mut self, notice: Notice) {
-        self.effects.push(if notice.kind.is_status() { Effect::Notify(notice) } else { Effect::Alert(notice) });
+        self.effects.push(match notice.kind {
+            NoticeKind::ParentTold => Effect::TellParent(notice),
+            kind if kind.is_status() => Effect::Notify(notice),
+            NoticeKind::OrderNeedsOperator
+            | NoticeKind::ReplyChannelFailing
+            | NoticeKind::OrderLate
+            | NoticeKind::OrderNeedsApproval
+            | NoticeKind::OrderReceived
+            | NoticeKind::OrderProcessed
+            | NoticeKind::OrderFailed
+            | NoticeKind::OrderCompensated
+            | NoticeKind::OrderClosed
+            | NoticeKind::OrderWaiting
+            | NoticeKind::OrderLateStatus => Effect::Alert(notice),
+        });
     }
 
     /// Sends every unconfirmed notice again. If the reply channel does not take the oldest one, an alert is published

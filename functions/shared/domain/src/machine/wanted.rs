@@ -1,7 +1,7 @@
 //! Whether an agent may still call for an attempt.
 
-use crate::message::Request;
-use crate::task::{StepState, Task};
+use crate::message::{ChildRequest, Request};
+use crate::task::{Direction, Step, StepState, Task};
 
 /// What an agent that looks at the task learns about its attempt (rule 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,17 +17,27 @@ pub enum Wanted {
 /// Whether the attempt of this request is still wanted.
 #[must_use]
 pub fn wanted(task: &Task, request: &Request) -> Wanted {
-    let Some((_, step)) = task.step(&request.step) else { return Wanted::Over };
-    if task.process_state.is_final() || step.attempt != request.attempt {
-        return Wanted::Over;
-    }
     if request.look.is_some() {
-        return if step.is_awaited() && step.direction == request.direction { Wanted::Yes } else { Wanted::Over };
+        let step = task.step(&request.step).map(|(_, step)| step).filter(|_| !task.process_state.is_final());
+        let is_asked =
+            |step: &Step| step.attempt == request.attempt && step.is_awaited() && step.direction == request.direction;
+        return if step.is_some_and(is_asked) { Wanted::Yes } else { Wanted::Over };
     }
-    if step.is_awaited() {
+    is_wanted(task, &request.step, request.direction, request.attempt)
+}
+
+/// The same of a request for a child order (rule 49).
+#[must_use]
+pub fn child_wanted(task: &Task, request: &ChildRequest) -> Wanted {
+    is_wanted(task, &request.step, request.direction, request.attempt)
+}
+
+fn is_wanted(task: &Task, step: &str, direction: Direction, attempt: u32) -> Wanted {
+    let Some((_, step)) = task.step(step) else { return Wanted::Over };
+    if task.process_state.is_final() || step.attempt != attempt || step.is_awaited() {
         return Wanted::Over;
     }
-    match (step.process_state, step.direction == request.direction) {
+    match (step.process_state, step.direction == direction) {
         (StepState::Processing, true) if task.paused.is_none() => Wanted::Yes,
         (StepState::Processing, true) | (StepState::Pending, false) => Wanted::NoMore,
         (StepState::Pending, true)

@@ -107,7 +107,7 @@ fn what_is_wrong_with_a_body_is_said_without_quoting_it() {
         (hops("-4711"), "invalid value, expected u32 at line 1 column"),
         (order("[4711]"), "invalid type, expected a string at line 1 column"),
         (order("\"4711\""), "not an order id"),
-        ("{\"4711\":{}}".to_owned(), "unknown variant, expected one of `Wake`, `Reply`, `Command` at line"),
+        ("{\"4711\":{}}".to_owned(), "unknown variant, expected one of `Wake`, `Reply`, `Command`, `Child` at line"),
         ("{\"Wake\":4711".to_owned(), "invalid type, expected struct Wake at line"),
         ("{\"Wake\":{}}".to_owned(), "missing field `OrderID` at line"),
         ("4711".to_owned(), "expected value at line"),

@@ -15,7 +15,8 @@ use crate::bulk::{BulkAction, DryRun, Entry, Job, JobState, Selector, Spec, Tall
 use crate::id::CommandId;
 use crate::json::Json;
 use crate::message::{
-    Action, CloudEvent, Command, Look, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
+    Action, ChildRequest, CloudEvent, Command, Look, Reply, Request, SchedulerMessage, Settled, Settlement, Wake,
+    decode,
 };
 use crate::ports::{
     Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Evidence, Memo, MemoState, OrderAt,
@@ -74,7 +75,11 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
         },
     );
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
-    prop_oneof![wake, reply, command]
+    let child = (order_id(), text(), direction(), any::<u32>(), any::<u32>());
+    let child = child.prop_map(|(order_id, step, direction, attempt, hops)| {
+        SchedulerMessage::Child(ChildRequest { order_id, step, direction, attempt, hops })
+    });
+    prop_oneof![wake, reply, command, child]
 }
 
 fn request() -> impl Strategy<Value = Request> {

@@ -347,6 +347,10 @@ impl Walker {
                 assert!(notice.kind.is_status() && task.notify);
                 assert!(notice.version <= task.version, "it tells of what is committed");
             }
+            Effect::TellParent(notice) => {
+                assert!(notice.kind == NoticeKind::ParentTold && task.parent.is_some());
+                assert!(task.process_state.is_final() && notice.version <= task.version);
+            }
             Effect::Alert(notice) => {
                 assert!(!notice.kind.is_status());
                 self.alerts.insert(notice.version);

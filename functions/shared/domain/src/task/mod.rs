@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CommandId, OrderId};
 use crate::limits::{HISTORY_MAX, JOBS_MAX};
 use crate::message::Action;
-use crate::order::Order;
+use crate::order::{Order, Parent};
 use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -97,11 +97,13 @@ pub enum NoticeKind {
     OrderLate,
     /// To the event bus: a step waits for people to decide (rule 40).
     OrderNeedsApproval,
+    /// To the order whose step made this one: it has ended (rule 49).
+    ParentTold,
 }
 
 impl NoticeKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::OrderReceived,
         Self::OrderProcessed,
         Self::OrderFailed,
@@ -113,7 +115,14 @@ impl NoticeKind {
         Self::ReplyChannelFailing,
         Self::OrderLate,
         Self::OrderNeedsApproval,
+        Self::ParentTold,
     ];
+
+    /// Whether it is an event that leaves the system. A parent is told by a reply.
+    #[must_use]
+    pub const fn is_event(self) -> bool {
+        !matches!(self, Self::ParentTold)
+    }
 
     /// The word in records. Each kind has its own, also where two events have one type.
     #[must_use]
@@ -121,7 +130,7 @@ impl NoticeKind {
         if matches!(self, Self::OrderLateStatus) { "OrderLateStatus" } else { self.name() }
     }
 
-    /// Whether it goes to the order's reply channel. The others go to the event bus.
+    /// Whether it goes to the order's reply channel. The others go to the event bus, but for what a parent is told.
     #[must_use]
     pub const fn is_status(self) -> bool {
         match self {
@@ -132,7 +141,11 @@ impl NoticeKind {
             | Self::OrderClosed
             | Self::OrderWaiting
             | Self::OrderLateStatus => true,
-            Self::OrderNeedsOperator | Self::ReplyChannelFailing | Self::OrderLate | Self::OrderNeedsApproval => false,
+            Self::OrderNeedsOperator
+            | Self::ReplyChannelFailing
+            | Self::OrderLate
+            | Self::OrderNeedsApproval
+            | Self::ParentTold => false,
         }
     }
 
@@ -150,6 +163,7 @@ impl NoticeKind {
             Self::OrderWaiting => "OrderWaiting",
             Self::OrderLate | Self::OrderLateStatus => "OrderLate",
             Self::OrderNeedsApproval => "OrderNeedsApproval",
+            Self::ParentTold => "ParentTold",
         }
     }
 }
@@ -225,6 +239,9 @@ pub struct Task {
     /// waits for an operator.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
     pub watch_at: Option<Timestamp>,
+    /// The step of another order that made this one, and is told its end (rule 49).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// Its deadline (rule 37).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_by: Option<Timestamp>,
@@ -287,6 +304,7 @@ impl Task {
             watch: Some(Watch::Due(order.order_id.shard(shards))),
             // The watch moves no sooner, so an order with a deadline costs no further write.
             watch_at: Some(complete_by.map_or(first_look, |at| first_look.min(at.max(order.submitted_at)))),
+            parent: None,
             complete_by,
             late_since: None,
             expires_at: None,
@@ -320,6 +338,16 @@ impl Task {
         });
         task.skip_inapplicable(order, workflow);
         task
+    }
+
+    /// The same as the child of a step of another order (rule 49).
+    #[must_use]
+    pub fn below(mut self, parent: Option<Parent>) -> Self {
+        if let (Some(parent), Some(line)) = (&parent, self.history.first_mut()) {
+            line.why = Some(parent.words().into());
+        }
+        self.parent = parent;
+        self
     }
 
     /// The bytes by which its JSON most often still grows: each open step adds an output, its times, and two lines of the

@@ -64,10 +64,10 @@ const SUPERVISION: &[Key] = &[
 
 const STEP: &[Key] = &[
     Key::new("name", NAME).about("Letters, digits, - and _; in a new version not undo").required().like("pay"),
-    Key::new("kind", Kind::Word(&["call", "approval"]))
+    Key::new("kind", Kind::Word(&["call", "approval", "order"]))
         .about(
-            "People decide on an approval (rule 40). It has only name, role, not_by, after, when, wait, \
-         not_before, wait_within, on_rejected and on_exhausted",
+            "People decide on an approval (rule 40); an order makes another order (rule 49). check says which keys have \
+             no use there",
         )
         .or("call"),
     Key::new("role", Kind::Text(&Format { what: "a text", check: |text| is_short_text(text.trim()) }))
@@ -84,7 +84,8 @@ const STEP: &[Key] = &[
     .about("Where the order names a person who may not decide")
     .or("none")
     .like("/Order/RequestedBy"),
-    Key::new("agent", NAME).about("Every step but an approval has one, never people").like("payment"),
+    Key::new("workflow", NAME).about("Of an order: its workflow").like("shop"),
+    Key::new("agent", NAME).about("Every step of the kind call has one, never people or orders").like("payment"),
     Key::new("after", Kind::Array(0, STEPS_MAX, &NAME))
         .about("Steps that must be processed or skipped first. Steps without a path between them run side by side")
         .or("none")
@@ -101,8 +102,8 @@ const STEP: &[Key] = &[
     .or("none")
     .like("/Order/DeliverOn"),
     Key::new("wait_within", WAIT)
-        .about("How long a later result (rule 36), or a decision, is awaited")
-        .or("the service must answer at once; 7d for an approval")
+        .about("How long a later result (rule 36), a decision, or the end of an order is awaited")
+        .or("the service must answer at once; 7d for an approval, 90d for an order")
         .like("6h"),
     Key::new("max_failures", FAILURES).about("Failures at which it is given up, or waits longer").or("3"),
     Key::new("on_exhausted", Kind::Either(&[REMEDY, Kind::Table(LONGER)]))
@@ -149,7 +150,7 @@ const STEP: &[Key] = &[
         "The call that undoes it: [step.undo] at its end, with method, send, path, headers and encode (that of the \
              step); none: it is never undone",
     )
-    .or("a POST to the undo of the agent; none after a GET"),
+    .or("a POST to the undo of the agent; none after a GET; the cancel of an order"),
 ];
 
 const POLL: &[Key] = &[

@@ -7,6 +7,7 @@ mod accept;
 mod agents;
 mod approval;
 mod call;
+mod child;
 mod deadline;
 mod error;
 mod keys;
@@ -24,6 +25,7 @@ pub use accept::NotAccepted;
 pub use agents::{SETTLES_WITHIN, agent_names, agents_without_service, settles_within_ms};
 pub use approval::{Approval, PEOPLE};
 pub use call::{Encoding, Method};
+pub use child::ORDERS;
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
 pub use keys::{NAME, WORKFLOW, is_name, is_schema};
@@ -77,10 +79,12 @@ impl Remedy {
 pub struct StepRule {
     /// Unique in the workflow.
     pub name: Arc<str>,
-    /// The agent that carries it out; [`PEOPLE`] for an approval.
+    /// The agent that carries it out; [`PEOPLE`] for an approval, [`ORDERS`] for a child order.
     pub agent: Arc<str>,
     /// Present if people decide on it, and no service is called (rule 40).
     pub approval: Option<Approval>,
+    /// The workflow of the order that it makes, if it makes one, and no service is called (rule 49).
+    pub child: Option<Arc<str>>,
     /// Indexes of the steps that must be processed first.
     pub after: Vec<usize>,
     /// Indexes of the steps that name this one in `after`.
@@ -124,10 +128,10 @@ pub struct StepRule {
 }
 
 impl StepRule {
-    /// The agent that is sent its requests. None decides on an approval.
+    /// The agent that is sent its requests. None decides on an approval, or makes a child order.
     #[must_use]
     pub const fn service(&self) -> Option<&Arc<str>> {
-        if self.approval.is_some() { None } else { Some(&self.agent) }
+        if self.approval.is_some() || self.child.is_some() { None } else { Some(&self.agent) }
     }
 
     /// How long the result is awaited after the service took a call on. A queue agent may say so of any step.
@@ -249,7 +253,7 @@ impl Workflow {
     /// Whether a service may tell the result of a step later (rule 36).
     #[must_use]
     pub fn has_later_results(&self) -> bool {
-        self.steps.iter().any(|rule| rule.approval.is_none() && rule.waits.within_ms.is_some())
+        self.steps.iter().any(|rule| rule.service().is_some() && rule.waits.within_ms.is_some())
     }
 
     /// The time before which each step is not claimed, as the document of an order says.

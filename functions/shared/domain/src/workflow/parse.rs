@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use self::ways::Draft;
 use super::approval::DECIDED_WITHIN_MS;
+use super::child::{self, ENDED_WITHIN_MS};
 use super::keys::WORKFLOW;
 use super::mapping::{Output, Refuse, template};
 use super::{
-    Approval, Deadline, Encoding, LongerWait, Mapping, Method, PEOPLE, Poll, Retain, StepRule, Supervision, Waits,
-    Workflow,
+    Approval, Deadline, Encoding, LongerWait, Mapping, Method, ORDERS, PEOPLE, Poll, Retain, StepRule, Supervision,
+    Waits, Workflow,
 };
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -174,7 +175,12 @@ fn connect(reader: &mut Reader<'_>, drafts: &mut [Draft<'_>]) {
 fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRule {
     let approval = Approval::read(reader, table);
     let is_approval = approval.is_some();
-    let agent = if is_approval { PEOPLE.into() } else { agent_of(reader, table, known).unwrap_or_default() };
+    let child = child::read(reader, table);
+    let agent = match (is_approval, &child) {
+        (true, _) => PEOPLE.into(),
+        (false, Some(_)) => ORDERS.into(),
+        (false, None) => agent_of(reader, table, known).unwrap_or_default(),
+    };
     let mut waits = Waits::read(table);
     let max_failures = if is_approval { 1 } else { table.number("max_failures").unwrap_or_default() };
     let longer = LongerWait::read(&table.table("on_exhausted"));
@@ -185,8 +191,11 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         }
         waits.within_ms.get_or_insert(DECIDED_WITHIN_MS);
     }
+    if child.is_some() {
+        waits.within_ms.get_or_insert(ENDED_WITHIN_MS);
+    }
     let more = Longer { within_ms: waits.within_ms, max_failures, longer };
-    let (complete_within_ms, horizon_ms) = match is_approval {
+    let (complete_within_ms, horizon_ms) = match is_approval || child.is_some() {
         // No service has to recognise a key.
         true => (table.time_ms("complete_within").unwrap_or_default(), HORIZON_MS_MAX),
         false => times(reader, table, more, matches!(known, Known::Any)),
@@ -200,7 +209,7 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
     // What a GET asks for needs no undo.
     let no_undo = no_undo || (forward.method == Method::Get && table.get("undo").is_none());
     let missing = match (table.get("send"), undo_of.get("send")) {
-        (Some(entry), None) if !no_undo && undo.sends_all() => {
+        (Some(entry), None) if !no_undo && undo.sends_all() && child.is_none() => {
             Some((entry.at, "undo.send", "its undo sends, below [step.undo] at the end of the step"))
         }
         (None, Some(entry)) if forward.sends_all() && undo.method != Method::Get => {
@@ -219,6 +228,7 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         name: table.exact_text("name").unwrap_or_default().into(),
         agent,
         approval,
+        child,
         after: Vec::new(),
         before: Vec::new(),
         ancestors: Vec::new(),

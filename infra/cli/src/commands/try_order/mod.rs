@@ -20,6 +20,7 @@ use config::apply::{Application, Applied, Plan};
 use config::{AgentSettings, Checked};
 use domain::definition::{Catalogue, Deployment, UnknownWorkflow};
 use domain::id::OrderId;
+use domain::json::Json;
 use domain::limits::ANSWER_BYTES_MAX;
 use domain::machine::{Foreseen, Preview, Previewed};
 use domain::message::Outcome;
@@ -216,8 +217,13 @@ impl Trial<'_> {
 
     fn call(&self, rule: &StepRule, previewed: Option<Previewed>) -> Call {
         let settings = self.settings(&rule.agent);
+        if let (Some(workflow), Some(Previewed::Request(request))) = (&rule.child, &previewed) {
+            let document = request.body.as_ref().map_or("{}", Json::text).to_owned();
+            return Call::Order { workflow: workflow.clone(), document };
+        }
         match previewed {
             None if rule.approval.is_some() => Call::Nothing { no_call: "people decide" },
+            None if rule.child.is_some() && !rule.no_undo => Call::Nothing { no_call: "the order is cancelled" },
             None => Call::Nothing { no_call: "the step has no undo" },
             Some(Previewed::Unknown(needs)) => Call::Needs { needs },
             Some(Previewed::Unsendable(failure)) => Call::Unsendable { unsendable: failure.message.to_string() },

@@ -83,6 +83,8 @@ pub(super) enum Call {
         headers: Vec<(String, String)>,
         body: String,
     },
+    /// It makes an order of this workflow, with this document.
+    Order { workflow: Arc<str>, document: String },
     /// The step fails, for this reason.
     Unsendable { unsendable: String },
     /// It sends what is not known.
@@ -237,6 +239,7 @@ impl Call {
             }
             Self::Unsendable { unsendable } => text.push_str(&format!("unsendable: {}\n\n", plain(unsendable))),
             Self::Needs { needs } => text.push_str(&format!("what it sends {}\n\n", depends(needs))),
+            Self::Order { workflow, document } => text.push_str(&format!("an order of {workflow}\n\n{document}\n\n")),
             Self::Nothing { no_call } => text.push_str(&format!("no call: {no_call}\n\n")),
         }
     }

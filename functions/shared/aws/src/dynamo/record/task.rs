@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::message::Priority;
+use domain::order::Parent;
 use domain::task::{ProcessState, Task, Transition, Watch, stored};
 use domain::time::Timestamp;
 
@@ -30,6 +31,7 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put(&mut item, "Steps", AttributeValue::L(task.steps.iter().map(step_value).collect()));
     put_if(&mut item, WATCH.hash.name, task.watch.map(|watch| text(watch.to_string())));
     put_if(&mut item, WATCH.range.name, task.watch_at.map(time));
+    put_if(&mut item, "Parent", task.parent.as_ref().map(parent_value));
     put_if(&mut item, "CompleteBy", task.complete_by.map(time));
     put_if(&mut item, "LateSince", task.late_since.map(time));
     put_if(&mut item, "ExpiresAt", task.expires_at.map(time));
@@ -79,6 +81,7 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         reason: reader.map_if("Reason")?.map(reason).transpose()?,
         watch: reader.word_if(WATCH.hash.name, watch_of)?,
         watch_at: reader.time_if(WATCH.range.name)?,
+        parent: reader.map_if("Parent")?.map(parent).transpose()?,
         complete_by: reader.time_if("CompleteBy")?,
         late_since: reader.time_if("LateSince")?,
         expires_at: reader.time_if("ExpiresAt")?,
@@ -93,6 +96,22 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         jobs: reader.texts("Jobs")?,
         history: history(&reader.text("History")?)?,
         steps,
+    })
+}
+
+fn parent_value(parent: &Parent) -> AttributeValue {
+    let mut item = Item::with_capacity(3);
+    put(&mut item, "OrderID", text(parent.order_id.to_string()));
+    put(&mut item, "Step", text(&*parent.step));
+    put(&mut item, "Depth", number(parent.depth));
+    AttributeValue::M(item)
+}
+
+fn parent(mut reader: Reader) -> Result<Parent, Unreadable> {
+    Ok(Parent {
+        order_id: reader.word("OrderID", |id| id.parse().ok())?,
+        step: reader.text("Step")?.into(),
+        depth: reader.number("Depth")?,
     })
 }
 

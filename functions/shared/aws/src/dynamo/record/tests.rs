@@ -8,7 +8,7 @@ use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply};
-use domain::order::{AgainOf, Order};
+use domain::order::{AgainOf, Order, Parent};
 use domain::task::{
     Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Taken, Task, Transition,
     Watch, What,
@@ -218,6 +218,7 @@ fn crowded() -> Task {
         steps: steps.collect(),
         watch: Some(Watch::Error(99)),
         watch_at: Some(Timestamp::from_epoch_ms(-1)),
+        parent: Some(Parent { order_id: sample_task().order_id.again(), step: "replace".into(), depth: 5 }),
         complete_by: Some(NOON),
         late_since: Some(Timestamp::from_epoch_ms(-1)),
         expires_at: Some(Timestamp::from_epoch_ms(1_795_195_603_007)),

@@ -2,6 +2,7 @@
 
 mod approval;
 mod callback;
+mod child;
 mod claim;
 mod close;
 mod compensation;

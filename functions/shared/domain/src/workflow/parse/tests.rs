@@ -264,3 +264,17 @@ fn rule_40_what_has_no_use_in_an_approval_is_a_fault_and_so_is_what_belongs_to_o
     let text = fault(&step("a", "kind = \"human\""), "a");
     assert!(text.contains("call") && text.contains("approval"), "{text}");
 }
+
+#[test]
+fn rule_49_a_step_that_makes_an_order_names_no_agent_and_its_end_is_awaited_for_90_days() {
+    let text = "[[step]]\nname = \"a\"\nkind = \"order\"\nworkflow = \"shop\"\nsend = { Item = \"/Order/Item\" }\n";
+    let rule = parse(text).unwrap().steps[0].clone();
+    let days = |days: u64| days * 24 * 3_600_000;
+    assert_eq!((&*rule.agent, rule.service(), rule.child.as_deref()), (ORDERS, None, Some("shop")));
+    assert_eq!((rule.awaited_ms(), rule.horizon_ms, rule.no_undo), (days(90), days(90), false));
+    assert!(!parse(text).unwrap().has_later_results(), "no service tells its result");
+    let more =
+        "wait_within = \"30d\"\nmax_failures = 1\noptional = true\nundo = \"none\"\non_exhausted = \"compensate\"\n";
+    let rule = parse(&format!("{text}{more}")).unwrap().steps[0].clone();
+    assert_eq!((rule.awaited_ms(), rule.failures_to_give_up(), rule.no_undo), (days(30), 1, true));
+}

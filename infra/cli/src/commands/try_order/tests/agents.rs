@@ -201,7 +201,7 @@ async fn carried_out(drawn: &Drawn, checked: &Checked, service: &Mutex<Service>)
                     memory.advance(600_000);
                     Event::Wake { hops: wake.hops, redelivered: false }
                 }
-                SchedulerMessage::Command(_) => panic!("nobody commands"),
+                SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => panic!("nobody commands"),
             };
             advance(&memory, &instance, EXAMPLE, event).await.unwrap();
         }

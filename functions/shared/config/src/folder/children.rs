@@ -1,0 +1,59 @@
+//! The workflows of the orders that steps make (rule 49): each is one of the folder, and none comes back to itself.
+
+use std::collections::BTreeSet;
+
+use domain::definition::Pin;
+use domain::located::{self, Document, Entry, known_names};
+use domain::workflow::{WORKFLOW, Workflows};
+
+use super::{CheckedWorkflow, Fault};
+
+/// What is wrong with them. `names`: of all workflows of the folder; `None`: they are not known.
+pub(super) fn faults(workflows: &[CheckedWorkflow], names: Option<&BTreeSet<&str>>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for CheckedWorkflow { file, text, workflow } in workflows {
+        let document = Document::new(text);
+        let (_, root) = document.read(WORKFLOW);
+        for step in root.elements("step").into_iter().filter_map(Entry::table) {
+            let Some(entry) = step.get("workflow") else { continue };
+            let Some(name) = entry.exact_text() else { continue };
+            let problem = match (names, way(workflows, name, &workflow.name)) {
+                (Some(names), _) if !is_known(names, name) => {
+                    let known = known_names(name, "Workflows", &names.iter().copied().collect::<Vec<_>>());
+                    format!("names {name:?}, which is not a workflow of this folder{known}")
+                }
+                (_, Some(way)) => {
+                    let way = [&[&*workflow.name], &*way].concat().join(" makes ");
+                    format!("is a circle: {way}. No order would end")
+                }
+                (Some(_) | None, None) => continue,
+            };
+            let fault = located::Fault::at(text, entry.at, format!("{} {problem}", entry.path));
+            faults.push(Fault { file: file.clone(), fault });
+        }
+    }
+    faults
+}
+
+fn is_known(names: &BTreeSet<&str>, name: &str) -> bool {
+    names.contains(name) || Workflows::shipped_text(&Pin { name: name.into(), version: 1 }).is_some()
+}
+
+/// The workflows by which an order of one makes an order of the other, in any of their versions.
+fn way<'w>(workflows: &'w [CheckedWorkflow], from: &'w str, to: &str) -> Option<Vec<&'w str>> {
+    let mut seen = BTreeSet::from([from]);
+    let mut open = vec![vec![from]];
+    while let Some(way) = open.pop() {
+        let last = way[way.len() - 1];
+        if last == to {
+            return Some(way);
+        }
+        let of_last = workflows.iter().filter(|checked| *checked.workflow.name == *last);
+        for next in of_last.flat_map(|checked| &checked.workflow.steps).filter_map(|step| step.child.as_deref()) {
+            if seen.insert(next) {
+                open.push([&*way, &[next]].concat());
+            }
+        }
+    }
+    None
+}

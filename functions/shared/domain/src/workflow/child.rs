@@ -1,0 +1,39 @@
+//! Steps that make another order and wait for its end (rule 49).
+
+use std::sync::Arc;
+
+use crate::limits::WAIT_MS_MAX;
+use crate::located::{Reader, Table};
+
+/// What stands for the agent of such a step.
+pub const ORDERS: &str = "orders";
+/// How long the end of the other order is awaited, unless the file says so, in milliseconds.
+pub(super) const ENDED_WITHIN_MS: u64 = WAIT_MS_MAX;
+
+/// The keys of a step that calls a service.
+const OF_CALLS: [&str; 8] = ["agent", "complete_within", "horizon", "method", "path", "headers", "encode", "keep"];
+
+/// The workflow of the other order. `None`: the step makes none.
+pub(super) fn read(reader: &mut Reader<'_>, step: &Table<'_>) -> Option<Arc<str>> {
+    if step.exact_text("kind") != Some("order") {
+        if let Some(entry) = step.get("workflow") {
+            reader.blame_value(&entry, "belongs to a step with kind = \"order\"");
+        }
+        return None;
+    }
+    for entry in OF_CALLS.into_iter().filter_map(|key| step.get(key)) {
+        reader.blame_value(&entry, "has no use in a step that makes an order: no service is called. Leave it out");
+    }
+    if let Some(entry) = step.get("undo").filter(|entry| entry.exact_text() != Some("none")) {
+        reader.blame_value(&entry, "must be \"none\", or left out: the undo of an order is its cancel");
+    }
+    for (key, advice) in [
+        ("workflow", "name that of the other order, such as workflow = \"shop\""),
+        ("send", "say what the other order gets, such as send = { Item = \"/Order/Item\" }"),
+    ] {
+        if step.get(key).is_none() {
+            reader.blame(step.at, format!("{}: {key} is missing: {advice}", step.path));
+        }
+    }
+    Some(step.exact_text("workflow").unwrap_or_default().into())
+}
