@@ -3,6 +3,7 @@ mod misfits;
 use domain::definition::{Catalogue, Pin};
 use domain::index::Term;
 use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
+use domain::message::Priority;
 use domain::search::Pointer;
 use domain::task::ProcessState;
 use domain::workflow::Workflows;

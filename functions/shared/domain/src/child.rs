@@ -9,11 +9,10 @@ use serde::Serialize;
 
 use crate::id::{CommandId, OrderId};
 use crate::json::{Json, JsonError};
-use crate::limits::{CHILDREN_DEEP_MAX, TEXT_CHARS_MAX};
+use crate::limits::CHILDREN_DEEP_MAX;
 use crate::machine::request;
 use crate::message::{Acceptance, Action, Command, Failure, Outcome, Reply};
-use crate::order::{Order, Parent, misspelt};
-use crate::priority::Priority;
+use crate::order::{Given, Order, Parent};
 use crate::state::{Direction, ProcessState};
 use crate::task::{StepState, Task};
 use crate::time::Timestamp;
@@ -71,33 +70,11 @@ pub fn order(task: &Task, workflow: &Workflow, index: usize, order: &Order, now:
         Some(Err(_)) | None => return Err(failure("unsendable", "the step sends nothing")),
     };
     let document = Json::document(body.text().as_bytes()).map_err(|error| failure(name_of(&error), error))?;
-    if let Some((name, meant)) = misspelt(&document) {
-        return Err(invalid(&name, format!("is almost {meant}, which has a meaning in an order")));
-    }
-    let given = document.members(["ReplyChannel", "CorrelationID", "Priority"]);
-    let [reply_channel, correlation_id, priority] = given.map(|value| value.filter(|json| *json != "null"));
-    let text = |name, value: Option<&str>| value.map(|value| text(name, value)).transpose();
-    let priority = text("Priority", priority)?
-        .map(|name| Priority::named(&name).ok_or_else(|| invalid("Priority", "must be \"high\" or \"normal\"")));
-    Ok(Order {
-        order_id: task.order_id.child(&task.steps[index].name),
-        fingerprint: document.fingerprint().into(),
-        submitted_at: now,
-        submitter: order.submitter.clone(),
-        reply_channel: text("ReplyChannel", reply_channel)?,
-        correlation_id: text("CorrelationID", correlation_id)?.or_else(|| order.correlation_id.clone()),
-        priority: priority.transpose()?.or(Some(task.priority)),
-        workflow: None,
-        terms: Vec::new(),
-        again_of: None,
-        document,
-    })
-}
-
-fn text(name: &str, value: &str) -> Result<Arc<str>, Failure> {
-    let text = serde_json::from_str::<Arc<str>>(value).ok();
-    let text = text.filter(|text| !text.trim().is_empty() && text.chars().count() <= TEXT_CHARS_MAX);
-    text.ok_or_else(|| invalid(name, format!("must be a text of 1 to {TEXT_CHARS_MAX} characters")))
+    let order_id = task.order_id.child(&task.steps[index].name);
+    let given = Given::read(document, order.submitter.clone(), now, || order_id);
+    let child = given.map_err(|error| failure("invalid-field", error))?.order;
+    let (correlation_id, priority) = (order.correlation_id.clone(), child.priority.or(Some(task.priority)));
+    Ok(Order { correlation_id: child.correlation_id.clone().or(correlation_id), priority, ..child })
 }
 
 /// The failure of a step whose child's workflow takes no such document: with the code of a refused post.
@@ -128,10 +105,6 @@ pub fn past_pivot(pivot: &str) -> Failure {
 #[must_use]
 pub fn processed(child: OrderId) -> Failure {
     failure(code::PROCESSED, format!("the child {child} is processed, and stays so"))
-}
-
-fn invalid(name: &str, fault: impl std::fmt::Display) -> Failure {
-    failure("invalid-field", format!("{name} {fault}"))
 }
 
 fn failure(code: &str, message: impl std::fmt::Display) -> Failure {

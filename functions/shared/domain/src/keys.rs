@@ -218,10 +218,7 @@ impl Kind {
 
 /// A point in time, as TOML or a text.
 pub(crate) fn time_of(value: &DeValue<'_>) -> Option<Timestamp> {
-    let text = match value {
-        DeValue::Datetime(at) => at.to_string(),
-        text => text.as_str()?.to_owned(),
-    };
+    let text = value.as_datetime().map(ToString::to_string).or_else(|| value.as_str().map(str::to_owned))?;
     serde_json::from_value(text.into()).ok()
 }
 

@@ -156,11 +156,10 @@ impl Schedule {
         let mut found: Vec<Self> = Vec::new();
         for table in root.elements("schedule").into_iter().filter_map(|entry| entry.table()) {
             let Some(schedule) = Self::one(reader, &table) else { continue };
-            match found.iter().any(|other| other.name == schedule.name) {
-                true => {
-                    reader.blame(table.at("name"), format!("{} is there twice: give this one another name", table.path))
-                }
-                false => found.push(schedule),
+            if found.iter().any(|other| other.name == schedule.name) {
+                reader.blame(table.at("name"), format!("{} is there twice: give this one another name", table.path));
+            } else {
+                found.push(schedule);
             }
         }
         found
