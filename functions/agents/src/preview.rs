@@ -12,9 +12,10 @@ use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, Response, Uri};
 use http_body_util::Full;
 
-use crate::answer::answer_to;
+use crate::answer::{Expected, answer_to};
 use crate::auth::{Resolver, SIGNATURE_HEADERS};
 use crate::http_agent::remote;
+use crate::poll::Polled;
 use crate::service;
 
 /// A call that is not made.
@@ -98,11 +99,12 @@ fn secrets<'a>(placed: impl IntoIterator<Item = &'a Placed>) -> String {
     secrets.join(", ")
 }
 
-/// The meaning of an answer to a step, in this direction and with this `keep`. `now` is by the agent's clock.
+/// The meaning of an answer to a step, in this direction and with this `keep`. `now` is by the agent's clock. `call`: what was
+/// called, and its request.
 pub async fn answered(
     settings: &AgentSettings,
-    direction: Direction,
-    keep: Option<&Template>,
+    (direction, keep): (Direction, Option<&Template>),
+    call: Option<(&Uri, &Request)>,
     answer: Response<Bytes>,
     now: Timestamp,
 ) -> Answer {
@@ -110,8 +112,20 @@ pub async fn answered(
         Direction::Forward => settings.forward_statuses(),
         Direction::Undo => settings.undo_statuses(),
     };
-    let answer = answer_to(answer.map(Full::new), statuses, keep, now).await;
+    // A memo asks for the result by the same call.
+    let call = call.filter(|_| settings.policy.memo.is_none());
+    let poll = call.and_then(|(called, request)| Some(Polled { path: request.poll.as_ref()?, called }));
+    let answer = answer_to(answer.map(Full::new), statuses, Expected { keep, poll }, now).await;
     if let Answer::Done(output) = answer { Answer::done(output, keep, direction) } else { answer }
+}
+
+/// The URL at which the agent of a request would ask for the state of its call, of which the answer said this path.
+///
+/// # Errors
+/// Why there is none.
+pub fn polled_at(path: &str, request: &Request, base: &str, settings: &AgentSettings) -> Result<Uri, String> {
+    let remote = remote(&request.agent, base, settings).map_err(|fault| fault.to_string())?;
+    remote.at(path).map_err(|fault| fault.to_string())
 }
 
 /// The secrets of an agent that cannot be read here, each with the cause. One in a store of AWS has none: the store is not

@@ -223,7 +223,7 @@ const TLS: &[Key] = &[
 
 const WEBHOOK: &[Key] = &[
     Key::new("secret", Kind::Either(&[REFERENCE, Kind::Array(1, 3, &REFERENCE)]))
-        .about("One of them must have signed the event")
+        .about("One of them signed the event")
         .required()
         .like("env:BANK_WEBHOOK_SECRET"),
     Key::new(
@@ -238,26 +238,20 @@ const WEBHOOK: &[Key] = &[
     .required()
     .like("stripe"),
     Key::new("key", POINTER)
-        .about("Where the body has the Idempotency-Key of the call")
+        .about("The Idempotency-Key of the call, in the body")
         .required()
         .like("/data/metadata/key"),
     Key::new("step", STEP_NAME).about("The step, if the body has the OrderID alone there").or("none").like("charge"),
-    Key::new("event", POINTER).about("Where the body has the name of the event").required().like("/type"),
-    Key::new("done", EVENTS).about("The events that mean: done").required().like("[\"payment.succeeded\"]"),
-    Key::new("no", EVENTS).about("Those that mean: rejected for good").or("none").like("[\"payment.failed\"]"),
+    Key::new("event", POINTER).about("The name of the event").required().like("/type"),
+    Key::new("done", EVENTS).about("Events: done").required().like("[\"payment.succeeded\"]"),
+    Key::new("no", EVENTS).about("Events: rejected for good").or("none").like("[\"payment.failed\"]"),
     Key::new("working", EVENTS)
-        .about("Those that mean: at work still, so wait_within begins anew")
+        .about("Events: at work still, wait_within begins anew")
         .or("none")
         .like("[\"payment.processing\"]"),
-    Key::new("code", POINTER)
-        .about("Where the body has the code of a rejection")
-        .or("the name of the event")
-        .like("/data/failure_code"),
-    Key::new("message", POINTER)
-        .about("Where the body has a message to it")
-        .or("the code")
-        .like("/data/failure_message"),
-    Key::new("output", POINTER).about("What of the body is the output").or("all of it").like("/data"),
+    Key::new("code", POINTER).about("The code of a rejection").or("the name of the event").like("/data/failure_code"),
+    Key::new("message", POINTER).about("Its message").or("the code").like("/data/failure_message"),
+    Key::new("output", POINTER).about("The output").or("all of it").like("/data"),
 ];
 const EVENTS: Kind = Kind::Array(1, 32, &EVENT);
 

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use agents::preview::{Preview as HttpCall, answered, call_of, unread};
+use agents::preview::{Preview as HttpCall, answered, call_of, polled_at, unread};
 use agents::{Answer, HttpClients, Variable, machine_secrets};
 use api::ApiConfig;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::ANSWER_BYTES_MAX;
 use domain::machine::{Foreseen, Preview, Previewed};
-use domain::message::Outcome;
+use domain::message::{Outcome, Request};
 use domain::output;
 use domain::task::Direction;
 use domain::time::Timestamp;
@@ -182,24 +182,41 @@ impl Trial<'_> {
         let forward = preview.call(index, Direction::Forward);
         if let Some(Previewed::Unsendable(failure)) = &forward {
             preview.suppose(index, &Outcome::Failed(failure.clone()));
-        } else if let Some((meant, outcome)) = self.meant(rule, Direction::Forward).await {
+        } else if let Some((meant, outcome)) = self.meant(rule, Direction::Forward, request_of(forward.as_ref())).await
+        {
             step.answer = Some(meant);
             outcome.iter().for_each(|outcome| preview.suppose(index, outcome));
         }
         step.forward = Some(self.call(rule, forward));
         step.undo = Some(self.call(rule, preview.call(index, Direction::Undo)));
-        step.undo_answer = self.meant(rule, Direction::Undo).await.map(|(meant, _)| meant);
+        step.undo_answer = self.meant(rule, Direction::Undo, None).await.map(|(meant, _)| meant);
         step
     }
 
     /// What the supposed answer of a step means, and the outcome if it ends the step.
-    async fn meant(&self, rule: &StepRule, direction: Direction) -> Option<(Meant, Option<Outcome>)> {
+    async fn meant(
+        &self,
+        rule: &StepRule,
+        direction: Direction,
+        request: Option<&Request>,
+    ) -> Option<(Meant, Option<Outcome>)> {
         let undo = if direction == Direction::Undo { UNDO } else { "" };
         let answer = self.answers.get(&format!("{}{undo}", rule.name))?;
         let settings = self.settings(&rule.agent);
         let keep = rule.keep.as_ref().filter(|_| direction == Direction::Forward);
         let status = answer.status();
-        let answer = answered(&settings, direction, keep, answer.clone(), self.now).await;
+        let base = self.base(&rule.agent);
+        let called = request.and_then(|request| call_of(request, &base, &settings).ok()).map(|call| call.uri);
+        let call = called.as_ref().zip(request);
+        let answer = answered(&settings, (direction, keep), call, answer.clone(), self.now).await;
+        let polled = if let (Answer::UnderWay { poll: Some(poll), unless_alone: None, .. }, Some(request)) =
+            (&answer, request)
+        {
+            let url = poll.clone().and_then(|path| polled_at(&path, request, &base, &settings));
+            Some(url.map_or_else(|problem| format!("at no place: {problem}"), |url| format!("by GET {url}")))
+        } else {
+            None
+        };
         let outcome = match &answer {
             Answer::Done(output) => Some(output::done(output.clone(), keep, direction)),
             // No earlier call is under way.
@@ -212,7 +229,9 @@ impl Trial<'_> {
             | Answer::Misconfigured { .. }
             | Answer::NotCalled { .. } => None,
         };
-        Some((Meant::new(status, &answer, outcome.as_ref()), outcome))
+        let mut meant = Meant::new(status, &answer, outcome.as_ref());
+        meant.polled = polled;
+        Some((meant, outcome))
     }
 
     fn call(&self, rule: &StepRule, previewed: Option<Previewed>) -> Call {
@@ -285,4 +304,8 @@ const UNDO: &str = "/undo";
 
 fn variable_of(agent: &str) -> String {
     format!("{}_URL", agent.to_uppercase())
+}
+
+fn request_of(previewed: Option<&Previewed>) -> Option<&Request> {
+    if let Some(Previewed::Request(request)) = previewed { Some(request) } else { None }
 }

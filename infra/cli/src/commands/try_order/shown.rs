@@ -111,6 +111,9 @@ pub(super) struct Meant {
     /// What the step keeps of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Json>,
+    /// How the state of a call that was taken on is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) polled: Option<String>,
 }
 
 /// A secret that is not known to be there.
@@ -144,7 +147,7 @@ impl Meant {
             Answer::NotCalled { problem } => ("not called", Some(problem)),
         };
         let message = problem.map(|problem| Arc::from(&**problem));
-        let meant = Self { status: status.as_u16(), means, code: None, message, output: None };
+        let meant = Self { status: status.as_u16(), means, code: None, message, output: None, polled: None };
         match outcome {
             Some(Outcome::Done(output)) => Self { means: "done", output: Some(output.clone()), ..meant },
             Some(Outcome::Failed(failure)) => {
@@ -155,12 +158,13 @@ impl Meant {
     }
 
     fn text(&self, of: &str) -> String {
-        let Self { status, means, code, message, output } = self;
+        let Self { status, means, code, message, output, polled } = self;
         let code = code.as_ref().map(|code| format!(": {code}")).unwrap_or_default();
         let message = message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default();
         let head = plain(&format!("{of} {status} means {means}{code}{message}"));
         let output = output.as_ref().map(|output| format!("Its output: {}\n", output.text()));
-        format!("{head}\n{}\n", output.unwrap_or_default())
+        let polled = polled.as_ref().map(|polled| plain(&format!("Its state is asked {polled}")) + "\n");
+        format!("{head}\n{}{}\n", polled.unwrap_or_default(), output.unwrap_or_default())
     }
 }
 

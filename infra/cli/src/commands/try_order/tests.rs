@@ -158,6 +158,23 @@ Secret of courier: ssm:/shop/courier was not looked at
 }
 
 #[tokio::test]
+async fn rule_36_of_an_answer_under_way_it_is_shown_where_the_state_is_asked() {
+    let poll = "undo = { send = {}, path = \"{/OrderID}\" }\nwait_within = \"1h\"\nkeep = \"/paid\"\n";
+    let poll = format!("{poll}poll.path = \"/jobs/{{/id}}?of={{/Order/Region}}\"");
+    let workflow = WORKFLOW.replace("undo = { send = {}, path = \"{/OrderID}\" }", &poll);
+    let checked = checked_of(SETTINGS, &workflow);
+    for (body, polled) in [
+        (r#"{"id":7}"#, "by GET https://bank.example/jobs/7?of=a%2Fb"),
+        ("{}", "at no place: `poll.path` needs a text, a number or a boolean at /id"),
+    ] {
+        let answers = [("reserve", 200, r#"{"id":"h-1"}"#), ("charge", 202, body)];
+        let text = shown(&checked, ORDER, &answers).await.text();
+        let means = "The answer 202 means under way: its result comes later\nIts state is asked ";
+        assert!(text.contains(&format!("{means}{polled}\n")), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_means_what_the_settings_say_and_the_steps_after_it_follow() {
     let checked = checked_of(SETTINGS, WORKFLOW);
     let reserved = ("reserve", 200, r#"{"id":"h-1"}"#);
