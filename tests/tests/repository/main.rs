@@ -6,5 +6,4 @@ mod documents;
 mod keys;
 mod layout;
 mod order_schemas;
-mod schedules;
 mod template;

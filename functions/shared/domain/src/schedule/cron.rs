@@ -1,7 +1,7 @@
 //! The five fields of cron, in UTC: minute, hour, day of the month, month, day of the week.
 //!
 //! It is the project's own. The well-kept parsers (croner, cron) bring chrono, a second library of times, into every
-//! function, and take more than this: seconds, years, `L`, `W`, `#`. A property test compares it with croner.
+//! function, and take more than this: seconds, years, `L`, `W`, `#`. The tests compare it with another program.
 
 use time::{Date, OffsetDateTime, Time};
 

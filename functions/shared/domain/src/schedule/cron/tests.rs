@@ -11,6 +11,16 @@ fn next(cron: &str, after: &str, count: usize) -> Vec<String> {
     due.map(|at| at.to_string()[..16].to_owned()).collect()
 }
 
+/// What croniter says, which is in Python: `cases.py` writes it.
+#[test]
+fn a_cron_is_due_when_another_program_says_so() {
+    for line in include_str!("cases.txt").lines() {
+        let (given, due) = line.split_once(" = ").unwrap();
+        let (after, cron) = given.split_once(' ').unwrap();
+        assert_eq!(next(cron, after, 5).join("Z ") + "Z", due, "{line}");
+    }
+}
+
 #[test]
 fn a_month_ends_as_the_calendar_says_and_29_february_is_rare() {
     assert_eq!(
