@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +44,26 @@ def workflow(name: str, version: int, steps: list[tuple[str, str, list[str]]]) -
         text += f'\n[[step]]\nname = "{step}"\nagent = "{agent}"\nafter = [{named}]\n'
     return {"Name": f"workflows/{name}-{version}.toml", "Text": text}
 
+
+# Takes a thing back, and makes the order of another one.
+EXCHANGE = """name = "exchange"
+version = 1
+
+[[step]]
+name = "take-back"
+agent = "depot"
+
+[[step]]
+name = "replace"
+kind = "order"
+workflow = "shop"
+after = ["take-back"]
+send = { Number = "/Order/Number", Decline = "/Order/Decline?" }
+"""
+EXCHANGES = 24
+# Soon, and before it only a look of each supervisor has to come.
+DUE_IN_S = 8
+SCHEDULED_S_MAX = 120
 
 STEPS = {("shop", 1): SHOP, ("shop", 2): SHOP_2, ("build", 1): BUILD, ("return", 1): RETURN}
 
@@ -124,6 +145,7 @@ class Run:
         report.check("a new version for 20 %, another default, and kill -9 under load", self.switch_and_kill)
         report.check("every order went the way of the version that it began with", self.went_their_ways)
         report.check("the services' books agree: each effect once, or undone", self.books_agree)
+        report.check("orders that make another, a schedule, and kill -9: one child each, one order", self.makes_orders)
 
     def apply(self, default: str, files: list[dict[str, str]], **more: object) -> tuple[int, Any]:
         """Applies a folder."""
@@ -232,3 +254,54 @@ class Run:
         known = {f"{order_id}/{step}" for order_id, of in self.orders.items() for step, _, _ in STEPS[of["Pin"]]}
         expect_equal("effects of no order", set(done) - known, set())
         return f"{done.total()} effects, {undone.total()} undone"
+
+    def makes_orders(self) -> str:
+        """Exchanges whose new order is declined are compensated, whatever is killed, and a due time has one order."""
+        due = datetime.now(timezone.utc) + timedelta(seconds=DUE_IN_S)
+        start, end = (f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in (due, due + timedelta(seconds=30)))
+        schedule = f'[[schedule]]\nname = "nightly"\nworkflow = "return"\nevery = "1m"\nstart = {start}\nend = {end}\n'
+        settings = self.services.settings("build", f"{SHIPPED}\n{schedule}order = {{ Number = 9000 }}\n")
+        files = [workflow("shop", 2, SHOP_2), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
+        files.append({"Name": "workflows/exchange-1.toml", "Text": EXCHANGE})
+        body = {"By": "test", "Reason": "a test", "Files": [settings, *files]}
+        status, answer = self.system.ask("POST", "/configuration", body)
+        expect_equal(f"the answer {answer}", status, 200)
+        self.system.has_applied()
+        documents = [{"Number": 5_000 + number, "Workflow": "exchange"} for number in range(EXCHANGES)]
+        for document in documents[::4]:
+            document["Decline"] = "/ship"
+        known = set(self.orders)
+        self.post_all(documents)
+        self.system.kill()
+        for order_id in set(self.orders) - known:
+            self.exchanged(order_id, self.orders[order_id])
+        self.is_posted_once()
+        done, undone = self.services.books()
+        for order_id in set(self.orders) - known:
+            keys = [key for key in done if key.startswith(order_id)]
+            left = 0 if "Decline" in self.orders[order_id] else 1
+            expect(all(done[key] == 1 and done[key] - undone[key] == left for key in keys), f"{order_id}: {keys}")
+        return f"{len(set(self.orders) - known)} orders"
+
+    def exchanged(self, order_id: str, document: dict[str, Any]) -> None:
+        """The order and its child have ended alike, and name each other."""
+        expected = "Compensated" if "Decline" in document else "Processed"
+        task = self.system.seen(order_id, lambda task: task["ProcessState"] in ("Processed", "Compensated", "Error"))
+        expect_equal(f"{order_id} {document} {task.get('Reason')}", task["ProcessState"], expected)
+        child_id = task["Steps"][1]["Child"]
+        child = self.system.seen(child_id, lambda task: task["ProcessState"] in ("Processed", "Compensated", "Error"))
+        expect_equal(f"{child_id} {child.get('Reason')}", child["ProcessState"], expected)
+        expect_equal(f"the parent of {child_id}", (child["Parent"]["OrderID"], child["Workflow"]), (order_id, "shop"))
+        self.orders[child_id] = {"Child": True, **document}
+
+    def is_posted_once(self) -> None:
+        """The schedule has posted the order of its only due time."""
+
+        def posted() -> str | None:
+            found = [one.get("Posted") for one in self.system.ask("GET", "/schedules")[1]["Schedules"]]
+            return str(found[0]["OrderID"]) if found and found[0] else None
+
+        order_id = until("the schedule has posted an order", posted, SCHEDULED_S_MAX)
+        task = self.system.seen(order_id, lambda task: task["ProcessState"] in ("Processed", "Compensated", "Error"))
+        expect_equal(f"{order_id} {task.get('Reason')}", (task["ProcessState"], task["Workflow"]), ("Processed", "return"))
+        self.orders[order_id] = {"Number": 9_000}

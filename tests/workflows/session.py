@@ -4,7 +4,8 @@
 
 A chain, a diamond of six steps and a return run side by side. In the middle a new version is applied for 20 % of the
 new orders, the default is switched, and the program is killed. Then every order has gone the way of the version that
-it began with, and the services' books are even. Five services are in Python, two in Node. Takes about half a minute.
+it began with, and the services' books are even. At last come orders that make another one, and a schedule. Five
+services are in Python, two in Node. Takes a minute and a half.
 `tests/run deployed` tries the same on the deployed functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build

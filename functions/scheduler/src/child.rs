@@ -4,7 +4,7 @@
 //! before its first step: a request that comes later finds that, and makes no order after its undo.
 
 use domain::advance::{AdvanceError, advance, begin_with, follow_up};
-use domain::child::{self, cancel, not_accepted, outcome, past_pivot, processed, unknown_workflow};
+use domain::child::{self, cancel, never_made, not_accepted, outcome, past_pivot, processed, unknown_workflow};
 use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::instance::Instance;
@@ -53,7 +53,7 @@ async fn ended(
     redelivered: bool,
 ) -> Result<Outcome, AdvanceError> {
     let order_id = request.order_id;
-    let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
+    let pin = pin_of(task);
     let workflow = instance.catalogue.workflow(ports, &pin).await?;
     let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
     let Some((index, step)) = task.step(&request.step) else { return Ok(Outcome::Deferred(Deferral::after(0))) };
@@ -64,8 +64,14 @@ async fn ended(
     }
     let (parent, order) = match given(ports, instance, task, &workflow, index).await? {
         Ok(given) => given,
-        // No order was ever stored for it, and none will be.
-        Err(_) if step.direction == Direction::Undo => return Ok(Outcome::Done(domain::json::Json::empty())),
+        // What is refused now was perhaps taken before: a request from then may come still.
+        Err(_) if step.direction == Direction::Undo => match child::parent(task, &step.name) {
+            Ok(parent) => {
+                let of = ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?;
+                (parent, never_made(task, &step.name, &of, pin_of(task), ports.environment().now()))
+            }
+            Err(_) => return Ok(Outcome::Done(domain::json::Json::empty())),
+        },
         Err(failure) => return Ok(Outcome::Failed(failure)),
     };
     match step.direction {
@@ -135,4 +141,8 @@ async fn given(
     };
     let accepted = chosen.accept(&mut order, ports.environment().wall(), instance.catalogue.redaction());
     Ok(accepted.map(|()| (parent, order)).map_err(|fault| not_accepted(&chosen, &fault)))
+}
+
+fn pin_of(task: &Task) -> Pin {
+    Pin { name: task.workflow.clone(), version: task.workflow_version }
 }

@@ -141,7 +141,7 @@ mod tests {
             }
         }
         checked.sort();
-        assert_eq!(checked, ["parallel", "providers", "returns", "shop", "webhooks"]);
+        assert_eq!(checked, ["exchange", "parallel", "providers", "returns", "shop", "subscription", "webhooks"]);
     }
 
     #[test]

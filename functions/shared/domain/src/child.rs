@@ -13,8 +13,9 @@ use crate::limits::CHILDREN_DEEP_MAX;
 use crate::machine::request;
 use crate::message::{Acceptance, Action, Command, Failure, Outcome, Reply};
 use crate::order::{Given, Order, Parent};
+use crate::pin::Pin;
 use crate::state::{Direction, ProcessState};
-use crate::task::{StepState, Task};
+use crate::task::{Step, StepState, Task};
 use crate::time::Timestamp;
 use crate::workflow::{NotAccepted, Workflow};
 
@@ -73,8 +74,31 @@ pub fn order(task: &Task, workflow: &Workflow, index: usize, order: &Order, now:
     let order_id = task.order_id.child(&task.steps[index].name);
     let given = Given::read(document, order.submitter.clone(), now, || order_id);
     let child = given.map_err(|error| failure("invalid-field", error))?.order;
+    // The caller's channels were checked at the post.
+    if child.reply_channel.is_some() && child.reply_channel != order.reply_channel {
+        return Err(failure("invalid-field", "ReplyChannel must be that of the order that makes it, or be left out"));
+    }
     let (correlation_id, priority) = (order.correlation_id.clone(), child.priority.or(Some(task.priority)));
     Ok(Order { correlation_id: child.correlation_id.clone().or(correlation_id), priority, ..child })
+}
+
+/// Stands for a child that was not made, and never will be: an undo stores it, cancelled.
+#[must_use]
+pub fn never_made(task: &Task, step: &str, of: &Order, pin: Pin, now: Timestamp) -> Order {
+    let document = Json::empty();
+    Order {
+        order_id: task.order_id.child(step),
+        fingerprint: document.fingerprint().into(),
+        document,
+        submitted_at: now,
+        submitter: of.submitter.clone(),
+        reply_channel: None,
+        correlation_id: of.correlation_id.clone(),
+        priority: Some(task.priority),
+        workflow: Some(pin),
+        terms: Vec::new(),
+        again_of: None,
+    }
 }
 
 /// The failure of a step whose child's workflow takes no such document: with the code of a refused post.
@@ -156,10 +180,20 @@ pub fn outcome(child: &Task, direction: Direction) -> Outcome {
             Outcome::Failed(failure(code::CLOSED, format!("an operator closed the child {order_id}")))
         }
         (ProcessState::Processed, Direction::Undo) => Outcome::Failed(processed(order_id)),
-        (ProcessState::Compensated | ProcessState::Closed, Direction::Undo) => {
-            Outcome::Done(Json::of(&Ended { order_id, process_state }))
-        }
+        // Closed says nothing of its effects (rule 31).
+        (ProcessState::Closed, Direction::Undo) => Outcome::Failed(failure(
+            code::CLOSED,
+            format!("an operator closed the child {order_id}: see what it left, and settle this step"),
+        )),
+        (ProcessState::Compensated, Direction::Undo) => Outcome::Done(Json::of(&Ended { order_id, process_state })),
     }
+}
+
+/// Whether the step of a parent that waits for nothing may ask for its child again, after an operator's resubmit.
+#[must_use]
+pub fn may_be_asked_for(parent: &Task, step: &str) -> bool {
+    let is_over = |step: &Step| matches!(step.process_state, StepState::Processed | StepState::Skipped);
+    !parent.process_state.is_final() && parent.step(step).is_some_and(|(_, step)| !is_over(step))
 }
 
 /// What a child that has ended tells its parent, as the parent is now. `None`: its step waits for nothing, or asks anew

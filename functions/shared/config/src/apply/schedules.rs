@@ -19,7 +19,7 @@ pub(super) fn schedules(
     for schedule in after {
         let Schedule { name, timing, .. } = schedule;
         let was = earlier.iter().find(|was| was.name == *name);
-        let kept = was.filter(|was| was.timing == *timing).and(before);
+        let kept = was.filter(|was| timing.goes_on(&was.timing, now)).and(before);
         let at = kept.map_or(now, |before| before.schedules.get(name).copied().unwrap_or(before.applied_at));
         since.insert(name.clone(), at);
         let due = timing.next(now).map_or_else(|| "never due again".to_owned(), |at| format!("next due {at}"));

@@ -1,4 +1,5 @@
 use domain::limits::SETTLES_WITHIN_MS_MAX;
+use domain::workflow::Workflow;
 
 use super::*;
 use crate::keys::HEADER_BYTES_MAX;
@@ -94,10 +95,12 @@ fn the_examples_in_the_documents_are_valid() {
     let document = include_str!("../../../agent/README.md");
     let examples: Vec<&str> =
         document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(examples.len(), 1);
-    for example in examples {
-        assert!(!parse(example).unwrap().0.is_empty());
-    }
+    let (of_steps, of_agents): (Vec<&str>, Vec<&str>) =
+        examples.into_iter().partition(|example| example.starts_with("[step"));
+    assert_eq!((of_steps.len(), of_agents.len()), (1, 1));
+    assert!(!parse(of_agents[0]).unwrap().0.is_empty());
+    let step = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nwait_within = \"1h\"\n";
+    assert!(Workflow::read(&format!("{step}{}", of_steps[0])).is_ok());
 }
 
 #[test]

@@ -26,10 +26,11 @@ use crate::time::Timestamp;
 /// The member of each order of a schedule with its due time.
 pub const DUE_AT: &str = "DueAt";
 /// Reserved members that a schedule's order must not have: each of its orders would have the same.
-const NOT_OF_SCHEDULES: [(&str, &str); 4] = [
+const NOT_OF_SCHEDULES: [(&str, &str); 5] = [
     ("Workflow", "name it as `workflow` of the schedule"),
     ("NotBefore", "an order begins when it is due; a step may wait"),
     ("CompleteBy", "use complete_within of the workflow"),
+    ("ReplyChannel", "its orders tell nobody; a step can call a service"),
     (DUE_AT, "it is added, with the due time"),
 ];
 
@@ -113,6 +114,16 @@ pub struct Look {
 }
 
 impl Timing {
+    /// Whether this is an earlier timing in other words, or with another end that is ahead still: what was missed counts on.
+    #[must_use]
+    pub fn goes_on(&self, earlier: &Self, now: Timestamp) -> bool {
+        let is_same = match (&self.times, &earlier.times) {
+            (Times::Cron(one, _), Times::Cron(other, _)) => one == other,
+            (one, other) => one == other,
+        };
+        is_same && self.start == earlier.start && (self.end == earlier.end || earlier.end.is_none_or(|end| now < end))
+    }
+
     /// The first due time after `after`.
     #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {

@@ -78,12 +78,30 @@ fn what_a_schedule_must_not_say_is_a_fault_with_advice() {
         ("cron = \"0 3 1 * *\"\norder = { NotBefore = \"x\" }", "must not have NotBefore"),
         ("cron = \"0 3 1 * *\"\norder = { CompleteBy = \"x\" }", "must not have CompleteBy"),
         ("cron = \"0 3 1 * *\"\norder = { Workflow = \"x\" }", "must not have Workflow"),
+        ("cron = \"0 3 1 * *\"\norder = { ReplyChannel = \"x\" }", "must not have ReplyChannel"),
         (
             &format!("{order}cron = \"0 3 1 * *\"\n[[schedule]]\nname = \"s\"\n{order}cron = \"0 3 1 * *\""),
             "is there twice",
         ),
     ] {
         assert!(fault(more).contains(words), "{more}: {}", fault(more));
+    }
+}
+
+#[test]
+fn rule_48_a_timing_in_other_words_or_with_another_end_goes_on() {
+    let timing = |more: &str| schedule(more).timing;
+    let minutely = timing("cron = \"* * * * *\"\nend = 2026-06-01T00:00:00Z");
+    let now = time("2026-05-01T00:00:00Z");
+    for (more, at, expected) in [
+        ("cron = \"*/1 * * * *\"\nend = 2026-06-01T00:00:00Z", now, true),
+        ("cron = \"* * * * *\"\nend = 2026-12-01T00:00:00Z", now, true),
+        ("cron = \"* * * * *\"\nend = 2026-12-01T00:00:00Z", time("2026-07-01T00:00:00Z"), false),
+        ("cron = \"*/2 * * * *\"\nend = 2026-06-01T00:00:00Z", now, false),
+        ("cron = \"* * * * *\"\nstart = 2026-01-01T00:00:00Z\nend = 2026-06-01T00:00:00Z", now, false),
+        ("every = \"1m\"\nstart = 2026-01-01T00:00:00Z\nend = 2026-06-01T00:00:00Z", now, false),
+    ] {
+        assert_eq!(timing(more).goes_on(&minutely, at), expected, "{more}");
     }
 }
 

@@ -358,10 +358,11 @@ impl Task {
         self.steps.iter().filter(|step| !step.process_state.is_over()).count() * BYTES_OF_A_STEP
     }
 
-    /// Whether an operator may post its order again: only once it is compensated, and while it has its document.
+    /// Whether an operator may post its order again: only once it is compensated, and while it has its document. The order
+    /// of a child is made by that of its parent (rule 49).
     #[must_use]
     pub const fn may_be_posted_again(&self) -> bool {
-        matches!(self.process_state, ProcessState::Compensated) && self.erased_at.is_none()
+        matches!(self.process_state, ProcessState::Compensated) && self.erased_at.is_none() && self.parent.is_none()
     }
 
     /// When the order was accepted, by the first line of its history.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::limits::WAIT_MS_MAX;
 use crate::located::{Reader, Table};
 
 /// What stands for the agent of such a step.
 pub const ORDERS: &str = "orders";
 /// How long the end of the other order is awaited, unless the file says so, in milliseconds.
-pub(super) const ENDED_WITHIN_MS: u64 = WAIT_MS_MAX;
+pub(super) const ENDED_WITHIN_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
 /// The keys of a step that calls a service.
-const OF_CALLS: [&str; 8] = ["agent", "complete_within", "horizon", "method", "path", "headers", "encode", "keep"];
+const OF_CALLS: [&str; 9] =
+    ["agent", "complete_within", "horizon", "method", "path", "headers", "encode", "keep", "poll"];
 
 /// The workflow of the other order. `None`: the step makes none.
 pub(super) fn read(reader: &mut Reader<'_>, step: &Table<'_>) -> Option<Arc<str>> {

@@ -135,6 +135,7 @@ amount=12.50&for[hold]=h-1
 POST https://bank.example/undo/01900000-0000-7000-8000-000000000000
 idempotency-key: 01900000-0000-7000-8000-000000000000/charge/undo
 content-type: application/x-www-form-urlencoded
+content-length: 0
 authorization: [basic, user shop, secret env:NOT_SET]
 
 

@@ -35,6 +35,7 @@ fn rule_49_the_document_names_correlation_and_priority_or_its_parent_does() {
         let case = making(send);
         let mut of = case.order();
         of.correlation_id = Some("c-7".into());
+        of.reply_channel = Some("shop".into());
         child::order(&case.task, &case.workflow, 0, &of, case.now).unwrap()
     };
     let usual = made("{ Total = \"/Order/Total\" }");
@@ -52,6 +53,7 @@ fn rule_49_a_document_that_no_post_could_have_is_refused_with_the_code_of_the_po
         ("{ Priority = \"soon\" }", "invalid-field"),
         ("{ CorrelationID = 7 }", "invalid-field"),
         ("{ ReplyChanel = \"shop\" }", "invalid-field"),
+        ("{ ReplyChannel = \"another's\" }", "invalid-field"),
         ("{ Item = \"/Order/Item\" }", "unsendable"),
     ] {
         assert_eq!(&*failure(send).code, code, "{send}");
@@ -111,7 +113,7 @@ fn rule_49_the_end_of_a_child_is_a_reply_to_the_attempt_that_waits() {
         (ProcessState::Closed, Direction::Forward, Some(code::CLOSED)),
         (ProcessState::Processed, Direction::Undo, Some(code::PROCESSED)),
         (ProcessState::Compensated, Direction::Undo, None),
-        (ProcessState::Closed, Direction::Undo, None),
+        (ProcessState::Closed, Direction::Undo, Some(code::CLOSED)),
     ] {
         let failed = match outcome(state, direction) {
             Outcome::Failed(failure) => Some(failure.code),
@@ -135,6 +137,7 @@ fn rule_49_a_parent_is_told_only_while_its_step_waits() {
     assert_eq!(case.take(&reply), Verdict::Taken);
     assert_eq!((case.step("b").process_state, case.state()), (StepState::Processed, ProcessState::Processed));
     assert_eq!(told(&child, &case.task), None);
+    assert!(!child::may_be_asked_for(&case.task, "b") && child::may_be_asked_for(&turned.task, "b"));
     let stranger = child.below(Some(Parent { order_id: case.task.order_id, step: "x".into(), depth: 1 }));
     assert_eq!(told(&stranger, &case.task), None);
 }

@@ -271,7 +271,7 @@ fn rule_49_a_step_that_makes_an_order_names_no_agent_and_its_end_is_awaited_for_
     let rule = parse(text).unwrap().steps[0].clone();
     let days = |days: u64| days * 24 * 3_600_000;
     assert_eq!((&*rule.agent, rule.service(), rule.child.as_deref()), (ORDERS, None, Some("shop")));
-    assert_eq!((rule.awaited_ms(), rule.horizon_ms, rule.no_undo), (days(90), days(90), false));
+    assert_eq!((rule.awaited_ms(), rule.horizon_ms, rule.no_undo), (days(90), days(400), false));
     assert!(!parse(text).unwrap().has_later_results(), "no service tells its result");
     let more =
         "wait_within = \"30d\"\nmax_failures = 1\noptional = true\nundo = \"none\"\non_exhausted = \"compensate\"\n";
