@@ -3,6 +3,9 @@
 use domain::ports::OutageReason;
 use domain::time::Timestamp;
 
+/// The era of a call whose end does not count.
+pub(super) const NO_ERA: u64 = u64::MAX;
+
 /// The permission for one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
@@ -26,6 +29,10 @@ pub(crate) struct Failed<'a> {
 }
 
 impl Pass {
+    /// That of a look (rule 36), which nothing is asked for and nothing is said of.
+    pub(crate) const OF_LOOK: Self =
+        Self { era: NO_ERA, probe: false, other: false, since: Timestamp::from_epoch_ms(0), released: false };
+
     /// Whether the breaker was open or half-open at any time since then.
     pub(crate) fn failed_since(self, at: Timestamp) -> bool {
         self.era > 0 && self.since >= at

@@ -14,7 +14,7 @@ use futures_util::lock::Mutex as Turns;
 use crate::health::evidence::{add_orders, is_its_own, is_own, lets_in};
 use crate::health::known::Known;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
-use crate::health::pass::{Failed, Pass};
+use crate::health::pass::{Failed, NO_ERA, Pass};
 use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
@@ -24,9 +24,6 @@ use crate::ports::AgentPorts;
 const CACHED_MS: u64 = 1_000;
 /// The shortest time between two writes of an instance that only add answers, in milliseconds.
 const ANSWERS_WRITTEN_MS: u64 = 1_000;
-
-/// The era of a call whose end does not count.
-const NO_ERA: u64 = u64::MAX;
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::message::{Acceptance, Failure, Look, Outcome, Request};
+use domain::message::{Acceptance, Deferral, Failure, Look, Outcome, Request};
 use domain::output::OUTPUT_TOO_LARGE;
 use domain::ports::Breaker;
 use domain::task::Step;
@@ -53,7 +53,26 @@ fn rule_36_a_look_replies_a_result_and_nothing_else() {
 fn rule_36_a_look_that_fails_is_repeated_while_its_wait_is_short() {
     assert_eq!(looked([Act::Answer(retry()), Act::Answer(done())]).0.len(), 1);
     let asked_later = Answer::Retry { after_ms: Some(5_000), problem: "HTTP 503".to_owned() };
-    assert_eq!(looked([Act::Answer(asked_later)]), (vec![], vec!["look at the state: HTTP 503".into()]));
+    let wait = Outcome::Deferred(Deferral::after(5_000));
+    assert_eq!(looked([Act::Answer(asked_later)]), (vec![wait], vec!["look at the state: HTTP 503".into()]));
+}
+
+#[test]
+fn rule_36_a_look_that_comes_late_or_finds_no_place_is_put_off() {
+    let late = awaited([]);
+    late.pass_ms(3_600_000);
+    assert!(late.handle(vec![delivery("m", look())]).is_empty());
+    assert_eq!((late.seen().len(), late.outcomes()), (0, vec![Outcome::Deferred(Deferral::after(0))]));
+    // Its order may have turned round meanwhile.
+    let late = awaited([]);
+    turn_round(&late);
+    late.pass_ms(3_600_000);
+    assert!(late.handle(vec![delivery("m", look())]).is_empty());
+    assert_eq!(late.outcomes(), vec![]);
+    let no_place = || Act::Answer(Answer::NotCalled { problem: "no file".to_owned() });
+    let world = awaited(std::iter::repeat_with(no_place).take(99)).with_policy(|policy| policy.retries_max = 1);
+    assert!(world.handle(vec![delivery("m", look())]).is_empty());
+    assert!(matches!(world.outcomes()[..], [Outcome::Deferred(_)]), "{:?}", world.outcomes());
 }
 
 #[test]
@@ -84,6 +103,29 @@ fn rule_36_a_look_says_nothing_about_the_health_of_its_service() {
         assert!(world.handle(vec![delivery(id, look())]).is_empty());
     }
     assert!(world.health_record().is_none_or(|record| record.state == Breaker::Closed));
+}
+
+#[test]
+fn rule_36_an_open_breaker_holds_up_no_look_and_a_look_is_no_probe() {
+    let failing = Act::Answer(Answer::Retry { after_ms: None, problem: "HTTP 503".to_owned() });
+    let world = awaited([failing, Act::Answer(done()), Act::Answer(done())]);
+    let world = world.with_policy(|policy| {
+        policy.health = HealthPolicy { failures_to_open: 1, ..policy.health };
+        policy.retries_max = 0;
+    });
+    change_step(&world, |step: &mut Step| step.waits_until = None);
+    world.handle(vec![delivery("call", request())]);
+    let opened = world.health_record().unwrap();
+    assert_eq!(opened.state, Breaker::Open);
+    change_step(&world, |step: &mut Step| step.waits_until = Some(START.plus_ms(60_000)));
+    let calls = world.seen().len();
+    assert!(world.handle(vec![delivery("m", look())]).is_empty());
+    let open_ms = opened.since.ms_until(opened.until);
+    world.pass_ms(open_ms);
+    let complete_by = look().complete_by.plus_ms(open_ms);
+    assert!(world.handle(vec![delivery("n", Request { complete_by, ..look() })]).is_empty());
+    assert_eq!(world.seen().len(), calls + 2, "when the probe is due, it is none");
+    assert_eq!(world.health_record().unwrap(), opened);
 }
 
 #[test]

@@ -95,7 +95,7 @@ where
 
     /// The ending of an attempt that is over; `None` if a call is wanted. A look serves for one call and for a second, and
     /// so does the sender's (rule 6): a request that is called at once costs no read.
-    async fn look(&mut self, now: Timestamp) -> Result<Option<Ending>, PortError> {
+    pub(super) async fn look(&mut self, now: Timestamp) -> Result<Option<Ending>, PortError> {
         if self.has_looked(now) {
             return Ok(None);
         }
@@ -136,7 +136,7 @@ where
 
     /// Waits for the turn of the call if the service has a rate, or the instance a number of calls at once (rule 20). A
     /// probe goes at once, since all others wait for it. Also returns the time then.
-    async fn turn(&mut self, pass: Pass) -> Result<(Option<Seat>, Timestamp), Ending> {
+    pub(super) async fn turn(&mut self, pass: Pass) -> Result<(Option<Seat>, Timestamp), Ending> {
         let environment = self.ports.environment();
         let (began, mut seat) = (environment.now(), None);
         if pass.probe {
@@ -180,7 +180,7 @@ where
     }
 
     /// Claims the key if there are memos, and gives leave if nothing changed meanwhile.
-    async fn claim(&mut self, pass: Pass, seat: Option<Seat>) -> Result<Option<Leave>, PortError> {
+    pub(super) async fn claim(&mut self, pass: Pass, seat: Option<Seat>) -> Result<Option<Leave>, PortError> {
         let mut until = None;
         if let Some(keeper) = &mut self.keeper {
             let now = self.ports.environment().now();

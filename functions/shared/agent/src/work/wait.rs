@@ -96,7 +96,7 @@ where
     pub(super) fn was_queued_too_long(&self, now: Timestamp) -> bool {
         let queued_ms = sent_at(&self.request).ms_until(now);
         let queued_ms_max = self.request.budget_ms.saturating_mul(self.agent.policy.queued_percent_max) / 100;
-        let is_first_look = self.receive_count == 1 && self.retries.is_none() && self.request.look.is_none();
+        let is_first_look = self.receive_count == 1 && self.retries.is_none();
         // A fast clock makes every request look old; it must not send them away for ever.
         is_first_look && queued_ms > queued_ms_max && self.request.attempt <= QUEUED_ATTEMPTS_MAX
     }
