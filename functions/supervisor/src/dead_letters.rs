@@ -13,7 +13,8 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{DeadLetterSubject, Event, Verdict};
 use domain::message::{
-    ChildRequest, CloudEvent, Command, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable, decode,
+    ChildRequest, CloudEvent, Command, Deferral, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable,
+    decode,
 };
 use domain::observe;
 use domain::order::Order;
@@ -27,6 +28,9 @@ use crate::dead_letter_alerts::{lost_command, unreadable, words};
 
 /// What is written down of a message that only said what was wrong with an attempt.
 const TROUBLE: &str = "what was wrong with a call of an attempt; the attempt went on without it";
+
+/// The same of a look.
+const LOOK: &str = "a look at the state of a call; while its result is awaited, another one follows";
 
 /// The ports that settle dead letters.
 pub trait DeadLetterPorts: AdvancePorts {}
@@ -83,6 +87,8 @@ enum Content {
     Order(Box<Order>),
     Attempt(OrderId, DeadLetterSubject),
     Wake(OrderId),
+    /// A look at a call that was taken on (rule 36), as the reply that it is put off.
+    Look(Box<Reply>),
     /// What was wrong with a call (rule 32). Nothing rests on it.
     Trouble(OrderId),
     Command(Command),
@@ -142,8 +148,9 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
     match &dead_letter.queue {
         SourceQueue::Submission => decode(body).map(|order| Content::Order(Box::new(order))),
         SourceQueue::Agent(_) => decode(body).map(|request: Request| match request {
-            // Another look comes.
-            Request { order_id, look: Some(_), .. } => Content::Trouble(order_id),
+            request @ Request { look: Some(_), .. } => {
+                Content::Look(Box::new(request.reply(Outcome::Deferred(Deferral::after(0)))))
+            }
             Request { order_id, step, direction, attempt, look: None, .. } => {
                 Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
             }
@@ -193,6 +200,10 @@ async fn settle_content(
         Content::Order(order) => (order.order_id, settle_submission(ports, instance, *order).await?),
         Content::Attempt(order_id, dead_letter) => {
             (order_id, settle_dead_letter(ports, instance, order_id, &dead_letter).await?)
+        }
+        Content::Look(reply) => {
+            advance(ports, instance, reply.order_id, Event::Reply { reply: &reply, redelivered: false }).await?;
+            (reply.order_id, (DeadLetterOutcome::Stale, LOOK.to_owned()))
         }
         Content::Trouble(order_id) => (order_id, (DeadLetterOutcome::Stale, TROUBLE.to_owned())),
         Content::Wake(order_id) => {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use domain::batch::Failures;
 use domain::id::{CommandId, OrderId};
 use domain::message::{
-    Action, CloudEvent, Command, Delivery, Outcome, Receipt, Request, SchedulerMessage, Trouble, Wake, decode,
+    Action, CloudEvent, Command, Delivery, Look, Outcome, Receipt, Request, SchedulerMessage, Trouble, Wake, decode,
 };
 use domain::ports::{
     DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, Queues, Records, SourceQueue,
 };
-use domain::task::{ProcessState, StepState, reason};
+use domain::task::{Poll, ProcessState, StepState, reason};
 use domain::time::Timestamp;
 use memory::faulty::Faulty;
 
@@ -253,6 +253,24 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
     let record = settle(&ports, scheduler_dead_letter(&ports, &command));
     assert_eq!((record.outcome, &*record.message), (DeadLetterOutcome::LostCommand, "Cancel by ann: customer called"));
     assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
+}
+
+#[test]
+fn rule_36_after_a_look_that_ends_as_a_dead_letter_another_one_follows() {
+    let ports = ports();
+    let request = requested(&ports);
+    let until = ports.now().plus_ms(5_000);
+    ports.change_tasks(|task| {
+        let step = &mut task.steps[0];
+        (step.waits_until, step.poll) = (Some(until), Some(Poll { path: "t/7".into(), at: None }));
+    });
+    let look = Look { path: "t/7".into(), answers: Vec::new() };
+    let record = settle(&ports, request_dead_letter(&ports, &Request { look: Some(look), ..request.clone() }));
+    assert_eq!((record.outcome, record.order_id), (DeadLetterOutcome::Stale, Some(request.order_id)));
+    let task = ports.stored(request.order_id);
+    assert_eq!((task.process_state, task.steps[0].failure_count), (ProcessState::Processing, 0));
+    assert_eq!(task.steps[0].poll.as_ref().unwrap().at, Some(ports.now()));
+    assert!(task.steps[0].waits_until > Some(until));
 }
 
 /// A dead letter with an operator's command that was accepted and not carried out.

@@ -1,9 +1,10 @@
 //! The looks at the state of a call that was taken on (rule 36). A look is no attempt: it counts no failure, and no wait
-//! becomes longer by it, but for the time of the last one.
+//! becomes longer by it, but for the time of the last one, and for one that is put off.
 
-use super::decision::Effect;
+use super::decision::{Dropped, Effect, Verdict};
 use super::turn::Turn;
-use crate::message::{Acceptance, is_poll};
+use crate::limits::DEFERRAL_MS_MAX;
+use crate::message::{Acceptance, Deferral, is_poll};
 use crate::task::{Direction, Poll};
 use crate::time::Timestamp;
 
@@ -30,7 +31,8 @@ impl Turn<'_> {
     pub(super) fn look_at(&self, index: usize) -> Option<Timestamp> {
         let (step, rule) = (&self.task.steps[index], self.workflow.steps[index].poll.as_ref()?);
         let at = step.poll.as_ref().filter(|_| step.is_awaited())?.at?;
-        Some(if at.is_beyond(self.moment.now, rule.every_ms) { self.moment.now } else { at })
+        let latest_ms = rule.every_ms.max(DEFERRAL_MS_MAX);
+        Some(if at.is_beyond(self.moment.now, latest_ms) { self.moment.now } else { at })
     }
 
     /// Looks at the state of the call, if it is time. The last look is made when the wait is over, and may take the time of
@@ -53,5 +55,27 @@ impl Turn<'_> {
         }
         self.effects.push(Effect::Look { step: index, hops: 1 });
         true
+    }
+
+    /// Looks later: a limit of ours held the look up, or the service asked for the wait. If the wait for the result would be
+    /// over by then, it becomes longer, but not beyond the step's horizon: nothing else ends such waits.
+    pub(super) fn put_look_off(&mut self, index: usize, deferral: &Deferral) -> Verdict {
+        let (now, rule) = (self.moment.now, &self.workflow.steps[index]);
+        let horizon = self.task.steps[index].started_at.map_or(now, |at| at.plus_ms(rule.horizon_ms));
+        if horizon <= now {
+            return Verdict::Dropped(Dropped::TakenOn);
+        }
+        let at = now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX)).min(horizon);
+        let end = self.ends_at(index);
+        let step = &mut self.task.steps[index];
+        let Some(poll) = &mut step.poll else { return Verdict::Dropped(Dropped::TakenOn) };
+        // A later one is the last, at the end of the wait.
+        let is_followed = poll.at.is_some() && end.is_some_and(|end| at < end);
+        poll.at = Some(at);
+        if !is_followed {
+            step.waits_until = step.waits_until.max(Some(at.plus_ms(rule.complete_within_ms).min(horizon)));
+        }
+        self.changed = true;
+        Verdict::Taken
     }
 }

@@ -42,7 +42,9 @@ impl Reply {
         match (step.process_state, &self.outcome) {
             (StepState::Processed | StepState::Error | StepState::Skipped, _) => Err(Dropped::Closed),
             (StepState::Pending | StepState::Processing, Outcome::Done(_)) => Ok(index),
-            (StepState::Processing, Outcome::Deferred(_)) if self.is_in_flight(step) && step.is_awaited() => {
+            (StepState::Processing, Outcome::Deferred(_))
+                if self.is_in_flight(step) && step.is_awaited() && step.poll.is_none() =>
+            {
                 Err(Dropped::TakenOn)
             }
             (StepState::Pending | StepState::Processing, _) if self.is_in_flight(step) => Ok(index),
@@ -113,6 +115,9 @@ impl Turn<'_> {
                 Some(failure) => failure,
             },
             Outcome::Failed(failure) => failure.clone(),
+            Outcome::Deferred(deferral) if self.task.steps[index].poll.is_some() => {
+                return self.put_look_off(index, deferral);
+            }
             Outcome::Deferred(deferral) => {
                 self.defer(index, deferral, reply);
                 return Verdict::Taken;

@@ -111,7 +111,10 @@ pub fn look(
     hops: u32,
 ) -> Option<(Arc<str>, Request)> {
     let (step, rule) = (task.steps.get(index)?, workflow.steps.get(index)?);
-    let path = step.poll.as_ref().filter(|_| step.is_awaited())?.path.clone();
+    let poll = step.poll.as_ref().filter(|_| step.is_awaited())?;
+    let asked = rule.poll.as_ref()?;
+    // Looks do not overlap. None follows the last one.
+    let within_ms = poll.at.map_or(u64::MAX, |_| asked.every_ms).min(rule.complete_within_ms);
     let request = Request {
         order_id: task.order_id,
         step: step.name.clone(),
@@ -119,8 +122,8 @@ pub fn look(
         direction: step.direction,
         attempt: step.attempt,
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
-        complete_by: as_of.plus_ms(rule.complete_within_ms),
-        budget_ms: rule.complete_within_ms,
+        complete_by: as_of.plus_ms(within_ms),
+        budget_ms: within_ms,
         settles_within_ms: rule.settles_within_ms,
         may_run_until: None,
         wait_within_ms: None,
@@ -137,7 +140,7 @@ pub fn look(
         headers: BTreeMap::new(),
         keep: rule.keep.clone(),
         poll: None,
-        look: Some(Look { path, answers: rule.poll.as_ref()?.answers.clone() }),
+        look: Some(Look { path: poll.path.clone(), answers: asked.answers.clone() }),
     };
     Some((step.agent.clone(), request))
 }

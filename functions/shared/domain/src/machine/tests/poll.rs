@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::json::Json;
 use crate::limits::PATH_CHARS_MAX;
 use crate::machine::testing::Case;
-use crate::machine::{Verdict, Wanted, look, request, wanted};
-use crate::message::{Acceptance, Outcome, Request};
+use crate::machine::{Dropped, Verdict, Wanted, look, request, wanted};
+use crate::message::{Acceptance, Deferral, Outcome, Request};
 use crate::task::{Poll, ProcessState, StepState, Watch};
 use crate::template::PollPath;
 
@@ -99,6 +99,62 @@ fn rule_36_no_wait_ends_as_a_failure_before_its_last_look_however_late_the_super
     case.sweep();
     assert_eq!((case.looked_at(), case.step("a").waits_until < Some(case.now)), (vec!["a"], true));
     assert_eq!(looks(&mut case), [3, 6, 9, 10].map(|minutes| minutes * MINUTE_MS), "a wrong clock ends no wait");
+}
+
+#[test]
+fn rule_36_a_look_that_is_put_off_is_made_later_and_the_wait_ends_no_sooner() {
+    let put_off = |case: &mut Case, wait_ms| {
+        let reply = case.reply_of("a", Outcome::Deferred(Deferral::after(wait_ms)));
+        case.take(&reply)
+    };
+    let mut case = awaiting("");
+    let end = case.step("a").waits_until;
+    case.pass_ms(3 * MINUTE_MS);
+    case.sweep();
+    assert_eq!(put_off(&mut case, MINUTE_MS), Verdict::Taken);
+    let at = case.now.plus_ms(MINUTE_MS);
+    assert_eq!((case.step("a").poll.as_ref().unwrap().at, case.step("a").waits_until), (Some(at), end));
+    assert!(case.task.watch_at <= Some(at));
+    // The last one is not lost.
+    case.pass_ms(WITHIN_MS);
+    case.sweep();
+    assert_eq!((case.looked_at(), case.step("a").poll.as_ref().unwrap().at), (vec!["a"], None));
+    put_off(&mut case, 5 * MINUTE_MS);
+    assert_eq!(case.step("a").waits_until, Some(case.now.plus_ms(5 * MINUTE_MS + 10_000)));
+    assert_eq!(case.step("a").failure_count, 0);
+    let waits = looks(&mut case);
+    assert_eq!(waits, [5 * MINUTE_MS, 5 * MINUTE_MS + 10_000]);
+    assert_eq!((case.step("a").attempt, case.step("a").failure_count), (1, 1));
+}
+
+#[test]
+fn rule_36_no_look_is_put_off_beyond_the_horizon_nor_without_a_poll() {
+    let mut case = awaiting("horizon = \"20m\"");
+    let horizon = case.step("a").started_at.unwrap().plus_ms(20 * MINUTE_MS);
+    case.pass_ms(19 * MINUTE_MS);
+    case.sweep();
+    let reply = case.reply_of("a", Outcome::Deferred(Deferral::after(15 * MINUTE_MS)));
+    assert_eq!(case.take(&reply), Verdict::Taken);
+    assert_eq!(case.step("a").waits_until, Some(horizon));
+    case.pass_ms(MINUTE_MS);
+    case.sweep();
+    assert_eq!((case.take(&reply), case.looked_at()), (Verdict::Dropped(Dropped::TakenOn), vec![]));
+    case.pass_ms(MINUTE_MS);
+    case.sweep();
+    assert_eq!(case.step("a").failure_count, 1);
+}
+
+#[test]
+fn rule_36_a_look_has_its_turn_and_the_last_one_the_time_of_an_attempt() {
+    let mut case = Case::new(&[("a", &[], &POLL.replace("3m", "5s"))], false);
+    case.wake();
+    accepted(&mut case, Some("t"));
+    case.pass_ms(5_000);
+    case.sweep();
+    assert_eq!(looked(&case).budget_ms, 5_000);
+    case.pass_ms(WITHIN_MS);
+    case.sweep();
+    assert_eq!((looked(&case).budget_ms, looked(&case).complete_by), (10_000, case.now.plus_ms(10_000)));
 }
 
 #[test]
