@@ -39,6 +39,7 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use hyper::body::Body;
 
+use crate::client::within;
 use crate::poll::Polled;
 use crate::retry_after::retry_after_ms;
 pub(crate) use body::End;
@@ -79,10 +80,12 @@ impl<'k> Head<'k> {
     /// Where the state is asked from now on.
     async fn poll(&self, read: impl Future<Output = Read>) -> Option<Result<Arc<str>, String>> {
         let polled = self.poll?;
-        Some(match polled.path.needs_body() {
-            true => polled.after(&self.headers, &read.await.text()),
-            false => polled.after(&self.headers, ""),
-        })
+        if !polled.path.needs_body() {
+            return Some(polled.after(&self.headers, ""));
+        }
+        // The call was taken on, whether or not its body comes.
+        let read = within(polled.body_within, read).await.ok_or("its body did not come");
+        Some(read.map_err(str::to_owned).and_then(|read| polled.after(&self.headers, &read.text())))
     }
 }
 
@@ -139,7 +142,12 @@ where
             return Answer::unknown(format!("HTTP {status}, but its body is ambiguous: {place} is there twice"));
         }
     }
-    let verdict = Verdict::of(&statuses.conditions, status, &read.text());
+    let verdict = match Verdict::of(&statuses.conditions, status, &read.text()) {
+        Ok(verdict) => verdict,
+        Err(problem) => {
+            return Answer::unknown(format!("HTTP {status}, but what its body means is not known: {problem}"));
+        }
+    };
     let meaning = verdict.means.unwrap_or_else(|| statuses.meaning(status));
     if meaning == Meaning::No && status.is_success() {
         // The body describes the order and no fault, so the reason is what a condition looked at.

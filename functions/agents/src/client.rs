@@ -195,7 +195,8 @@ fn tls_connector(
 
 /// The output of `work`, or `None` if it takes longer. A call of a service has the agent's own time-out instead.
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    match select(pin!(work), TokioTimer::new().sleep(limit)).await {
+    // Work that is ready needs no timer.
+    match select(pin!(work), pin!(async { TokioTimer::new().sleep(limit).await })).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(_) => None,
     }

@@ -65,14 +65,16 @@ where
         return Answer::Misconfigured { after_ms, problem: format!("{problem}, but {place} is there twice") };
     }
     let text = read.text();
-    match asked().find(|answer| answer.when.holds_in(&text)) {
-        None => nothing(),
-        Some(PollAnswer { means: PollMeaning::Done, .. }) => success(&head, &read),
-        Some(PollAnswer { means: PollMeaning::No, when, .. }) if status.is_success() => {
-            Answer::Fail(refusal(status, when.text_in(&text)))
-        }
-        Some(PollAnswer { means: PollMeaning::No, .. }) => Answer::Fail(failure(status, &read).failure),
+    for PollAnswer { means, when, .. } in asked() {
+        return match (when.holds_in(&text), means) {
+            (Ok(false), _) => continue,
+            (Err(unknown), _) => Answer::Misconfigured { after_ms, problem: format!("{problem}, but {unknown}") },
+            (Ok(true), PollMeaning::Done) => success(&head, &read),
+            (Ok(true), PollMeaning::No) if status.is_success() => Answer::Fail(refusal(status, when.text_in(&text))),
+            (Ok(true), PollMeaning::No) => Answer::Fail(failure(status, &read).failure),
+        };
     }
+    nothing()
 }
 
 /// Without conditions, what is no result says that there is none yet.

@@ -2,11 +2,15 @@
 //! of the agent alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::message::is_poll;
 use domain::template::{Led, PollPath};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Uri};
+
+/// The longest wait for a body that says where the state is asked, in milliseconds: the status says enough.
+const BODY_MS: u64 = 1_000;
 
 /// A place that an answer names, and the URL that was called.
 #[derive(Debug, Clone, Copy)]
@@ -15,9 +19,17 @@ pub struct Polled<'a> {
     pub path: &'a PollPath,
     /// The URL.
     pub called: &'a Uri,
+    /// How long the body of an answer is awaited that the place may need.
+    pub body_within: Duration,
 }
 
-impl Polled<'_> {
+impl<'a> Polled<'a> {
+    /// A place of a call with this time-out.
+    #[must_use]
+    pub fn new(path: &'a PollPath, called: &'a Uri, timeout_ms: u64) -> Self {
+        Self { path, called, body_within: Duration::from_millis((timeout_ms / 10).min(BODY_MS)) }
+    }
+
     /// Where this answer leads.
     ///
     /// # Errors

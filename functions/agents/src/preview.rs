@@ -114,7 +114,7 @@ pub async fn answered(
     };
     // A memo asks for the result by the same call.
     let call = call.filter(|_| settings.policy.memo.is_none());
-    let poll = call.and_then(|(called, request)| Some(Polled { path: request.poll.as_ref()?, called }));
+    let poll = call.and_then(|(called, request)| Some(Polled::new(request.poll.as_ref()?, called, request.budget_ms)));
     let answer = answer_to(answer.map(Full::new), statuses, Expected { keep, poll }, now).await;
     if let Answer::Done(output) = answer { Answer::done(output, keep, direction) } else { answer }
 }

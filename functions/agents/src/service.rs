@@ -123,7 +123,7 @@ async fn answer(
             match call.look {
                 Some(look) => state_of(response, look, call.keep, call.started_at).await,
                 None => {
-                    let poll = call.poll.map(|path| Polled { path, called });
+                    let poll = call.poll.map(|path| Polled::new(path, called, call.timeout_ms));
                     answer_to(response, statuses, Expected { keep: call.keep, poll }, call.started_at).await
                 }
             }

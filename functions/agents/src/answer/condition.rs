@@ -2,6 +2,7 @@
 
 use config::{Condition, Meaning};
 use domain::json::Json;
+use domain::template::NoValue;
 use http::StatusCode;
 
 /// What conditions say about an answer.
@@ -20,14 +21,19 @@ impl Verdict {
     }
 
     /// The meaning of the first condition that is met.
-    pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &str) -> Self {
-        match asked(conditions, status).find(|condition| condition.when.holds_in(body)) {
-            Some(Condition { means, when, .. }) => Self { means: Some(*means), text: when.text_in(body) },
-            None => {
-                let text = asked(conditions, status).find_map(|condition| condition.when.text_in(body));
-                Self { means: None, text }
+    ///
+    /// # Errors
+    /// [`NoValue`] if one before it cannot be computed for a success, which the status must not decide then.
+    pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &str) -> Result<Self, NoValue> {
+        for Condition { means, when, .. } in asked(conditions, status) {
+            match when.holds_in(body) {
+                Ok(true) => return Ok(Self { means: Some(*means), text: when.text_in(body) }),
+                Err(problem) if status.is_success() => return Err(problem),
+                Ok(false) | Err(_) => {}
             }
         }
+        let text = asked(conditions, status).find_map(|condition| condition.when.text_in(body));
+        Ok(Self { means: None, text })
     }
 }
 
@@ -121,6 +127,27 @@ mod tests {
         }
         let twice = answer(200, r#"{"status":"failed","status":"succeeded"}"#).await;
         assert!(matches!(twice, Answer::Unknown { problem, .. } if problem.contains("/status is there twice")));
+    }
+
+    #[tokio::test]
+    async fn rule_17_a_condition_that_cannot_be_computed_makes_a_success_no_answer() {
+        let items = "0,".repeat(ANSWER_BYTES_MAX / 4);
+        let body = format!("{{\"live\":1,\"l\":[{items}0]}}");
+        for (when, status, is_answer) in [
+            ("sum(/l, sum(/l, 1)) > 0", 200, false),
+            ("/live / 0 == 1", 200, false),
+            ("/live == 1 or /live / 0 == 1", 200, true),
+            ("/nothing + 1 == 1", 200, true),
+            ("/live / 0 == 1", 400, true),
+        ] {
+            let when = BodyCondition::parse(when).unwrap();
+            let conditions = vec![Condition { status, when, means: Meaning::No }];
+            let table = StatusTable { statuses: BTreeMap::from([(200, Meaning::No)]), conditions };
+            let response = Response::builder().status(status).body(Full::new(Bytes::from(body.clone()))).unwrap();
+            let answer = answer_to(response, &table, None, NOW).await;
+            assert_eq!(matches!(answer, Answer::Fail(_)), is_answer, "{answer:?}");
+            assert_eq!(matches!(answer, Answer::Unknown { .. }), !is_answer, "{answer:?}");
+        }
     }
 
     #[tokio::test]

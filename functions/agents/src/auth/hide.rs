@@ -4,6 +4,7 @@ use agent::Answer;
 use domain::json::Json;
 use domain::limits::ANSWER_BYTES_MAX;
 use domain::message::Failure;
+use percent_encoding::percent_decode_str;
 
 /// The text in an output in place of one that repeats a secret.
 const HIDDEN: &str = "\"[hidden]\"";
@@ -15,7 +16,10 @@ pub(super) fn hide(answer: Answer, values: &[&str]) -> Answer {
     match answer {
         Answer::Fail(failure) => Answer::Fail(reason(failure, values)),
         Answer::UnderWay { after_ms, unless_alone, poll } => {
-            let repeats = |path: &str| long(values).any(|value| path.contains(value));
+            let repeats = |path: &str| {
+                let plain = percent_decode_str(path).decode_utf8_lossy();
+                long(values).any(|value| path.contains(value) || plain.contains(value))
+            };
             let poll = poll.map(|poll| match poll {
                 Ok(path) if repeats(&path) => Err("the path repeats a secret".to_owned()),
                 poll => poll,
@@ -109,6 +113,20 @@ mod tests {
             r#"["[hidden]", "[hidden]", "[hidden]"]"#,
         );
         output(r#"{"token/8846-a": {"\\\"": "token/8846-a"}}"#, r#"{"[hidden]": {"\\\"": "[hidden]"}}"#);
+    }
+
+    #[test]
+    fn rule_36_a_path_that_repeats_a_secret_is_not_kept() {
+        for (path, is_kept) in [
+            ("/t/token/8846-a", false),
+            ("/t/token%2F8846-a?x=1", false),
+            ("/t/token%2f8846%2Da", false),
+            ("/t/%", true),
+        ] {
+            let poll = Some(Ok(path.into()));
+            let hidden = hide(Answer::UnderWay { after_ms: None, unless_alone: None, poll }, &VALUES);
+            assert!(matches!(hidden, Answer::UnderWay { poll: Some(poll), .. } if poll.is_ok() == is_kept), "{path}");
+        }
     }
 
     #[test]

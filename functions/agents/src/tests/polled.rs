@@ -44,6 +44,17 @@ async fn rule_36_an_answer_under_way_says_where_its_state_is_asked() {
     );
 }
 
+#[tokio::test]
+async fn rule_36_a_202_whose_body_does_not_come_is_a_202() {
+    let stalled = Respond::With(b"HTTP/1.1 202 Whatever\r\nContent-Length: 9\r\n\r\n{\"id\"".to_vec());
+    let stand_in = StandIn::start([stalled]).await;
+    let poll = Some(PollPath::parse("transfers/{/id}").unwrap());
+    let request = Request { poll, wait_within_ms: Some(HOUR_MS), ..request(Direction::Forward) };
+    let answer = call_with(&mut payment(&stand_in.base), &request, NOW).await;
+    let Answer::UnderWay { poll, unless_alone: None, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!(poll, Some(Err("its body did not come".to_owned())));
+}
+
 /// What a look learns of this answer, and the call that it made.
 async fn look(answers: &str, keep: Option<&str>, status: u16, body: &str) -> (Answer, String) {
     let stand_in = StandIn::start([response(status, &[("Retry-After", "1")], body)]).await;
@@ -66,6 +77,7 @@ const ANSWERS: &str = r#"[
     {"Status": 200, "When": "/status == 'failed'", "Means": "No"},
     {"Status": 200, "When": "/status in ['succeeded', 'paid']", "Means": "Done"},
     {"Status": 404, "When": "/code == 'expired'", "Means": "No"},
+    {"Status": 400, "When": "/status / 0 == 1", "Means": "No"},
     {"Status": 500, "When": "/code == 'expired'", "Means": "No"}
 ]"#;
 
@@ -91,6 +103,7 @@ async fn rule_36_a_look_is_a_get_and_only_a_condition_makes_a_result_of_its_answ
         (200, "<html>log in</html>"),
         (404, "code: expired"),
         (200, r#"{"status":"failed","status":"paid"}"#),
+        (400, r#"{"status":7}"#),
     ] {
         assert!(matches!(of(status, body).await.0, Answer::Misconfigured { .. }), "{status} {body}");
     }

@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::limits::CONDITION_PLACES_MAX;
 use crate::search::plain_text;
 
-use super::{BadExpression, Expression};
+use super::{BadExpression, Expression, NoValue};
 
 /// What must hold of the body of an answer. Its pointers begin at the body's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +52,15 @@ impl BodyCondition {
         self.0.places().into_iter().find(is_ambiguous).map(|place| place.pointer.text())
     }
 
-    /// Whether it holds for a text that may be JSON in parts alone. What cannot be computed does not hold.
-    #[must_use]
-    pub fn holds_in(&self, body: &str) -> bool {
-        self.0.holds(&|pointer| pointer.within(body)) == Ok(true)
+    /// Whether it holds for a text that may be JSON in parts alone. It does not where a value is missing.
+    ///
+    /// # Errors
+    /// [`NoValue`] if it cannot be computed for any other reason, which may be a limit of ours: it says nothing then.
+    pub fn holds_in(&self, body: &str) -> Result<bool, NoValue> {
+        match self.0.holds(&|pointer| pointer.within(body)) {
+            Err(NoValue::Nothing(_)) => Ok(false),
+            holds => holds,
+        }
     }
 
     /// The text, number or boolean at its first position.
@@ -96,12 +101,13 @@ mod tests {
             (" /n > 6 and not /live == true ", true),
             ("sum(/l, /Item/p) == 3", true),
             ("/State == \"refused\" or /nothing exists", false),
-            // What cannot be computed.
-            ("/n / 0 == 1", false),
-            ("not /n / 0 == 1", false),
+            ("not /nothing + 1 == 1", false),
             ("/cut != 1", true),
         ] {
-            assert_eq!(condition(text).holds_in(body), holds, "{text}");
+            assert_eq!(condition(text).holds_in(body), Ok(holds), "{text}");
+        }
+        for text in ["/n / 0 == 1", "not /n / 0 == 1", "/n + /State == 1"] {
+            assert!(condition(text).holds_in(body).is_err(), "{text}");
         }
         let texts =
             ["/n == 1", "1 < /State", "/nothing == 1 or /n == 1", "/l exists"].map(|it| condition(it).text_in(body));
@@ -121,7 +127,8 @@ mod tests {
     #[test]
     fn rule_15_a_hostile_body_is_not_computed_without_end() {
         let items = format!("[{}0]", "0,".repeat(ANSWER_BYTES_MAX / 2));
-        assert!(!condition("sum(/l, sum(/l, 1)) > 0").holds_in(&format!("{{\"l\":{items}}}")));
+        let found = condition("sum(/l, sum(/l, 1)) > 0").holds_in(&format!("{{\"l\":{items}}}"));
+        assert_eq!(found, Err(NoValue::Steps));
         let many = |places: usize| vec!["/a == 1"; places].join(" or ");
         assert!(BodyCondition::parse(&many(CONDITION_PLACES_MAX)).is_ok());
         assert_eq!(BodyCondition::parse(&many(CONDITION_PLACES_MAX + 1)), Err(BadCondition::Places));
