@@ -38,6 +38,12 @@ fn problem(step: &StepRule, settings: &Settings) -> Option<String> {
     if *step.name == *UNDO {
         return Some("the name is reserved: the key of its call would end as that of an undo".to_owned());
     }
+    let agent = step.service().filter(|_| step.poll.is_some());
+    if let Some(agent) = agent.filter(|name| settings.of(name).is_some_and(|agent| agent.policy.memo.is_some())) {
+        return Some(format!(
+            "it has a poll, and [agents.{agent}] a memo, which asks for the result by the same call. Leave one of them out"
+        ));
+    }
     silent(step, settings)
 }
 
@@ -80,6 +86,14 @@ mod tests {
             assert!(demands("[agents.mine]", &step(name, "mine")).is_empty(), "{name}");
         }
         assert!(demands("", "name = \"ask\"\nkind = \"approval\"").is_empty());
+    }
+
+    #[test]
+    fn rule_36_a_step_whose_agent_has_a_memo_is_not_polled() {
+        let step = "name = \"pay\"\nagent = \"bank\"\nwait_within = \"1h\"\nkeep = \"/id\"\npoll.path = \"a/{/id}\"";
+        let found = demands("[agents.bank]\nmemo = true", step);
+        assert!(found.len() == 1 && found[0].contains("it has a poll, and [agents.bank] a memo"), "{found:?}");
+        assert!(demands("[agents.bank]", step).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use super::{BadTemplate, OPTIONAL, Part, Place, Template};
 use crate::header;
 use crate::json::Json;
+use crate::limits::OUTPUT_BYTES_MAX;
 use crate::search::Pointer;
 
 /// What a text begins with that names a header.
@@ -87,6 +88,13 @@ impl Template {
     pub(crate) fn needed_of_response(&self) -> impl Iterator<Item = String> {
         let is_needed = |place: &&Place| place.is_of_response() && !place.is_optional;
         self.places().into_iter().filter(is_needed).map(Place::text)
+    }
+
+    /// Whether it lacks something in an answer without members: then it tells a result from any other answer.
+    pub(crate) fn needs_members(&self) -> bool {
+        let empty = Json::empty();
+        let any = self.is_of_response().then(|| self.response(200, |_| Some("0".to_owned()), Some("{}"), Some(&empty)));
+        self.keep(&any.unwrap_or(empty), OUTPUT_BYTES_MAX).is_err()
     }
 
     /// The document of a response, from which this template takes what it keeps: the headers that it names, in small

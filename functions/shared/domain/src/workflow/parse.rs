@@ -222,7 +222,7 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         reader.blame(at, format!("{}: {key} is missing: say what {what}, {example}", table.path));
     }
     let keep = keep_of(reader, table, waits.within_ms.is_some());
-    let poll = Poll::read(reader, table, forward.method).filter(|_| !is_approval);
+    let poll = Poll::read(reader, table, forward.method, keep.as_ref(), waits.within_ms).filter(|_| !is_approval);
     let (on_rejected, on_exhausted) = ways::remedies(reader, table);
     StepRule {
         name: table.exact_text("name").unwrap_or_default().into(),
