@@ -257,6 +257,11 @@ fn text(
                 let _ = writeln!(text, "wait_within = \"{within}\"");
                 if polls.chance(6_000) {
                     let every = polls.pick(&["1s", "20s", "5m", "1h"]);
+                    // None is longer than the wait.
+                    let every = match (every, within) {
+                        ("5m" | "1h", "20s") | ("1h", "5m") => within,
+                        _ => every,
+                    };
                     let _ = writeln!(text, "poll.path = \"calls/{{/id}}\"\npoll.every = \"{every}\"");
                     let _ =
                         writeln!(text, "poll.answers = [{{ status = 200, when = '/done == true', means = \"done\" }}]");
