@@ -64,15 +64,14 @@ async fn ended(
     }
     let (parent, order) = match given(ports, instance, task, &workflow, index).await? {
         Ok(given) => given,
-        // What is refused now was perhaps taken before: a request from then may come still.
-        Err(_) if step.direction == Direction::Undo => match child::parent(task, &step.name) {
-            Ok(parent) => {
-                let of = ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?;
-                (parent, never_made(task, &step.name, &of, pin_of(task), ports.environment().now()))
-            }
-            Err(_) => return Ok(Outcome::Done(domain::json::Json::empty())),
-        },
-        Err(failure) => return Ok(Outcome::Failed(failure)),
+        Err(Refusal::Now(parent, _)) if step.direction == Direction::Undo => {
+            let of = ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?;
+            (parent, never_made(task, &step.name, &of, pin_of(task), ports.environment().now()))
+        }
+        Err(Refusal::Always(_)) if step.direction == Direction::Undo => {
+            return Ok(Outcome::Done(domain::json::Json::empty()));
+        }
+        Err(Refusal::Always(failure) | Refusal::Now(_, failure)) => return Ok(Outcome::Failed(failure)),
     };
     match step.direction {
         Direction::Forward => {
@@ -112,17 +111,25 @@ async fn undo(
     }
 }
 
-/// The child with its place: as it is stored, or as it is to be stored. An error: there is none, and none can be made.
+/// Why a child cannot be made.
+enum Refusal {
+    /// No order was ever stored for it, and none will be.
+    Always(Failure),
+    /// A workflow refuses it now. It was perhaps taken before, and a request from then may come still.
+    Now(Parent, Failure),
+}
+
+/// The child with its place: as it is stored, or as it is to be stored. An error: there is none.
 async fn given(
     ports: &impl SchedulerPorts,
     instance: &Instance,
     task: &Task,
     workflow: &Workflow,
     index: usize,
-) -> Result<Result<(Parent, Order), Failure>, AdvanceError> {
+) -> Result<Result<(Parent, Order), Refusal>, AdvanceError> {
     let parent = match child::parent(task, &task.steps[index].name) {
         Ok(parent) => parent,
-        Err(failure) => return Ok(Err(failure)),
+        Err(failure) => return Ok(Err(Refusal::Always(failure))),
     };
     let child: OrderId = task.order_id.child(&parent.step);
     // The version and the time of the first request count: on DynamoDB it may have died before the child had its task.
@@ -132,15 +139,18 @@ async fn given(
     let of = ports.store().order(task.order_id).await?.ok_or(AdvanceError::OrderMissing(task.order_id))?;
     let mut order = match child::order(task, workflow, index, &of, ports.environment().now()) {
         Ok(order) => order,
-        Err(failure) => return Ok(Err(failure)),
+        Err(failure) => return Ok(Err(Refusal::Always(failure))),
     };
     let name = workflow.steps[index].child.as_deref().unwrap_or_default();
     let chosen = match instance.catalogue.choose(ports, Some(name), child).await? {
         Ok(chosen) => chosen,
-        Err(unknown) => return Ok(Err(unknown_workflow(&unknown.name))),
+        Err(unknown) => return Ok(Err(Refusal::Now(parent, unknown_workflow(&unknown.name)))),
     };
     let accepted = chosen.accept(&mut order, ports.environment().wall(), instance.catalogue.redaction());
-    Ok(accepted.map(|()| (parent, order)).map_err(|fault| not_accepted(&chosen, &fault)))
+    Ok(match accepted {
+        Ok(()) => Ok((parent, order)),
+        Err(fault) => Err(Refusal::Now(parent, not_accepted(&chosen, &fault))),
+    })
 }
 
 fn pin_of(task: &Task) -> Pin {

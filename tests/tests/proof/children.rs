@@ -5,9 +5,10 @@ use std::cell::Cell;
 use domain::id::OrderId;
 use domain::limits::{BATCH_MAX, CHILDREN_DEEP_MAX};
 use domain::message::Action;
-use domain::ports::{Source, Store};
+use domain::ports::{Environment, Source, Store};
 use domain::task::{Direction, ProcessState, reason};
 use memory::faulty::Fault;
+use tests::conformance::samples::order_with;
 use tests::world::{End, World, now};
 
 use crate::every_node::children::{CHILD, PARENT, asked};
@@ -52,7 +53,8 @@ fn a_child_that_is_compensated_or_closed_rejects_its_step() {
     world.run();
     assert_eq!((world.state(child), world.state(order_id)), (ProcessState::Error, ProcessState::Processing));
     world.tell_scheduler(command(&world, child, Action::Close));
-    world.end_all(&[(order_id, End::Compensated), (child, End::Closed)]);
+    // Nobody knows what effects it has left.
+    world.end_all(&[(order_id, End::Error(reason::COMPENSATION_FAILED)), (child, End::Closed)]);
     assert_eq!(failure(&world, order_id), "child-closed");
 }
 
@@ -152,6 +154,31 @@ fn a_child_asked_for_late_is_stored_as_cancelled_and_a_request_that_is_later_sti
         assert_eq!(world.state(order_id), ProcessState::Compensated);
     });
     world.end_all(&[(order_id, End::Compensated), (child, End::Compensated)]);
+    assert!(world.remote.calls("charge").is_empty());
+}
+
+#[test]
+fn a_child_that_was_taken_once_is_stored_as_cancelled_though_its_workflow_refuses_it_now() {
+    let parent = PARENT.replace("\"/Order/Item\" }", "\"/Order/Item\", CompleteBy = \"/Order/By\" }");
+    let mut world = World::with_all(&[&parent, CHILD]);
+    world.shards = 1;
+    let by = world.memory.now().plus_ms(60_000);
+    let order_id = world.post_order(order_with(1, &format!("{{\"Item\":\"book-1\",\"By\":\"{by}\"}}")));
+    world.submit();
+    world.serve("inventory");
+    world.schedule();
+    let batch = now(world.memory.scheduler().receive(BATCH_MAX));
+    let instance = world.instance("stopped");
+    world.ports.next("store.insert", Fault::Waits);
+    let stopped = scheduler::handle(&world.ports, &instance, batch);
+    world.meanwhile(stopped, || {
+        // Its deadline is over: a child would be refused from now on.
+        world.memory.advance(61_000);
+        world.tell_scheduler(command(&world, order_id, Action::Cancel));
+        world.run();
+        assert_eq!(world.state(order_id), ProcessState::Compensated);
+    });
+    world.end_all(&[(order_id, End::Compensated), (order_id.child("replace"), End::Compensated)]);
     assert!(world.remote.calls("charge").is_empty());
 }
 

@@ -356,10 +356,7 @@ async fn send_one(
             }
             return Ok(None);
         }
-        (Effect::TellParent(notice), _) => match tell_parent(ports, task).await {
-            Ok(false) => return Ok(None),
-            told => (notice, told.map(drop)),
-        },
+        (Effect::TellParent(notice), _) => (notice, tell_parent(ports, task).await),
         (Effect::Alert(notice), Some(order)) => {
             (notice, ports.events().publish(notice::event(task, order, notice, now)).await)
         }
@@ -401,12 +398,13 @@ fn child_request(task: &Task, index: usize, hops: u32) -> Option<ChildRequest> {
     Some(ChildRequest { order_id: task.order_id, step, direction, attempt, hops })
 }
 
-/// Tells the step whose child this order is that the order has ended. Gives whether that is all: a parent whose step an
-/// operator may take up again may ask for it still, so it is neither deleted nor erased.
-async fn tell_parent(ports: &impl AdvancePorts, task: &Task) -> Result<bool, PortError> {
-    let Some(place) = &task.parent else { return Ok(true) };
-    let Some(parent) = ports.store().task(place.order_id).await? else { return Ok(true) };
-    let Some(reply) = child::told(task, &parent) else { return Ok(!child::may_be_asked_for(&parent, &place.step)) };
-    ports.queues().to_scheduler(SchedulerMessage::Reply(reply), parent.priority, 0).await?;
-    Ok(true)
+/// Tells the step whose child this order is that the order has ended. If its parent is gone, or waits for nothing, there
+/// is nothing to tell.
+async fn tell_parent(ports: &impl AdvancePorts, task: &Task) -> Result<(), PortError> {
+    let Some(parent) = &task.parent else { return Ok(()) };
+    let Some(parent) = ports.store().task(parent.order_id).await? else { return Ok(()) };
+    match child::told(task, &parent) {
+        Some(reply) => ports.queues().to_scheduler(SchedulerMessage::Reply(reply), parent.priority, 0).await,
+        None => Ok(()),
+    }
 }

@@ -15,7 +15,7 @@ use crate::message::{Acceptance, Action, Command, Failure, Outcome, Reply};
 use crate::order::{Given, Order, Parent};
 use crate::pin::Pin;
 use crate::state::{Direction, ProcessState};
-use crate::task::{Step, StepState, Task};
+use crate::task::{StepState, Task};
 use crate::time::Timestamp;
 use crate::workflow::{NotAccepted, Workflow};
 
@@ -187,13 +187,6 @@ pub fn outcome(child: &Task, direction: Direction) -> Outcome {
         )),
         (ProcessState::Compensated, Direction::Undo) => Outcome::Done(Json::of(&Ended { order_id, process_state })),
     }
-}
-
-/// Whether the step of a parent that waits for nothing may ask for its child again, after an operator's resubmit.
-#[must_use]
-pub fn may_be_asked_for(parent: &Task, step: &str) -> bool {
-    let is_over = |step: &Step| matches!(step.process_state, StepState::Processed | StepState::Skipped);
-    !parent.process_state.is_final() && parent.step(step).is_some_and(|(_, step)| !is_over(step))
 }
 
 /// What a child that has ended tells its parent, as the parent is now. `None`: its step waits for nothing, or asks anew
