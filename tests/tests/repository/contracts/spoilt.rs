@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 49] = [
+const LOOSE: [(&str, &str); 50] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -24,6 +24,8 @@ const LOOSE: [(&str, &str); 49] = [
     ("request/BudgetMs", "18446744073709551615"),
     // It is only counted and shown.
     ("reply/CallMs", "any value"),
+    // The same as absent: the result is awaited all the same.
+    ("reply/Poll", "any value"),
     // Names that no step has, or texts that are empty or long.
     ("submission/Name", "\"\""),
     ("submission/Name", "\"Ä\""),
