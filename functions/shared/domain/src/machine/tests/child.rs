@@ -163,6 +163,13 @@ fn rule_49_a_request_for_a_child_counts_for_its_attempt_alone() {
 }
 
 #[test]
+fn rule_49_a_child_is_posted_again_by_its_parent_alone() {
+    let case = making("{}");
+    let child = child_in(&case, ProcessState::Compensated);
+    assert!(!child.may_be_posted_again() && child.below(None).may_be_posted_again());
+}
+
+#[test]
 fn rule_49_the_cancel_of_a_child_has_one_id() {
     let case = making("{}");
     let parent = child::parent(&case.task, &"b".into()).unwrap();
