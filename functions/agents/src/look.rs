@@ -77,7 +77,7 @@ where
     nothing()
 }
 
-/// Without conditions, what is no result says that there is none yet.
+/// Without conditions, an answer in which `keep` finds no values means that the call is under way.
 fn kept(answer: Answer, keep: Option<&Template>) -> Answer {
     let Answer::Done(found) = answer else { return Answer::under_way() };
     let done = Answer::done(found, keep, Direction::Forward);

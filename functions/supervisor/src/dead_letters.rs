@@ -87,7 +87,7 @@ enum Content {
     Order(Box<Order>),
     Attempt(OrderId, DeadLetterSubject),
     Wake(OrderId),
-    /// A look at a call that was taken on (rule 36), as the reply that it is put off.
+    /// A look at a call that was taken on (rule 36), as the reply that defers it.
     Look(Box<Reply>),
     /// What was wrong with a call (rule 32). Nothing rests on it.
     Trouble(OrderId),

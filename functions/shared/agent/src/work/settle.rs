@@ -92,7 +92,7 @@ where
     }
 
     async fn reply(&self, outcome: Outcome) -> Result<Handled, PortError> {
-        // A look that is put off is followed by another one, however late.
+        // After a deferred look another one follows, however late.
         let is_put_off = self.request.look.is_some() && matches!(outcome, Outcome::Deferred(_));
         if self.deadline.is_over(self.ports.environment().now()) && !is_put_off {
             return Ok(self.let_go(Silence::AnsweredTooLate));

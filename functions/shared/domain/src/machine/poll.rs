@@ -1,5 +1,5 @@
 //! The looks at the state of a call that was taken on (rule 36). A look is no attempt: it counts no failure, and no wait
-//! becomes longer by it, but for the time of the last one, and for one that is put off.
+//! becomes longer by it, except for the last look and for a deferred one.
 
 use super::decision::{Dropped, Effect, Verdict};
 use super::turn::Turn;
@@ -59,7 +59,7 @@ impl Turn<'_> {
 
     /// Looks later: a limit of ours held the look up, or the service asked for the wait. If the wait for the result would be
     /// over by then, it becomes longer, but not beyond the step's horizon: nothing else ends such waits.
-    pub(super) fn put_look_off(&mut self, index: usize, deferral: &Deferral) -> Verdict {
+    pub(super) fn defer_look(&mut self, index: usize, deferral: &Deferral) -> Verdict {
         let (now, rule) = (self.moment.now, &self.workflow.steps[index]);
         let horizon = self.task.steps[index].started_at.map_or(now, |at| at.plus_ms(rule.horizon_ms));
         if horizon <= now {

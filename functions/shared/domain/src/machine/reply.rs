@@ -116,7 +116,7 @@ impl Turn<'_> {
             },
             Outcome::Failed(failure) => failure.clone(),
             Outcome::Deferred(deferral) if self.task.steps[index].poll.is_some() => {
-                return self.put_look_off(index, deferral);
+                return self.defer_look(index, deferral);
             }
             Outcome::Deferred(deferral) => {
                 self.defer(index, deferral, reply);

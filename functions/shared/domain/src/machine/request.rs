@@ -11,7 +11,7 @@ use crate::limits::{HEADERS_BYTES_MAX, SENT_BYTES_MAX};
 use crate::message::{Failure, Look, Outcome, Reply, Request, idempotency_key};
 use crate::order::Order;
 use crate::search::{Pointer, plain_text};
-use crate::task::{Direction, Task};
+use crate::task::{Direction, Step, Task};
 use crate::template::{PollPath, Template, Unfilled};
 use crate::time::Timestamp;
 use crate::workflow::{Comparison, Encoding, Mapping, Method, Root, StepRule, Workflow};
@@ -47,33 +47,17 @@ pub fn request(
         .filter_map(|source| Some((source.name.clone(), source.output.clone()?)))
         .collect();
     let mut request = Request {
-        order_id: task.order_id,
-        step: step.name.clone(),
-        agent: step.agent.clone(),
-        direction: step.direction,
-        attempt: step.attempt,
-        idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
-        complete_by,
         // A deadline that lies further ahead was written by a wrong clock (rule 23).
         budget_ms: as_of.ms_until(complete_by).min(rule.complete_within_ms),
-        settles_within_ms: rule.settles_within_ms,
         may_run_until: step.may_run_until,
         wait_within_ms: rule.waits.within_ms,
         // The first attempt says so by its number.
         may_decline: step.attempt > 1 && step.is_uncalled(),
         was_done: step.direction == Direction::Undo && step.output.is_some(),
-        hops,
-        priority: task.priority,
         order: order.document.clone(),
         outputs,
-        method: Method::Post,
-        body: None,
-        encode: Encoding::Json,
-        path: None,
-        headers: BTreeMap::new(),
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
-        poll: None,
-        look: None,
+        ..of_attempt(task, step, rule, complete_by, hops)
     };
     let applied = if step.direction == Direction::Forward { applies(&request, rule) } else { Ok(()) };
     let poll = rule.poll.as_ref().filter(|_| step.direction == Direction::Forward).map(|poll| &poll.path);
@@ -116,14 +100,26 @@ pub fn look(
     // Looks do not overlap. None follows the last one.
     let within_ms = poll.at.map_or(u64::MAX, |_| asked.every_ms).min(rule.complete_within_ms);
     let request = Request {
+        budget_ms: within_ms,
+        method: Method::Get,
+        keep: rule.keep.clone(),
+        look: Some(Look { path: poll.path.clone(), answers: asked.answers.clone() }),
+        ..of_attempt(task, step, rule, as_of.plus_ms(within_ms), hops)
+    };
+    Some((step.agent.clone(), request))
+}
+
+/// A request for the current attempt of a step, which carries nothing yet.
+fn of_attempt(task: &Task, step: &Step, rule: &StepRule, complete_by: Timestamp, hops: u32) -> Request {
+    Request {
         order_id: task.order_id,
         step: step.name.clone(),
         agent: step.agent.clone(),
         direction: step.direction,
         attempt: step.attempt,
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
-        complete_by: as_of.plus_ms(within_ms),
-        budget_ms: within_ms,
+        complete_by,
+        budget_ms: 0,
         settles_within_ms: rule.settles_within_ms,
         may_run_until: None,
         wait_within_ms: None,
@@ -133,16 +129,15 @@ pub fn look(
         priority: task.priority,
         order: Json::empty(),
         outputs: BTreeMap::new(),
-        method: Method::Get,
+        method: Method::Post,
         body: None,
         encode: Encoding::Json,
         path: None,
         headers: BTreeMap::new(),
-        keep: rule.keep.clone(),
+        keep: None,
         poll: None,
-        look: Some(Look { path: poll.path.clone(), answers: asked.answers.clone() }),
-    };
-    Some((step.agent.clone(), request))
+        look: None,
+    }
 }
 
 /// Replaces the document and the outputs by what the mapping sends.

@@ -69,11 +69,11 @@ pub struct Timing {
 pub enum Times {
     /// Those of a cron, with its text.
     Cron(Cron, Arc<str>),
-    /// From the start on, one each so many milliseconds.
+    /// At the start, and then at a fixed interval.
     Every {
         /// The first one.
         start: Timestamp,
-        /// The milliseconds between two.
+        /// The interval, in milliseconds.
         every_ms: u64,
     },
 }
