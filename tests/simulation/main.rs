@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use domain::id::OrderId;
-use tests::simulation::faults::Fault;
-use tests::simulation::trace::Line;
+use rehearsal::faults::Fault;
+use rehearsal::trace::Line;
 use tests::simulation::{self, ORDERS, aws, engine};
 
 /// From this number of worlds on, a fault that never occurred is a failure.

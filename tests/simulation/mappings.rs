@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use domain::workflow::{Encoding, Method};
 
-use super::auditor::mappings::{KEPT_MEMBER, Mapped, Sent, Source};
-use super::rng::Rng;
+use rehearsal::observe::KEPT_MEMBER;
+
+use super::auditor::mappings::{Mapped, Sent, Source};
+use rehearsal::rng::Rng;
 
 const METHODS: [Method; 6] = [Method::Put, Method::Post, Method::Delete, Method::Post, Method::Patch, Method::Post];
 

@@ -1,49 +1,25 @@
-//! The simulation: the real handlers in a world full of faults, deterministic for each seed.
-//!
-//! A world is one thread, one random stream and one virtual clock. The five handlers run on simulated ports ([`ports`]).
-//! Each port call waits before its effect and again before its answer. At each wait an instance may be killed, paused or
-//! overtaken ([`executor`]). Queues behave like the platform's ([`queues`]), and the index lags ([`store`]). Calls
-//! of the remote services ([`services`]) have their begin, their effect and their answer apart, and the services keep the
-//! true effects ([`books`]), what was done [`by_hand`] too. The seed's plan sets the faults and their rates ([`faults`]). The
-//! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
-//! ([`calm`]).
+//! The simulation: worlds of the [rehearsal](rehearsal) whose workflows and settings are drawn ([`draw`], [`shapes`]). The
+//! [`auditor`] judges them.
 //!
 //! The worlds of [`engine`] are others: the real engine of the one-machine form, on a disk that fails. So are those of
 //! [`aws`]: the real adapters of the functions, over a network that fails.
 
-pub mod actors;
-pub mod applied;
 pub mod auditor;
 pub mod aws;
-pub mod books;
-pub mod by_hand;
-pub mod calm;
-pub mod customers;
+pub mod draw;
 pub mod engine;
-pub mod executor;
-pub mod faults;
 pub mod mappings;
-pub mod observe;
-pub mod operators;
 pub mod outside;
-pub mod ports;
-pub mod queues;
-pub mod records;
-pub mod rng;
-pub mod services;
-pub mod setup;
 pub mod shapes;
-pub mod sleep;
-pub mod state;
-pub mod store;
-pub mod trace;
 pub mod ways;
-pub mod world;
 
-use auditor::Violation;
-use faults::Counts;
-use trace::Line;
-use world::World;
+use std::any::Any;
+
+use auditor::{Auditor, Violation};
+use rehearsal::faults::Counts;
+use rehearsal::rng::Rng;
+use rehearsal::trace::Line;
+use rehearsal::world::World;
 
 /// The default number of orders in a world.
 pub const ORDERS: usize = 5;
@@ -68,10 +44,15 @@ pub struct Outcome {
 /// Runs the world of a seed with this number of orders, and keeps its trace or only the hash.
 #[must_use]
 pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
-    let state = World::new(seed, orders, keeps_lines).run();
+    let mut rng = Rng::new(seed);
+    let (setup, drawn) = draw::setup(&mut rng, orders);
+    let auditor = Auditor::new(draw::rules(&setup, drawn));
+    let state = World::new(rng, setup, Box::new(auditor), keeps_lines).run();
+    let watcher: &dyn Any = &*state.watcher;
+    let auditor: Option<&Auditor> = watcher.downcast_ref();
     Outcome {
         seed,
-        violations: state.auditor.violations().to_vec(),
+        violations: auditor.map(|auditor| auditor.violations().to_vec()).unwrap_or_default(),
         hash: state.trace.hash(),
         lasted_ms: state.now_ms,
         counts: state.counts,

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use domain::workflow::{OnLate, Remedy, StepRule, Workflow, Workflows};
+use rehearsal::shape::{Shape, Version};
 
 use super::auditor::Flow;
 use super::auditor::late::Deadline;
 use super::auditor::mappings::Mapped;
 use super::auditor::ways::Ways;
-use super::rng::Rng;
 use super::{mappings, ways};
+use rehearsal::rng::Rng;
 
 /// The agents that a workflow may name.
 pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
@@ -24,65 +25,29 @@ pub const BACK: &str = "back";
 /// The largest random graph.
 const STEPS_MAX: u64 = 12;
 
-/// A workflow in two versions; the second is deployed later or never.
+/// A shape, and what was drawn for it.
 #[derive(Debug, Clone)]
-pub struct Shape {
-    /// Before the deployment.
-    pub first: Workflows,
-    /// After it.
-    pub both: Workflows,
-    /// Version 1.
-    pub one: Arc<Workflow>,
-    /// Version 2.
-    pub two: Arc<Workflow>,
-    /// Versions that are not compiled in. A version number is unique over all workflows.
-    pub applied: Vec<Version>,
+pub struct Drawn {
+    /// The shape.
+    pub shape: Arc<Shape>,
     /// By version: the mappings and the ways of its steps.
     drawn: BTreeMap<u32, Vec<(Mapped, Ways)>>,
-    /// Whether the horizons are short.
-    pub short_horizon: bool,
 }
 
-/// A version that may be applied.
-#[derive(Debug, Clone)]
-pub struct Version {
-    /// In TOML.
-    pub text: Arc<str>,
-    /// The same.
-    pub workflow: Arc<Workflow>,
-}
-
-impl Shape {
+impl Drawn {
     /// One of the pool.
     #[must_use]
     pub fn draw(rng: &mut Rng) -> &'static Self {
-        static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
+        static SHAPES: OnceLock<Vec<Drawn>> = OnceLock::new();
         let pool = SHAPES.get_or_init(|| (0..POOL).map(make).collect());
         &pool[rng.place(pool.len())]
-    }
-
-    /// One workflow, in one version.
-    ///
-    /// # Panics
-    /// When it is none.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        let first = Workflows::parse(&[text], ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
-        let one = first.current().clone();
-        let (both, two) = (first.clone(), one.clone());
-        Self { first, both, one, two, applied: Vec::new(), drawn: BTreeMap::new(), short_horizon: false }
-    }
-
-    /// Its versions.
-    pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
-        [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))
     }
 
     /// The auditor's rules, by version.
     #[must_use]
     pub fn flows(&self) -> BTreeMap<u32, Flow> {
         let drawn = |workflow: &Workflow| self.drawn.get(&workflow.version).cloned().unwrap_or_default();
-        self.versions().map(|workflow| (workflow.version, flow(workflow, drawn(workflow)))).collect()
+        self.shape.versions().map(|workflow| (workflow.version, flow(workflow, drawn(workflow)))).collect()
     }
 }
 
@@ -115,7 +80,28 @@ fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
     }
 }
 
-fn make(seed: u64) -> Shape {
+/// One workflow, in one version.
+///
+/// # Panics
+/// When it is none.
+#[must_use]
+pub fn shape_of(text: &str) -> Shape {
+    let first = Workflows::parse(&[text], ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
+    let one = first.current().clone();
+    let (both, two) = (first.clone(), one.clone());
+    Shape { agents: agents(), steps: steps(), first, both, one, two, applied: Vec::new(), short_horizon: false }
+}
+
+fn agents() -> Vec<Arc<str>> {
+    AGENTS.map(Arc::from).to_vec()
+}
+
+/// The name of a step is its index.
+fn steps() -> Vec<Arc<str>> {
+    (0..STEPS_MAX).map(|place| format!("s{place}").into()).collect()
+}
+
+fn make(seed: u64) -> Drawn {
     // A stream of its own: the graphs stay as they were.
     let (rng, of_ways) = (&mut Rng::new(seed), &mut Rng::new(seed.rotate_left(16) + 1));
     let short_horizon = rng.chance(2_500);
@@ -129,7 +115,8 @@ fn make(seed: u64) -> Shape {
         let workflow = Workflow::read(&text).unwrap_or_else(|error| panic!("{error}"));
         Version { text: text.into(), workflow: Arc::new(workflow) }
     });
-    Shape { first, both, one, two, applied: applied.into(), drawn, short_horizon }
+    let (agents, steps, applied) = (agents(), steps(), applied.into());
+    Drawn { shape: Arc::new(Shape { agents, steps, first, both, one, two, applied, short_horizon }), drawn }
 }
 
 /// For each step the indexes of its predecessors: one of the usual graphs, or a random one.
@@ -289,25 +276,31 @@ fn text(
 mod tests {
     use super::*;
 
-    fn pool() -> Vec<Shape> {
+    fn pool() -> Vec<Drawn> {
         (0..POOL).map(make).collect()
     }
 
     #[test]
     fn the_pool_has_graphs_of_every_size_and_steps_of_both_kinds() {
         let shapes = pool();
-        let lengths: Vec<usize> = shapes.iter().map(|shape| shape.one.steps.len()).collect();
+        let lengths: Vec<usize> = shapes.iter().map(|drawn| drawn.shape.one.steps.len()).collect();
         assert!((1..=12).all(|length| lengths.contains(&length)), "{lengths:?}");
-        assert!(shapes.iter().any(|shape| shape.short_horizon) && shapes.iter().all(|shape| shape.two.version == 2));
+        assert!(
+            shapes.iter().any(|drawn| drawn.shape.short_horizon)
+                && shapes.iter().all(|drawn| drawn.shape.two.version == 2)
+        );
         let flow = &shapes[0].flows()[&1];
-        assert_eq!((flow.after.len(), flow.mapped.len()), (shapes[0].one.steps.len(), shapes[0].one.steps.len()));
+        assert_eq!(
+            (flow.after.len(), flow.mapped.len()),
+            (shapes[0].shape.one.steps.len(), shapes[0].shape.one.steps.len())
+        );
     }
 
     #[test]
     fn the_pool_has_steps_that_do_not_apply_or_may_be_missed_and_pivots() {
         let shapes = pool();
         let steps: Vec<&StepRule> =
-            shapes.iter().flat_map(Shape::versions).flat_map(|workflow| &workflow.steps).collect();
+            shapes.iter().flat_map(|drawn| drawn.shape.versions()).flat_map(|workflow| &workflow.steps).collect();
         let is_tested = |key: fn(&StepRule) -> bool| steps.iter().filter(|step| key(step)).count() > 100;
         assert!(is_tested(|step| !step.when.is_empty()) && is_tested(|step| step.optional));
         assert!(is_tested(|step| step.pivot) && is_tested(|step| step.no_undo));
@@ -318,7 +311,7 @@ mod tests {
     fn the_pool_has_deadlines_of_each_kind() {
         let shapes = pool();
         let of = |on_late| {
-            let workflows = shapes.iter().flat_map(Shape::versions).map(|workflow| workflow.deadline);
+            let workflows = shapes.iter().flat_map(|drawn| drawn.shape.versions()).map(|workflow| workflow.deadline);
             workflows.filter(|deadline| deadline.within_ms.is_some() && deadline.on_late == on_late).count()
         };
         assert!([OnLate::Alert, OnLate::Compensate, OnLate::Hold].into_iter().all(|on_late| of(on_late) > 100));
@@ -329,7 +322,7 @@ mod tests {
         let depth = |workflow: &Workflow| workflow.steps.iter().map(|step| step.ancestors.len()).max().unwrap_or(0);
         let starts = |workflow: &Workflow| workflow.steps.iter().filter(|step| step.after.is_empty()).count();
         let shapes = pool();
-        let workflows: Vec<&Workflow> = shapes.iter().flat_map(Shape::versions).collect();
+        let workflows: Vec<&Workflow> = shapes.iter().flat_map(|drawn| drawn.shape.versions()).collect();
         assert!(workflows.iter().any(|workflow| depth(workflow) >= 11));
         assert!(workflows.iter().any(|workflow| starts(workflow) >= 7));
         let is_turned = |(place, step): (usize, &StepRule)| step.after.iter().any(|earlier| *earlier > place);

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::auditor::ways::{Condition, Ways};
-use super::rng::Rng;
+use rehearsal::rng::Rng;
 
 /// Draws the ways of the steps of a graph. Most versions have none.
 pub fn draw(rng: &mut Rng, graph: &[Vec<usize>]) -> Vec<Ways> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::seen::{Body, Ending, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::seen::{Body, Ending, Try, Way};
 
 impl Auditor {
     /// A request is for a claimed attempt only, and its budget does not exceed the time that remained when its

@@ -4,9 +4,9 @@ use domain::limits::SETTLES_WITHIN_MS_MAX;
 
 use super::dossier::Dossier;
 use super::late;
-use super::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::ways::{is_past_pivot, turns_well};
 use super::{Finding, Flow, Invariant, must};
+use rehearsal::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
 
 /// One order's change, for the check of its cause.
 pub(super) struct Causes<'a> {

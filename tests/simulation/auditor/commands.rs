@@ -6,8 +6,8 @@ use domain::id::OrderId;
 use domain::limits::{NOTES_MAX, SETTLES_WITHIN_MS_MAX};
 
 use super::dossier::{Dossier, Past};
-use super::seen::{OrderState, Record, SettledStep, StepSeen, StepState};
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::seen::{OrderState, Record, SettledStep, StepSeen, StepState};
 
 impl Auditor {
     /// A command is on the scheduler queue.

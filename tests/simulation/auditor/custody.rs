@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 
-use super::seen::OrderState;
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::seen::OrderState;
 
 impl Auditor {
     /// An accepted order is queued or stored, with the customer's document. Another document that was stored under the key

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
 use super::wanted::Look;
 use super::ways::Ways;
+use rehearsal::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
 
 /// The observations of one order.
 #[derive(Debug, Default)]

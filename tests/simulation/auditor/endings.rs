@@ -3,8 +3,8 @@
 use domain::id::OrderId;
 
 use super::dossier::Dossier;
-use super::seen::{Kind, OrderState, StepState};
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::seen::{Kind, OrderState, StepState};
 
 /// The time after the end of an order from which on its books are even, in milliseconds.
 const SETTLED_MS: i64 = 3_600_000;

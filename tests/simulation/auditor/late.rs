@@ -1,9 +1,9 @@
 //! The deadline of an order: rule 37.
 
 use super::dossier::Dossier;
-use super::seen::{Kind, OrderState, Record};
 use super::ways::is_past_pivot;
 use super::{Finding, Flow, Invariant, must};
+use rehearsal::seen::{Kind, OrderState, Record};
 
 /// What a version of a workflow says about the deadline of its orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

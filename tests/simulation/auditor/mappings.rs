@@ -6,9 +6,9 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::workflow::{Encoding, Method};
 
-use super::super::observe::hash_of;
-use super::seen::{Body, Ending, Record, Try, Way};
 use super::{Auditor, Finding, Flow, Invariant, must};
+use rehearsal::observe::hash_of;
+use rehearsal::seen::{Body, Ending, Record, Try, Way};
 
 /// The mappings of a step, as its version of the workflow has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,9 +20,6 @@ pub struct Mapped {
     /// The name of the version and the step in what is kept of the answer. `None`: the whole answer is kept.
     pub keep: Option<Arc<str>>,
 }
-
-/// The member of a kept answer that names the version and the step.
-pub const KEPT_MEMBER: &str = "From";
 
 /// What a call sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -19,10 +19,9 @@ mod outcomes;
 mod outside;
 mod reasons;
 mod records;
-pub mod seen;
 mod under_way;
 mod verdict;
-pub mod versions;
+mod versions;
 mod wanted;
 pub mod ways;
 
@@ -34,10 +33,9 @@ use domain::id::OrderId;
 use dossier::{Dossier, Posted};
 use late::Deadline;
 use mappings::Mapped;
-use seen::{Ending, Seen, StepSeen, Way};
+use rehearsal::seen::{Choices, Ending, Seen, StepSeen, Way};
+use rehearsal::watcher::Watcher;
 pub use verdict::{Invariant, Violation};
-use versions::Choices;
-pub use wanted::WANTED_MS;
 use ways::Ways;
 
 /// The auditor's knowledge of the deployment.
@@ -148,8 +146,24 @@ impl Auditor {
         Self { choices: vec![(0, rules.choices.clone())], rules, ..Self::default() }
     }
 
-    /// Checks an observation at a time, in milliseconds since the start of the world.
-    pub fn see(&mut self, at_ms: i64, seen: &Seen) {
+    /// The violations, in order.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    fn complain(&mut self, invariant: Invariant, order: Option<OrderId>, words: String) {
+        let (at_ms, under_wrong_clocks) = (self.at_ms, self.rules.wrong_clocks);
+        self.violations.push(Violation { invariant, under_wrong_clocks, order, at_ms, words });
+    }
+
+    fn dossier(&mut self, order: OrderId) -> &mut Dossier {
+        self.dossiers.entry(order).or_default()
+    }
+}
+
+impl Watcher for Auditor {
+    fn see(&mut self, at_ms: i64, seen: &Seen) {
         self.at_ms = at_ms;
         let finding = match seen {
             Seen::Accepted { order, fingerprint, posted_ms } => self.accepted(*order, fingerprint, *posted_ms),
@@ -271,23 +285,15 @@ impl Auditor {
         }
     }
 
-    /// A clock has jumped, and is right again at this time, in milliseconds since the start of the world.
-    pub const fn jumped(&mut self, until_ms: i64) {
+    fn troubled(&mut self, until_ms: i64) {
+        self.troubled_until_ms = until_ms;
+    }
+
+    fn jumped(&mut self, until_ms: i64) {
         self.jumped_until_ms = until_ms;
     }
 
-    /// The violations, in order.
-    #[must_use]
-    pub fn violations(&self) -> &[Violation] {
-        &self.violations
-    }
-
-    fn complain(&mut self, invariant: Invariant, order: Option<OrderId>, words: String) {
-        let (at_ms, under_wrong_clocks) = (self.at_ms, self.rules.wrong_clocks);
-        self.violations.push(Violation { invariant, under_wrong_clocks, order, at_ms, words });
-    }
-
-    fn dossier(&mut self, order: OrderId) -> &mut Dossier {
-        self.dossiers.entry(order).or_default()
+    fn is_done(&self) -> bool {
+        !self.violations.is_empty()
     }
 }

@@ -1,8 +1,8 @@
 //! The ends of attempts and decisions: each success, rejection, expiry and approval is real (invariant 3, rule 40).
 
 use super::records::Change;
-use super::seen::{Ending, StepState, Try, Way};
 use super::{Finding, Invariant, must};
+use rehearsal::seen::{Ending, StepState, Try, Way};
 
 /// Code of a failure that the supervisor counts.
 const EXPIRED: &str = "expired";

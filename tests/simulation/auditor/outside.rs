@@ -2,8 +2,8 @@
 
 use domain::id::OrderId;
 
-use super::seen::{Kind, OrderState};
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::seen::{Kind, OrderState};
 
 impl Auditor {
     /// A message reports a committed version with its true state, and goes to the channel of the order.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::causes::Causes;
 use super::dossier::Dossier;
 use super::records::Change;
-use super::seen::{StepSeen, StepState, Try};
 use super::{Auditor, Finding, Flow, Invariant, must};
-use crate::simulation::books::IN_USE;
+use rehearsal::seen::{StepSeen, StepState, Try};
+use rehearsal::state::books::IN_USE;
 
 /// Codes of rejections that an agent gives by itself.
 pub(super) const OWN: [&str; 2] = ["undone", "output-too-large"];
@@ -35,11 +35,6 @@ impl Auditor {
         if !is_excused && !OWN.contains(&&**code) && !dossier.refused.contains(&(of.step, of.way)) {
             dossier.misread.insert((of.step, of.attempt));
         }
-    }
-
-    /// Something goes wrong until this time, in milliseconds since the start of the world.
-    pub const fn troubled(&mut self, until_ms: i64) {
-        self.troubled_until_ms = until_ms;
     }
 }
 

@@ -8,9 +8,9 @@ use super::causes::has_cause;
 use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
 use super::late::{has_its_deadline, is_late_well};
-use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::ways::{applies, begins_well, is_gone, is_over, is_past_pivot};
 use super::{Auditor, Finding, Flow, Invariant, must};
+use rehearsal::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
 
 impl Auditor {
     pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record, by: u32, clock_ms: i64) -> Finding {

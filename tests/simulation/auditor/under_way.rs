@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::dossier::{Dossier, OpenCall};
 use super::reasons::OWN;
-use super::seen::{Ending, Heard, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
-use crate::simulation::books::IN_USE;
+use rehearsal::seen::{Ending, Heard, Try, Way};
+use rehearsal::state::books::IN_USE;
 
 impl Auditor {
     /// A request is in the hands of an agent.

@@ -1,14 +1,11 @@
 //! Versions of workflows: an order begins with a version that new orders had when it was posted, and keeps it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::dossier::Dossier;
-use super::seen::Pinned;
 use super::{Auditor, Finding, Invariant, must};
-
-/// By the name of a workflow: the versions that new orders begin with. The name of an order that names none is empty.
-pub type Choices = BTreeMap<Arc<str>, BTreeSet<u32>>;
+use rehearsal::seen::{Choices, Pinned};
 
 impl Auditor {
     /// New orders begin with these versions from now on.

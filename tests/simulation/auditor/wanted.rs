@@ -5,12 +5,8 @@ use std::sync::Arc;
 use domain::id::OrderId;
 
 use super::dossier::Dossier;
-use super::seen::{OrderState, Record, StepSeen, StepState, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
-
-/// A call may still begin for so long after its attempt is over, in milliseconds. A request that was sent within this time
-/// needs no look.
-pub const WANTED_MS: i64 = 1_000;
+use rehearsal::seen::{OrderState, Record, StepSeen, StepState, Try, WANTED_MS, Way};
 
 /// What an agent's instance knows of an attempt.
 #[derive(Debug, Clone, Default)]

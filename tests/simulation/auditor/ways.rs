@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::causes::Causes;
 use super::dossier::Dossier;
 use super::records::Change;
-use super::seen::{OrderState, Record, StepSeen, StepState, Way};
 use super::{Finding, Invariant, must};
+use rehearsal::seen::{OrderState, Record, StepSeen, StepState, Way};
 
 /// What a version of a workflow says about the ways of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -21,12 +21,13 @@ use tokio::task::LocalSet;
 use self::functions::Instance;
 use self::plan::Plan;
 use self::region::Region;
-use super::calm::bound_ms;
+use super::draw;
 use super::engine::Outcome;
 use super::outside::verdict::{are_over, look, numbers};
 use super::outside::{Found, Outside, Scene, Seen, Shared, sleep};
-use super::rng::Rng;
-use super::setup::Setup;
+use rehearsal::rng::Rng;
+use rehearsal::setup::Setup;
+use rehearsal::world::calm::bound_ms;
 
 pub use region::FAULTS;
 
@@ -63,7 +64,7 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     // The SDK's jitter.
     fastrand::seed(seed);
     let mut rng = Rng::new(seed);
-    let setup = Setup::draw(&mut rng, orders);
+    let setup = draw::setup(&mut rng, orders).0;
     let tick_ms = rng.pick(&[5_000, 20_000, 60_000]);
     outcome(seed, run_as(Setup { tick_ms, ..setup }, rng, keeps_lines, Plan::draw, None))
 }
@@ -84,7 +85,7 @@ pub fn follow(scene: Scene, instances: usize) -> (Seen, Vec<Found>) {
 pub fn run_through_outage(seed: u64, orders: usize, outage_ms: u64) -> Outcome {
     fastrand::seed(seed);
     let mut rng = Rng::new(seed);
-    let mut setup = Setup::draw(&mut rng, orders);
+    let mut setup = draw::setup(&mut rng, orders).0;
     (setup.visibility_ms, setup.receives_max) = (VISIBILITY_MS, RECEIVES_MAX);
     (setup.instances, setup.supervisors) = (1, 1);
     setup.posts_within_ms = 1_000;

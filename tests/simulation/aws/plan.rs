@@ -1,7 +1,7 @@
 //! The rates of the faults of a world, by its seed.
 
-use crate::simulation::rng::Rng;
-use crate::simulation::setup::Setup;
+use rehearsal::rng::Rng;
+use rehearsal::setup::Setup;
 
 /// The kinds of faults of a request.
 pub(super) const KINDS: u64 = 7;

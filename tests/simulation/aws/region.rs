@@ -17,7 +17,7 @@ use super::sqs::{ARN, Sqs, queue};
 use super::stream::Stream;
 use crate::simulation::outside::services::{AT_WORK, BUSY};
 use crate::simulation::outside::{CHANNEL, Shared};
-use crate::simulation::setup::Setup;
+use rehearsal::setup::Setup;
 
 /// Every fault. In enough worlds each one occurs.
 pub const FAULTS: [&str; 25] = [

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::simulation::rng::Rng;
-use crate::simulation::state::EPOCH_MS;
+use rehearsal::rng::Rng;
+use rehearsal::state::EPOCH_MS;
 
 /// The queues, each with the number of its dead-letter queue.
 const QUEUES: [(&str, Option<usize>); 9] = [

@@ -8,7 +8,7 @@ use super::World;
 use super::functions::{Instance, Role};
 use super::region::REPEATED;
 use crate::simulation::outside::sleep;
-use crate::simulation::state::EPOCH_MS;
+use rehearsal::state::EPOCH_MS;
 
 /// Shards that are open at the same time.
 pub(super) const OPEN: usize = 2;

@@ -61,8 +61,7 @@ overflow-checks = false
 # Of the worlds on memory, which need neither the SDK nor the engine. After each bug in the domain, all of them are
 # compiled.
 DEPENDENCIES = (
-    "agent api bytes clap domain fastrand futures-util http memory scheduler serde serde_json submission"
-    " supervisor thiserror"
+    "agent api bytes clap domain http rehearsal serde_json"
 ).split()
 TOKIO = 'tokio = { workspace = true, features = ["macros", "rt", "sync", "test-util", "time"] }\n'
 MANIFEST = """[package]
@@ -83,7 +82,7 @@ pub mod simulation;
 # In place of the worlds of the engine and of AWS.
 NO_ENGINE = """
 use super::outside::{Counts, Found};
-use super::trace::Line;
+use rehearsal::trace::Line;
 pub const FAULTS: [&str; 0] = [];
 pub struct Outcome {
     pub seed: u64,

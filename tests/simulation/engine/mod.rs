@@ -21,11 +21,12 @@ use tokio::sync::Notify;
 
 use self::plan::{Life, Plan};
 use self::process::Ended;
+use super::draw;
 use super::outside::services::{AT_WORK, BUSY};
 use super::outside::{Counts, Found, Outside, Scene, Seen, Shared};
-use super::rng::Rng;
-use super::setup::Setup;
-use super::trace::Line;
+use rehearsal::rng::Rng;
+use rehearsal::setup::Setup;
+use rehearsal::trace::Line;
 
 /// Every fault. In enough worlds each one occurs.
 pub const FAULTS: [&str; 22] = [
@@ -89,7 +90,7 @@ impl World {
 #[must_use]
 pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let mut rng = Rng::new(seed);
-    let mut setup = Setup::draw(&mut rng, orders);
+    let mut setup = draw::setup(&mut rng, orders).0;
     // Each service here has books of its own, and its client asks no other.
     setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
     let plan = Plan::draw(&mut rng);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use disk::Faults;
 
-use crate::simulation::rng::Rng;
+use rehearsal::rng::Rng;
 
 /// How a life ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

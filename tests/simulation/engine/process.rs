@@ -26,10 +26,10 @@ use tokio::select;
 use super::loss::Beside;
 use super::plan::{Ends, Life};
 use super::{World, verdict};
-use crate::simulation::calm::bound_ms;
 use crate::simulation::outside::verdict::{are_over, look, numbers};
 use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, perform, post, sleep};
 use crate::simulation::shapes::AGENTS;
+use rehearsal::world::calm::bound_ms;
 
 /// Batches in flight of each queue.
 const BATCHES_MAX: usize = 4;

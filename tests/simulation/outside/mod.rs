@@ -17,10 +17,10 @@ use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow};
 use tokio::time::Instant;
 
-use crate::simulation::rng::Rng;
-use crate::simulation::setup::Setup;
-use crate::simulation::state::EPOCH_MS;
-use crate::simulation::trace::Trace;
+use rehearsal::rng::Rng;
+use rehearsal::setup::Setup;
+use rehearsal::state::EPOCH_MS;
+use rehearsal::trace::Trace;
 
 pub(super) use customers::{act, may_act, post};
 pub(super) use scene::perform;

@@ -14,9 +14,9 @@ use domain::task::{Direction, Task};
 use domain::time::Timestamp;
 
 use super::{CHANNEL, Shared, act, sleep};
-use crate::simulation::rng::Rng;
-use crate::simulation::setup::{Habits, Setup};
-use crate::simulation::shapes::Shape;
+use crate::simulation::{draw, shapes};
+use rehearsal::rng::Rng;
+use rehearsal::setup::{Habits, Setup};
 
 /// The script.
 #[derive(Clone)]
@@ -74,14 +74,14 @@ impl Scene {
     pub fn setup(&self, instances: usize) -> Setup {
         let policy = Policy { margin_ms: 1_000, ..Policy::default() };
         let habits = Habits { settles_within_ms: SETTLES_WITHIN_MS_DEFAULT, is_careless: false };
-        let mut setup = Setup::draw(&mut Rng::new(0), self.posts.len());
-        setup.shape = Box::leak(Box::new(Shape::of(self.workflow)));
+        let mut setup = draw::setup(&mut Rng::new(0), self.posts.len()).0;
+        setup.shape = Arc::new(shapes::shape_of(self.workflow));
         (setup.calm_at_ms, setup.skew_ms, setup.shards) = (0, 0, 1);
         (setup.instances, setup.supervisors, setup.batch_max, setup.tick_ms) = (instances, 1, 10, 10_000);
         (setup.latency_ms, setup.service_ms) = (2, 5);
         (setup.visibility_ms, setup.receives_max) = (180_000, 1_000);
         setup.policies.fill(policy);
-        setup.services = setup.services.map(|_| habits);
+        setup.services.fill(habits);
         setup
     }
 }

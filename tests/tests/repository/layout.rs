@@ -29,7 +29,7 @@ const ADAPTERS: [&str; 6] = [
     "functions/shared/embedded/src/",
     "functions/shared/memory/src/",
     "infra/local/src/direct.rs",
-    "tests/simulation/ports.rs",
+    "infra/rehearsal/src/ports.rs",
 ];
 
 /// Longest `main.rs` of a function, in lines.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use rehearsal::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
 
 use super::histories::{
     DOCUMENT, HORIZON_MS, History, MARGIN_MS, WITHIN_MS, accepted, finish, free, order, step_of, undo_of,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use tests::simulation::auditor::late::Deadline;
-use tests::simulation::auditor::seen::{
-    Body, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, Way,
+use rehearsal::seen::{
+    Body, Choices, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, WANTED_MS, Way,
 };
-use tests::simulation::auditor::versions::Choices;
+use rehearsal::watcher::Watcher;
+use tests::simulation::auditor::late::Deadline;
 use tests::simulation::auditor::ways::Ways;
-use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules, WANTED_MS};
+use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
 /// The grace of the workflow, in milliseconds.
 pub(crate) const GRACE_MS: i64 = 1_000;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::workflow::Encoding;
+use rehearsal::seen::{Body, Ending, Kind, OrderState, Seen, SettledStep, StepState, Way};
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, SettledStep, StepState, Way};
 
 use super::auditor::{complains, is_good};
 use super::histories::{DOCUMENT, History, OUTPUT, WITHIN_MS, finish, free, order, posted, step_of, undo_of};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use rehearsal::seen::{Ending, Heard, Kind, OrderState, Seen, Way};
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Ending, Heard, Kind, OrderState, Seen, Way};
 
 use super::auditor::{complains, is_good};
 use super::histories::{History, NO, SETTLED_MS, finish, free, order, step_of, undo_of};

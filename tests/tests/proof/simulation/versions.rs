@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use rehearsal::seen::{Choices, Pinned, Seen};
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Pinned, Seen};
-use tests::simulation::auditor::versions::Choices;
 
 use super::auditor::{complains, is_good};
 use super::histories::{History, posted};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tests::simulation::auditor::seen::{Ending, Heard, Kind, OrderState, Record, Seen, StepState, Way};
-use tests::simulation::auditor::{Invariant, WANTED_MS};
+use rehearsal::seen::{Ending, Heard, Kind, OrderState, Record, Seen, StepState, WANTED_MS, Way};
+use rehearsal::watcher::Watcher;
+use tests::simulation::auditor::Invariant;
 
 use super::auditor::{complains, is_good};
 use super::histories::{History, NO, WITHIN_MS, finish, free, order, step_of, undo_of};

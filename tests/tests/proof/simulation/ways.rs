@@ -1,8 +1,8 @@
 //! The auditor reports a step that is skipped or called against its workflow, and an order that turns round past its
 //! pivot: rules 33 and 34.
 
+use rehearsal::seen::{OrderState, Seen, StepSeen, StepState, Way};
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{OrderState, Seen, StepSeen, StepState, Way};
 use tests::simulation::auditor::ways::{Condition, Ways};
 
 use super::auditor::{complains, is_good};

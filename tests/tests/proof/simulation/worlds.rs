@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tests::simulation::faults::{Counts, Fault};
+use rehearsal::faults::{Counts, Fault};
 use tests::simulation::{ORDERS, Outcome, run};
 
 /// The number of worlds in the reduced run. `.ci/run` has a thousand, and a command all of them.

@@ -9,11 +9,12 @@ use domain::order::Order;
 use domain::ports::{DeadLetter, SourceQueue};
 use serde::de::DeserializeOwned;
 
-use super::auditor::seen::Seen;
-use super::faults::Fault;
-use super::observe;
-use super::shapes::AGENTS;
-use super::state::{Event, State};
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::observe;
+use crate::seen::Seen;
+use crate::shape::{FIRST_AGENT, SCHEDULER, SUBMISSION};
+use crate::state::State;
 
 /// Deliveries of a request before it is a dead letter. Each parking costs one delivery.
 const REQUEST_RECEIVES_MAX: u32 = 1_000;
@@ -21,15 +22,6 @@ const REQUEST_RECEIVES_MAX: u32 = 1_000;
 const AWAY_MS_MAX: u64 = 5 * 60_000;
 /// The delay of a late message, in milliseconds.
 const LATE_MS: (u64, u64) = (20 * 60_000, 3 * 3_600_000);
-
-/// The queues by index: submission, scheduler, one for each agent, and one for all dead letters.
-pub const SUBMISSION: usize = 0;
-/// Wakes, replies and commands.
-pub const SCHEDULER: usize = 1;
-/// Requests of the first agent.
-pub const FIRST_AGENT: usize = 2;
-/// The dead letters.
-pub const DEAD_LETTERS: usize = FIRST_AGENT + AGENTS.len();
 
 /// A message on a queue.
 #[derive(Debug, Clone)]
@@ -63,9 +55,11 @@ pub struct QueueSet {
     last_id: u64,
 }
 
-impl Default for QueueSet {
-    fn default() -> Self {
-        Self { queues: (0..=DEAD_LETTERS).map(|_| Queue::default()).collect(), last_id: 0 }
+impl QueueSet {
+    /// Empty queues of this number of agents.
+    #[must_use]
+    pub fn of(agents: usize) -> Self {
+        Self { queues: (0..=FIRST_AGENT + agents).map(|_| Queue::default()).collect(), last_id: 0 }
     }
 }
 
@@ -141,7 +135,7 @@ impl State {
 
     /// Starts an outage of a queue.
     pub fn take_queue_away(&mut self) {
-        let queue = self.rng.place(DEAD_LETTERS);
+        let queue = self.rng.place(self.setup.shape.dead_letters());
         let ms = self.rng.between(5_000, AWAY_MS_MAX);
         self.queues.queues[queue].away_until_ms = self.now_ms.saturating_add_unsigned(ms);
         self.trouble(ms);
@@ -263,7 +257,7 @@ impl State {
 
     /// Moves messages to the dead-letter queue: after too many deliveries, or after long throttling.
     fn bury_dead(&mut self, queue: usize) {
-        if queue == DEAD_LETTERS {
+        if queue == self.setup.shape.dead_letters() {
             return;
         }
         let receives_max = if queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX } else { self.setup.receives_max };
@@ -286,29 +280,30 @@ impl State {
         let name = match queue {
             SUBMISSION => SourceQueue::Submission,
             SCHEDULER => SourceQueue::Scheduler,
-            agent => SourceQueue::Agent(AGENTS[agent - FIRST_AGENT].into()),
+            agent => SourceQueue::Agent(self.setup.shape.agents[agent - FIRST_AGENT].clone()),
         };
-        let of =
-            match queue {
-                SUBMISSION => None,
-                SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
-                    Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
-                        observe::of(order_id, &step, direction, attempt)
-                    }
-                    Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_))
-                    | Err(_) => None,
-                },
-                _ => decode::<Request>(message.body.as_bytes()).ok().filter(|request| request.look.is_none()).and_then(
-                    |request| observe::of(request.order_id, &request.step, request.direction, request.attempt),
-                ),
-            };
+        let shape = &self.setup.shape;
+        let of = match queue {
+            SUBMISSION => None,
+            SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
+                Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
+                    observe::of(shape, order_id, &step, direction, attempt)
+                }
+                Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_)) | Err(_) => {
+                    None
+                }
+            },
+            _ => decode::<Request>(message.body.as_bytes()).ok().filter(|request| request.look.is_none()).and_then(
+                |request| observe::of(shape, request.order_id, &request.step, request.direction, request.attempt),
+            ),
+        };
         let world = self.world.clone();
         let message_id: Arc<str> = format!("{queue}-{id}").into();
         match of {
             Some(of) => self.see(&world, &Seen::Buried { of }),
             None => self.tell(&format!("a message of queue {queue} is a dead letter")),
         }
-        if !observe::is_about_an_order(queue, &message.body) {
+        if !is_about_an_order(queue, &message.body) {
             self.see(&world, &Seen::DeadLetterDue { id: message_id.clone() });
         }
         let dead_letter = DeadLetter {
@@ -333,7 +328,7 @@ impl State {
             given_to: Vec::new(),
             ..message
         };
-        self.push(DEAD_LETTERS, buried);
+        self.push(self.setup.shape.dead_letters(), buried);
         if let Some(order) = brings {
             self.see(&world, &Seen::LetGo { order });
         }
@@ -401,11 +396,12 @@ impl State {
             "{\"OrderID\":\"00000000-0000-7000-8000-000000000000\"}",
             "[[[[[[[[[[[[",
         ];
-        let (queue, body) = (self.rng.place(DEAD_LETTERS + 1), self.rng.pick(&BODIES));
+        let (queue, body) = (self.rng.place(self.setup.shape.dead_letters() + 1), self.rng.pick(&BODIES));
         self.tell(&format!("poison on queue {queue}: {body}"));
         let visible_at_ms = self.now_ms;
         // On an agent's queue it has been for long.
-        let receives = if (FIRST_AGENT..DEAD_LETTERS).contains(&queue) { REQUEST_RECEIVES_MAX - 3 } else { 0 };
+        let receives =
+            if (FIRST_AGENT..self.setup.shape.dead_letters()).contains(&queue) { REQUEST_RECEIVES_MAX - 3 } else { 0 };
         let message = Message {
             body: body.into(),
             dead_letter: None,
@@ -420,6 +416,18 @@ impl State {
     }
 }
 
+/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
+fn is_about_an_order(queue: usize, body: &str) -> bool {
+    match queue {
+        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
+        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
+            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_)) => true,
+            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
+        },
+        _ => decode::<Request>(body.as_bytes()).is_ok(),
+    }
+}
+
 /// The submission of an order.
 #[must_use]
 pub fn text_of(order: &Order) -> Arc<str> {
@@ -429,15 +437,11 @@ pub fn text_of(order: &Order) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation::faults::Plan;
-    use crate::simulation::rng::Rng;
-    use crate::simulation::setup::Setup;
+    use crate::setup::Setup;
+    use crate::testing;
 
-    /// A world without faults.
     fn state() -> State {
-        let mut rng = Rng::new(1);
-        let setup = Setup { plan: Plan::none(), receives_max: 2, batch_max: 1, ..Setup::draw(&mut rng, 1) };
-        State::new(rng, setup.into(), false)
+        testing::state(Setup { receives_max: 2, batch_max: 1, ..testing::setup() })
     }
 
     fn take(state: &mut State, queue: usize) -> Vec<Given> {
@@ -477,7 +481,7 @@ mod tests {
             take(&mut state, SCHEDULER);
             state.now_ms += i64::try_from(state.setup.visibility_ms).unwrap();
         }
-        let dead_letters = take(&mut state, DEAD_LETTERS);
+        let dead_letters = take(&mut state, FIRST_AGENT + 2);
         let dead_letter = dead_letters[0].dead_letter.as_ref().unwrap();
         assert_eq!(
             (&dead_letter.queue, &*dead_letter.body, dead_letter.receive_count),

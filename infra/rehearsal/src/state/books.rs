@@ -15,14 +15,36 @@ use domain::message::{Failure, idempotency_key};
 use domain::task::Direction;
 use domain::workflow::StepRule;
 
-use super::auditor::seen::{Seen, Try, Way};
-use super::faults::Fault;
-use super::services::{Made, Said};
-use super::shapes::AGENTS;
-use super::state::{Event, JUMPED_MS_MAX, State};
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::seen::{Seen, Try, Way};
+use crate::state::{JUMPED_MS_MAX, State};
 
 /// The code of a 409 while a call with the same key is at work.
-pub(super) const IN_USE: &str = "in-use";
+pub const IN_USE: &str = "in-use";
+
+/// A call of a service.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    pub(crate) id: u64,
+    pub(crate) of: Try,
+    pub(crate) agent: usize,
+    pub(crate) key: Arc<str>,
+    pub(crate) timeout_ms: u64,
+    /// The start, in milliseconds since the start of the world.
+    pub(crate) started_ms: i64,
+    /// The path for a result that comes later.
+    pub(crate) callback: Option<Arc<str>>,
+    /// Where the state of the call is asked, if it is taken on.
+    pub(crate) poll: Option<Arc<str>>,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Said {
+    Answers(Answer),
+    Panics,
+}
 
 /// The effects of the services.
 #[derive(Debug, Default)]
@@ -70,7 +92,7 @@ struct Work {
 
 /// What a service does first with a call.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(crate) enum Begun {
     /// It answers.
     Says(Answer),
     /// It works on it for this long, in milliseconds.
@@ -78,7 +100,7 @@ pub(super) enum Begun {
 }
 
 impl Books {
-    pub(super) fn are_idle(&self) -> bool {
+    pub(crate) fn are_idle(&self) -> bool {
         self.works.is_empty()
     }
 
@@ -125,7 +147,7 @@ impl State {
     }
 
     /// A service answers a call at once, or begins to work on it.
-    pub(super) fn begin(&mut self, call: &Made) -> Begun {
+    pub(crate) fn begin(&mut self, call: &Made) -> Begun {
         let character = self.character(call);
         let (of, is_careless) = (call.of, self.setup.services[call.agent].is_careless);
         let known_key = call.known_key();
@@ -199,7 +221,7 @@ impl State {
     }
 
     /// The service takes a call on; its effect comes later.
-    pub(super) fn keep_working(&mut self, call: &Made, ms: u64, caller: Option<u64>, is_taken_on: bool) {
+    pub(crate) fn keep_working(&mut self, call: &Made, ms: u64, caller: Option<u64>, is_taken_on: bool) {
         let work = Work { call: call.clone(), caller, is_taken_on };
         self.remotes.books.works.insert(call.id, work);
         self.trouble(ms);
@@ -225,7 +247,7 @@ impl State {
 
     /// What a service tells of the state of a call, at the place that it named. The question has no effect. `None`: it is
     /// silent.
-    pub(super) fn state_of(&mut self, agent: usize, of: Try, key: &str, path: &str) -> Option<Answer> {
+    pub(crate) fn state_of(&mut self, agent: usize, of: Try, key: &str, path: &str) -> Option<Answer> {
         let (is_away, is_misconfigured) = self.is_out(agent);
         if is_away || is_misconfigured || self.strikes(Fault::ServiceBusy) {
             return Some(Answer::retry("503"));
@@ -250,7 +272,7 @@ impl State {
     }
 
     /// Finds an effect of the key in the books, as a person does, though the service has dropped the key.
-    pub(super) fn recall(&mut self, call: &Made) {
+    pub(crate) fn recall(&mut self, call: &Made) {
         let ledger = self.remotes.books.steps.get(&call.ledger());
         if call.of.way == Way::Forward && ledger.is_some_and(|ledger| ledger.effects > 0) {
             self.remotes.books.keys.insert(call.known_key());
@@ -259,7 +281,7 @@ impl State {
 
     /// Keeps the contract of a service. A known key gets the same answer and has no second effect. An undo without an
     /// effect succeeds.
-    pub(super) fn carry_out(&mut self, call: &Made) -> Answer {
+    pub(crate) fn carry_out(&mut self, call: &Made) -> Answer {
         let (of, key) = (call.of, call.known_key());
         let character = self.character(call);
         let world = self.world.clone();
@@ -311,15 +333,16 @@ fn answer_of(of: Try, number: u32, says_too_much: bool) -> Answer {
 
 impl State {
     /// Whether no call for this key is in flight or at work.
-    pub(super) fn is_quiet(&self, key: &Arc<str>) -> bool {
+    pub(crate) fn is_quiet(&self, key: &Arc<str>) -> bool {
         let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
-        !self.remotes.has_under_way(key) && !(0..AGENTS.len()).any(is_at_work)
+        !self.remotes.has_under_way(key) && !(0..self.setup.shape.agents.len()).any(is_at_work)
     }
 
     /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
     /// the write failed.
-    pub(super) fn forget_what_is_replied(&mut self, of: Try) {
-        let key_of = |direction| idempotency_key(of.order, &format!("s{}", of.step), direction);
+    pub(crate) fn forget_what_is_replied(&mut self, of: Try) {
+        let Some(step) = self.setup.shape.steps.get(of.step).cloned() else { return };
+        let key_of = |direction| idempotency_key(of.order, &step, direction);
         let forward = key_of(Direction::Forward);
         let key = match of.way {
             Way::Forward => forward.clone(),
@@ -348,13 +371,13 @@ impl State {
     }
 
     /// The index of a step's present agent.
-    pub(super) fn agent_of(&self, of: Try) -> Option<usize> {
+    pub(crate) fn agent_of(&self, of: Try) -> Option<usize> {
         let task = self.tables.task(of.order)?;
         let step = task.steps.get(of.step)?;
-        AGENTS.iter().position(|agent| **agent == *step.agent)
+        self.setup.shape.place_of(&step.agent)
     }
 
-    fn rule_of(&self, of: Try) -> Option<&'static StepRule> {
+    fn rule_of(&self, of: Try) -> Option<&StepRule> {
         let version = self.tables.task(of.order)?.workflow_version;
         let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
         workflow.steps.get(of.step)
@@ -376,12 +399,13 @@ impl State {
 
     /// The time for which a service keeps a key is over.
     pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
-        let key = idempotency_key(order, &format!("s{step}"), direction);
+        let Some(step) = self.setup.shape.steps.get(step) else { return };
+        let key = idempotency_key(order, step, direction);
         if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) {
             return;
         }
         let forgets = |agent: usize| self.remotes.books.keys.remove(&(agent, key.clone()));
-        if (0..AGENTS.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
+        if (0..self.setup.shape.agents.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
             return;
         }
         self.counts.add(Fault::KeyExpired);
@@ -407,18 +431,13 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::simulation::faults::Plan;
-    use crate::simulation::rng::Rng;
-    use crate::simulation::setup::{Habits, Setup};
+    use crate::testing;
 
     fn state(is_careless: bool) -> State {
-        let mut rng = Rng::new(1);
-        let services = [Habits { settles_within_ms: 30_000, is_careless }; AGENTS.len()];
-        let setup = Setup { plan: Plan::none(), services, skew_ms: 0, ..Setup::draw(&mut rng, 1) };
-        State::new(rng, Arc::new(setup), false)
+        let mut setup = testing::setup();
+        setup.services.iter_mut().for_each(|service| service.is_careless = is_careless);
+        testing::state(setup)
     }
 
     fn call(way: Way, key: &str) -> Made {

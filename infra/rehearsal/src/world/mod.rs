@@ -1,24 +1,32 @@
 //! One world: its events in sequence, until every order has ended.
 
+pub mod applied;
+pub mod calm;
+pub mod customers;
+pub mod operators;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::message::{Action, Receipt, Request, SchedulerMessage, decode};
 use domain::order::Order;
 
-use super::actors::{Role, Slot};
-use super::applied::compiled_in;
-use super::auditor::seen::{Seen, Try};
-use super::calm::Calm;
-use super::customers::Customers;
-use super::executor::{Done, Executor, Went};
-use super::faults::Fault;
-use super::observe;
-use super::operators::{Ask, Blow, Meddling};
-use super::queues::{DEAD_LETTERS, FIRST_AGENT, Given, SCHEDULER, SUBMISSION};
-use super::rng::Rng;
-use super::setup::Setup;
-use super::state::{EPOCH_MS, Event, Shared, State};
+use crate::actors::{Role, Slot};
+use crate::event::{Blow, Event, Meddling};
+use crate::executor::{Done, Executor, Went};
+use crate::faults::Fault;
+use crate::observe;
+use crate::rng::Rng;
+use crate::seen::{Seen, Try};
+use crate::setup::Setup;
+use crate::shape::{SCHEDULER, SUBMISSION, Shape};
+use crate::state::queues::Given;
+use crate::state::{EPOCH_MS, Shared, State};
+use crate::watcher::Watcher;
+use crate::world::applied::compiled_in;
+use crate::world::calm::Calm;
+use crate::world::customers::Customers;
+use crate::world::operators::Ask;
 
 /// More events than any world needs.
 const EVENTS_MAX: u64 = 3_000_000;
@@ -28,7 +36,7 @@ const START_MS: (u64, u64) = (20, 1_500);
 const IDLE_TICK_MS: i64 = 30 * 60_000;
 
 /// The purpose of an invocation.
-pub(super) enum Job {
+pub(crate) enum Job {
     Batch { slot: usize, queue: usize, given: Vec<Given> },
     Run { slot: Option<usize> },
     ApiConfig(Ask),
@@ -36,28 +44,28 @@ pub(super) enum Job {
 
 /// One world.
 pub struct World {
-    pub(super) shared: Shared,
-    pub(super) executor: Executor,
-    pub(super) slots: Vec<Slot>,
-    pub(super) jobs: BTreeMap<u32, Job>,
-    pub(super) customers: Customers,
-    pub(super) calm: Calm,
+    pub(crate) shared: Shared,
+    pub(crate) executor: Executor,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) jobs: BTreeMap<u32, Job>,
+    pub(crate) customers: Customers,
+    pub(crate) calm: Calm,
     /// The next run of each supervisor.
     ticks_ms: Vec<i64>,
     is_over: bool,
 }
 
 impl World {
-    /// The world of a seed, with this number of orders.
+    /// A world of these constants, with this randomness and this judge.
     #[must_use]
-    pub fn new(seed: u64, orders: usize, keeps_lines: bool) -> Self {
-        let mut rng = Rng::new(seed);
-        let setup = Arc::new(Setup::draw(&mut rng, orders));
-        let shared = Shared::new(State::new(rng, setup.clone(), keeps_lines));
-        let roles = [Role::Takes(SUBMISSION), Role::Takes(DEAD_LETTERS)]
+    pub fn new(rng: Rng, setup: Setup, watcher: Box<dyn Watcher>, keeps_lines: bool) -> Self {
+        let setup = Arc::new(setup);
+        let shared = Shared::new(State::new(rng, setup.clone(), watcher, keeps_lines));
+        let agents = 0..setup.shape.agents.len();
+        let roles = [Role::Submits, Role::Buries]
             .into_iter()
-            .chain((0..setup.instances).map(|_| Role::Takes(SCHEDULER)))
-            .chain((FIRST_AGENT..DEAD_LETTERS).flat_map(|queue| (0..setup.instances).map(move |_| Role::Takes(queue))))
+            .chain((0..setup.instances).map(|_| Role::Schedules))
+            .chain(agents.flat_map(|place| (0..setup.instances).map(move |_| Role::Calls(place))))
             .chain((0..setup.supervisors).map(Role::Supervises));
         let slots = roles.enumerate().map(|(number, role)| Slot::new(&shared, role, number, 0)).collect();
         let customers = Customers::draw(&shared, &setup);
@@ -82,7 +90,7 @@ impl World {
         while !self.is_over {
             self.poll_ready();
             self.plan_ticks();
-            if !self.shared.lock().auditor.violations().is_empty() {
+            if self.shared.lock().watcher.is_done() {
                 break;
             }
             events += 1;
@@ -103,7 +111,7 @@ impl World {
         shared.into_inner().unwrap_or_else(|| unreachable!("all that shared the world is dropped"))
     }
 
-    pub(super) const fn end(&mut self) {
+    pub(crate) const fn end(&mut self) {
         self.is_over = true;
     }
 
@@ -207,7 +215,8 @@ impl World {
         let mut state = self.shared.lock();
         if state.unsent_by.remove(&invocation) {
             let name = self.slots[slot].name();
-            for (of, returned) in dismissed(failed, done) {
+            let shape = state.setup.shape.clone();
+            for (of, returned) in dismissed(&shape, failed, done) {
                 state.see(name, &Seen::Dismissed { of, by: invocation, returned });
             }
         }
@@ -233,7 +242,7 @@ impl World {
                 } else if let Some(command) = &command {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
                     let step = command.settle.as_ref().map(|settle| &settle.step).or(command.step.as_ref());
-                    let step = step.and_then(|step| observe::index(step));
+                    let step = step.and_then(|step| state.setup.shape.index_of(step));
                     let clock_ms = clock_ms - (state.now_ms - given.given_ms);
                     state.see(slot.name(), &Seen::Granted { order, action, looked_at, step, clock_ms });
                 }
@@ -252,15 +261,17 @@ impl World {
 
     /// Delivers the messages of a queue to free instances.
     fn pump(&mut self, queue: usize) {
+        let setup = self.shared.lock().setup.clone();
         for slot in 0..self.slots.len() {
-            if self.slots[slot].role == Role::Takes(queue) {
+            if self.slots[slot].role.queue(&setup) == Some(queue) {
                 self.pump_slot(slot, queue);
             }
         }
     }
 
     fn pump_for(&mut self, slot: usize) {
-        if let Role::Takes(queue) = self.slots[slot].role {
+        let queue = self.slots[slot].role.queue(&self.shared.lock().setup);
+        if let Some(queue) = queue {
             self.pump_slot(slot, queue);
         }
     }
@@ -314,7 +325,7 @@ impl World {
     }
 
     /// Replaces all instances, one after the other.
-    pub(super) fn recycle(&self, within_ms: u64) {
+    pub(crate) fn recycle(&self, within_ms: u64) {
         let mut state = self.shared.lock();
         for slot in 0..self.slots.len() {
             let ms = state.rng.between(0, within_ms);
@@ -329,7 +340,8 @@ impl World {
             state.tell("version 2 of the workflow is deployed");
             // Orders that a supervisor posts again begin with it from now on.
             let world = state.world.clone();
-            state.see(&world, &Seen::Applied { choices: compiled_in(2) });
+            let choices = compiled_in(state.setup.shape.compiled(), 2);
+            state.see(&world, &Seen::Applied { choices });
         }
         self.recycle(60_000);
     }
@@ -405,10 +417,10 @@ impl World {
 }
 
 /// The attempts with a finished request, each with the number of its failed requests.
-fn dismissed(failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
+fn dismissed(shape: &Shape, failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
     let of = |given: &Given| {
         let Request { order_id, step, direction, attempt, .. } = decode(given.body.as_bytes()).ok()?;
-        observe::of(order_id, &step, direction, attempt)
+        observe::of(shape, order_id, &step, direction, attempt)
     };
     let mut dismissed: BTreeMap<Try, usize> = done.iter().filter_map(of).map(|of| (of, 0)).collect();
     for of in failed.iter().filter_map(of) {

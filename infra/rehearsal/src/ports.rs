@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use domain::id::OrderId;
 use domain::message::{Action, CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
@@ -15,39 +15,23 @@ use domain::ports::{
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
-use super::auditor::seen::{Ending, Seen};
-use super::faults::Fault;
-use super::observe;
-use super::queues::{FIRST_AGENT, SCHEDULER, SUBMISSION, text_of};
-use super::shapes::AGENTS;
-use super::sleep::Sleep;
-use super::state::{Shared, State};
-
-/// The caller.
-#[derive(Debug, Clone)]
-pub struct Who {
-    /// The instance's name.
-    pub name: Arc<str>,
-    /// The invocation.
-    pub invocation: u32,
-    /// The error of the instance's clock, in milliseconds.
-    pub skew_ms: i64,
-    /// The point of the invocation, for the counts of killed instances.
-    pub phase: Arc<AtomicU8>,
-}
-
-/// An invocation is between two calls.
-pub const BETWEEN: u8 = 0;
-/// A port call has not taken effect yet.
-pub const BEFORE: u8 = 1;
-/// A port call took effect; its answer is not there yet.
-pub const AFTER: u8 = 2;
+use crate::faults::Fault;
+use crate::observe;
+use crate::seen::{Ending, Seen};
+use crate::setup::Setup;
+use crate::shape::{FIRST_AGENT, SCHEDULER, SUBMISSION};
+use crate::sleep::Sleep;
+use crate::state::queues::text_of;
+use crate::state::{Shared, State};
+use crate::who::{AFTER, BEFORE, BETWEEN, Who};
 
 /// All ports.
 #[derive(Clone)]
 pub struct Ports {
     /// The world.
     pub shared: Shared,
+    /// Its constants.
+    pub setup: Arc<Setup>,
     /// The caller.
     pub who: Who,
 }
@@ -285,9 +269,11 @@ impl Queues for Ports {
         delay_ms: u64,
     ) -> Result<(), PortError> {
         let body: Arc<str> = serde_json::to_string(&message).unwrap_or_default().into();
-        let name = &self.who.name;
+        let (name, shape) = (&self.who.name, &self.setup.shape);
         let reply_to = match &message {
-            SchedulerMessage::Reply(reply) => observe::of(reply.order_id, &reply.step, reply.direction, reply.attempt),
+            SchedulerMessage::Reply(reply) => {
+                observe::of(shape, reply.order_id, &reply.step, reply.direction, reply.attempt)
+            }
             SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
         };
         if let (SchedulerMessage::Reply(reply), Some(of)) = (&message, reply_to) {
@@ -315,13 +301,13 @@ impl Queues for Ports {
                     state.see(name, &Seen::NoteQueued { order, words, take });
                 }
                 SchedulerMessage::Command(command) if matches!(command.action, Action::Approve | Action::Reject) => {
-                    let step = command.step.as_deref().and_then(observe::index).unwrap_or(usize::MAX);
+                    let step = command.step.as_deref().and_then(|step| shape.index_of(step)).unwrap_or(usize::MAX);
                     let approves = command.action == Action::Approve;
                     state.see(name, &Seen::Decided { order: command.order_id, step, approves });
                 }
                 SchedulerMessage::Command(command) => {
                     let (order, action) = (command.order_id, command.action.name());
-                    let settled = command.settle.as_ref().and_then(observe::settled);
+                    let settled = command.settle.as_ref().and_then(|settle| observe::settled(shape, settle));
                     state.see(name, &Seen::Wished { order, action, settled });
                 }
                 SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_) => {}
@@ -340,10 +326,10 @@ impl Queues for Ports {
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
         // A look is no call.
-        let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
+        let of = observe::of(&self.setup.shape, request.order_id, &request.step, request.direction, request.attempt);
         let of = of.filter(|_| request.look.is_none());
         let clock_ms = self.read_ms(request.order_id);
-        let Some(queue) = AGENTS.iter().position(|name| *name == agent).map(|place| FIRST_AGENT + place) else {
+        let Some(queue) = self.setup.shape.place_of(agent).map(|place| FIRST_AGENT + place) else {
             if let Some(of) = of {
                 let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);
                 self.shared.lock().see(&self.who.name, &Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
@@ -365,7 +351,7 @@ impl Queues for Ports {
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        let queue = AGENTS.iter().position(|name| *name == agent).map_or(FIRST_AGENT, |place| FIRST_AGENT + place);
+        let queue = self.setup.shape.place_of(agent).map_or(FIRST_AGENT, |place| FIRST_AGENT + place);
         self.call("queues.return_to_agent", Kind::Queue(queue), |state| state.hide(queue, receipt, delay_ms)).await
     }
 }

@@ -1,6 +1,13 @@
-//! The world behind the ports: stores, queues, pending events, auditor and trace.
+//! The world behind the ports: stores, queues, pending events, who judges it, and the trace.
 //!
 //! One lock guards all of it, since ports are shared. It is never contended: a world runs on one thread.
+
+pub mod books;
+pub mod by_hand;
+pub mod queues;
+pub mod records;
+pub mod services;
+pub mod store;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -12,20 +19,18 @@ use domain::id::OrderId;
 use domain::ports::{Memo, MemoState};
 use domain::time::Timestamp;
 
-use super::applied::compiled;
-use super::auditor::seen::Seen;
-use super::auditor::{Auditor, Rules};
-use super::by_hand::ByHand;
-use super::faults::{Counts, Fault};
-use super::operators::{Blow, Meddling};
-use super::queues::QueueSet;
-use super::records::Records;
-use super::rng::Rng;
-use super::services::Remotes;
-use super::setup::Setup;
-use super::shapes::AGENTS;
-use super::store::Tables;
-use super::trace::Trace;
+use crate::event::Event;
+use crate::faults::{Counts, Fault};
+use crate::rng::Rng;
+use crate::seen::Seen;
+use crate::setup::Setup;
+use crate::state::by_hand::ByHand;
+use crate::state::queues::QueueSet;
+use crate::state::records::Records;
+use crate::state::services::Remotes;
+use crate::state::store::Tables;
+use crate::trace::Trace;
+use crate::watcher::Watcher;
 
 /// The wall-clock time at the start of every world, in epoch milliseconds.
 pub const EPOCH_MS: i64 = 1_795_195_600_000;
@@ -33,47 +38,6 @@ pub const EPOCH_MS: i64 = 1_795_195_600_000;
 pub const JUMP_MS_MAX: u64 = 4 * 3_600_000;
 /// The longest time for which it is wrong after a jump, in milliseconds.
 pub const JUMPED_MS_MAX: u64 = 3 * 3_600_000;
-
-/// A pending event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A sleep is over: index and generation of the timer.
-    Timer(u32, u32),
-    /// A service tells the result of a call.
-    CallBack(u64),
-    /// A batch may be received from a queue.
-    Pump(usize),
-    /// A paused invocation resumes.
-    Resume(u32),
-    /// An instance has started, by its index.
-    Started(usize),
-    /// An instance is replaced by one of the present deployment.
-    Recycled(usize),
-    /// A supervisor's tick, by its number. Only the due tick counts.
-    Tick(usize, i64),
-    /// A customer posts.
-    Post(usize),
-    /// An operator acts during the run.
-    Meddle(Meddling),
-    /// An outage or an intrusion starts.
-    Strike(Blow),
-    /// A call reaches its service.
-    Arrive(u64),
-    /// A service is done with its work on a call.
-    Effect(u64),
-    /// The answer of a service reaches its caller.
-    Answer(u64),
-    /// A service may drop a key: order, step, and whether it is the undo's key.
-    Forget(OrderId, usize, bool),
-    /// Workflows and settings are applied.
-    Apply(usize),
-    /// The second version of the workflow is deployed.
-    Deploy,
-    /// Faults stop.
-    Calm,
-    /// The next check that all orders have ended.
-    Look,
-}
 
 struct Entry {
     at_ms: i64,
@@ -142,8 +106,8 @@ pub struct State {
     troubled_until_ms: i64,
     /// Invocations whose reply could not be sent.
     pub unsent_by: BTreeSet<u32>,
-    /// The auditor.
-    pub auditor: Auditor,
+    /// Who judges it.
+    pub watcher: Box<dyn Watcher>,
     /// The trace.
     pub trace: Trace,
     /// The world's own name in the trace.
@@ -159,36 +123,26 @@ pub struct State {
 
 impl State {
     /// A new world.
-    pub fn new(rng: Rng, setup: Arc<Setup>, keeps_lines: bool) -> Self {
-        let margins_ms = setup.policies.iter().map(|policy| i64::try_from(policy.margin_ms).unwrap_or(0));
-        let rules = Rules {
-            workflows: setup.shape.flows(),
-            choices: compiled(),
-            margins_ms: margins_ms.collect(),
-            settled_ms: (0..AGENTS.len()).map(|agent| i64::try_from(setup.settled_ms(agent)).unwrap_or(0)).collect(),
-            wrong_clocks: setup.skew_ms > 0 || setup.clocks_jump() || setup.plan.has(Fault::TwoLeaders),
-            are_careless: setup.services.iter().map(|service| service.is_careless).collect(),
-        };
+    pub fn new(rng: Rng, setup: Arc<Setup>, mut watcher: Box<dyn Watcher>, keeps_lines: bool) -> Self {
         // Instances with wrong clocks are replaced when they are free.
         let troubled_until_ms = if setup.skew_ms > 0 { setup.calm_at_ms + 60_000 } else { 0 };
-        let mut auditor = Auditor::new(rules);
-        auditor.troubled(troubled_until_ms);
+        watcher.troubled(troubled_until_ms);
         Self {
             now_ms: 0,
             rng,
             counts: Counts::default(),
             is_calm: false,
             tables: Tables::default(),
-            queues: QueueSet::default(),
-            records: Records::with_a_key(),
-            remotes: Remotes::default(),
+            queues: QueueSet::of(setup.shape.agents.len()),
+            records: Records::with_a_key(setup.shape.compiled()),
+            remotes: Remotes::of(setup.shape.agents.len()),
             by_hand: ByHand::default(),
             known_ms: BTreeMap::new(),
             read_ms: BTreeMap::new(),
             failing_writes: 0,
             unsent_by: BTreeSet::new(),
             troubled_until_ms,
-            auditor,
+            watcher,
             trace: Trace::new(keeps_lines),
             world: "world".into(),
             jumped: (0, 0),
@@ -219,7 +173,7 @@ impl State {
     /// Something goes wrong until this time, in milliseconds since the start of the world.
     fn trouble_until(&mut self, until_ms: i64) {
         self.troubled_until_ms = self.troubled_until_ms.max(until_ms);
-        self.auditor.troubled(self.troubled_until_ms);
+        self.watcher.troubled(self.troubled_until_ms);
     }
 
     /// A claim by a clock that jumped is believed until its end, by the right clocks (rule 23).
@@ -251,7 +205,7 @@ impl State {
     }
 
     /// Sets a timer; returns its handle for cancellation.
-    pub(super) fn wake_after(&mut self, ms: u64, waker: Waker) -> (u32, u32) {
+    pub(crate) fn wake_after(&mut self, ms: u64, waker: Waker) -> (u32, u32) {
         let slot = match self.timers.free.pop() {
             Some(slot) => slot,
             None => {
@@ -267,7 +221,7 @@ impl State {
     }
 
     /// Cancels a timer; returns its waker.
-    pub(super) fn end_timer(&mut self, (slot, generation): (u32, u32)) -> Option<Waker> {
+    pub(crate) fn end_timer(&mut self, (slot, generation): (u32, u32)) -> Option<Waker> {
         let (present, waiting) = self.timers.slots.get_mut(slot as usize)?;
         if *present != generation {
             return None;
@@ -278,7 +232,7 @@ impl State {
     }
 
     /// Replaces the waker.
-    pub(super) fn change_timer(&mut self, (slot, generation): (u32, u32), waker: &Waker) {
+    pub(crate) fn change_timer(&mut self, (slot, generation): (u32, u32), waker: &Waker) {
         if let Some((present, waiting)) = self.timers.slots.get_mut(slot as usize)
             && *present == generation
             && !waiting.as_ref().is_some_and(|known| known.will_wake(waker))
@@ -298,10 +252,10 @@ impl State {
         ms
     }
 
-    /// Records an observation, for the auditor and the trace.
+    /// Records an observation, for who judges and for the trace.
     pub fn see(&mut self, actor: &Arc<str>, seen: &Seen) {
         self.trace.note(self.now_ms, actor, seen.order(), seen, || seen.to_string());
-        self.auditor.see(self.now_ms, seen);
+        self.watcher.see(self.now_ms, seen);
     }
 
     /// Records an event in the trace only.
@@ -344,7 +298,7 @@ impl State {
         let now_ms = self.now_ms;
         self.jumped_until_ms = self.jumped_until_ms.min(now_ms);
         self.jumped.1 = self.jumped.1.min(now_ms);
-        self.auditor.jumped(self.jumped_until_ms);
+        self.watcher.jumped(self.jumped_until_ms);
     }
 
     /// Draws the error of a clock that jumps, in milliseconds. All clocks that jumped are right again at the same time.
@@ -352,7 +306,7 @@ impl State {
         let longest_ms = self.rng.pick(&[60_000, 20 * 60_000, JUMPED_MS_MAX]);
         let until_ms = self.now_ms.saturating_add_unsigned(self.rng.between(1_000, longest_ms));
         self.jumped_until_ms = self.jumped_until_ms.max(until_ms);
-        self.auditor.jumped(self.jumped_until_ms);
+        self.watcher.jumped(self.jumped_until_ms);
         self.trouble_until(self.jumped_until_ms);
         self.tables.is_watch_changed = true;
         let longest_ms = self.rng.pick(&[10_000, 600_000, JUMP_MS_MAX]);

@@ -8,11 +8,11 @@ use domain::message::Action;
 use domain::task::{ProcessState, Step};
 use domain::workflow::Workflow;
 
-use super::auditor::seen::Seen;
-use super::faults::Fault;
-use super::setup::Setup;
-use super::state::Event;
-use super::world::World;
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::seen::Seen;
+use crate::setup::Setup;
+use crate::world::World;
 
 /// The first pause between two checks, in milliseconds.
 const LOOK_MS: u64 = 60_000;
@@ -31,7 +31,7 @@ pub struct Calm {
 
 impl World {
     /// Faults stop.
-    pub(super) fn begin_calm(&mut self) {
+    pub(crate) fn begin_calm(&mut self) {
         {
             let mut state = self.shared.lock();
             state.is_calm = true;
@@ -39,7 +39,7 @@ impl World {
             state.tables.is_watch_changed = true;
             state.tell("faults stop");
             self.calm.since_ms = state.now_ms;
-            for queue in 0..=super::queues::DEAD_LETTERS {
+            for queue in 0..=state.setup.shape.dead_letters() {
                 state.after(0, Event::Pump(queue));
             }
             state.after(LOOK_MS, Event::Look);
@@ -52,12 +52,12 @@ impl World {
     }
 
     /// Checks whether the phase is over, and lets operators act.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let (is_quiet, bound_ms) = {
             let mut state = self.shared.lock();
             let bound_ms = bound_ms(&state.setup);
             let (now_ms, since_ms) = (state.now_ms, self.calm.since_ms);
-            state.auditor.see(now_ms, &Seen::EndIsDue { since_ms, bound_ms });
+            state.watcher.see(now_ms, &Seen::EndIsDue { since_ms, bound_ms });
             let is_told =
                 state.tables.tasks().iter().all(|task| task.unsent.is_empty() && task.process_state.is_settled());
             (is_told && state.queues.is_empty() && self.jobs.is_empty(), bound_ms)
@@ -132,7 +132,8 @@ impl World {
 
 /// The time within which every order ends after the faults, in milliseconds. It sums limits, graces, back-offs and
 /// supervisor periods in both directions, and the delays of messages and instances.
-pub(super) fn bound_ms(setup: &Setup) -> i64 {
+#[must_use]
+pub fn bound_ms(setup: &Setup) -> i64 {
     // What is applied may double it.
     let settles_ms = setup.settles_within_ms() * if setup.applied.is_empty() { 1 } else { 2 };
     let of = |workflow: &Workflow| -> u64 {

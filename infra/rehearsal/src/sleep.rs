@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::state::Shared;
+use crate::state::Shared;
 
 /// Ready when this much virtual time has passed since the first poll.
 pub struct Sleep {
@@ -59,15 +59,12 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::simulation::rng::Rng;
-    use crate::simulation::setup::Setup;
-    use crate::simulation::state::{Event, State};
+    use crate::event::Event;
+    use crate::testing;
 
     #[test]
     fn a_sleep_ends_at_its_time_and_one_that_is_dropped_wakes_nobody() {
-        let mut rng = Rng::new(1);
-        let setup = Setup::draw(&mut rng, 1);
-        let shared = Shared::new(State::new(rng, setup.into(), false));
+        let shared = Shared::new(testing::state(testing::setup()));
         let mut context = Context::from_waker(Waker::noop());
         let mut long = pin!(Sleep::new(shared.clone(), 200));
         assert!(long.as_mut().poll(&mut context).is_pending());

@@ -10,22 +10,29 @@ use domain::message::{Request, decode};
 use domain::redaction::Redaction;
 use supervisor::Settings;
 
-use super::auditor::WANTED_MS;
-use super::auditor::seen::{Seen, Try};
-use super::executor::{Done, Work};
-use super::faults::Fault;
-use super::observe;
-use super::ports::{BETWEEN, Ports, Who};
-use super::queues::{DEAD_LETTERS, FIRST_AGENT, Given, SCHEDULER, SUBMISSION};
-use super::services::Remote;
-use super::shapes::AGENTS;
-use super::state::{Shared, State};
+use crate::executor::{Done, Work};
+use crate::faults::Fault;
+use crate::observe;
+use crate::ports::Ports;
+use crate::seen::{Seen, Try, WANTED_MS};
+use crate::setup::Setup;
+use crate::shape::{FIRST_AGENT, SCHEDULER, SUBMISSION};
+use crate::state::queues::Given;
+use crate::state::services::Remote;
+use crate::state::{Shared, State};
+use crate::who::{BETWEEN, Who};
 
 /// The function of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Consumes this queue.
-    Takes(usize),
+    /// Stores orders.
+    Submits,
+    /// Decides.
+    Schedules,
+    /// Calls for the agent at this place.
+    Calls(usize),
+    /// Records what could not be handled.
+    Buries,
     /// Supervisor with this number.
     Supervises(usize),
     /// Serves the API.
@@ -33,12 +40,23 @@ pub enum Role {
 }
 
 impl Role {
-    fn name(self) -> String {
+    /// The queue that it consumes.
+    pub(crate) fn queue(self, setup: &Setup) -> Option<usize> {
         match self {
-            Self::Takes(SUBMISSION) => "submission".to_owned(),
-            Self::Takes(SCHEDULER) => "scheduler".to_owned(),
-            Self::Takes(DEAD_LETTERS) => "letters".to_owned(),
-            Self::Takes(agent) => format!("agent-{}", AGENTS[agent - FIRST_AGENT]),
+            Self::Submits => Some(SUBMISSION),
+            Self::Schedules => Some(SCHEDULER),
+            Self::Calls(place) => Some(FIRST_AGENT + place),
+            Self::Buries => Some(setup.shape.dead_letters()),
+            Self::Supervises(_) | Self::ApiConfig => None,
+        }
+    }
+
+    fn name(self, setup: &Setup) -> String {
+        match self {
+            Self::Submits => "submission".to_owned(),
+            Self::Schedules => "scheduler".to_owned(),
+            Self::Buries => "letters".to_owned(),
+            Self::Calls(place) => format!("agent-{}", setup.shape.agents[place]),
             Self::Supervises(number) => format!("supervisor-{number}"),
             Self::ApiConfig => "api".to_owned(),
         }
@@ -70,18 +88,16 @@ impl Slot {
         let (name, skew_ms, instance) = {
             let mut state = shared.lock();
             let skew_ms = state.draw_skew();
-            let name: Arc<str> = format!("{}-{number}.{generation}", role.name()).into();
+            let name: Arc<str> = format!("{}-{number}.{generation}", role.name(&state.setup)).into();
             let is_deployed = state.setup.deployed_at_ms.is_some_and(|at_ms| at_ms <= state.now_ms);
-            let shape = state.setup.shape;
+            let shape = &state.setup.shape;
             let catalogue = state.setup.catalogue(if is_deployed { &shape.both } else { &shape.first });
             let instance = Instance { name: name.clone(), catalogue, shards: state.setup.shards };
             (name, skew_ms, Arc::new(instance))
         };
         let agent = match role {
-            Role::Takes(queue) if (FIRST_AGENT..DEAD_LETTERS).contains(&queue) => {
-                Some(Arc::new(agent(shared, queue - FIRST_AGENT, name.clone(), skew_ms)))
-            }
-            Role::Takes(_) | Role::Supervises(_) | Role::ApiConfig => None,
+            Role::Calls(place) => Some(Arc::new(agent(shared, place, name.clone(), skew_ms))),
+            Role::Submits | Role::Schedules | Role::Buries | Role::Supervises(_) | Role::ApiConfig => None,
         };
         Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, agent }
     }
@@ -108,7 +124,8 @@ impl Slot {
     #[must_use]
     pub fn ports(&self, shared: &Shared, invocation: u32) -> Ports {
         let phase = Arc::new(AtomicU8::new(BETWEEN));
-        Ports { shared: shared.clone(), who: Who { name: self.name.clone(), invocation, skew_ms: self.skew_ms, phase } }
+        let who = Who { name: self.name.clone(), invocation, skew_ms: self.skew_ms, phase };
+        Ports { shared: shared.clone(), setup: shared.lock().setup.clone(), who }
     }
 
     /// The handling of a batch.
@@ -116,15 +133,15 @@ impl Slot {
     pub fn handles(&self, ports: Ports, given: &[Given]) -> Work {
         let instance = self.instance.clone();
         match (self.role, &self.agent) {
-            (Role::Takes(SUBMISSION), _) => {
+            (Role::Submits, _) => {
                 let batch = given.iter().map(Given::delivery).collect();
                 Box::pin(async move { Done::Batch(submission::handle(&ports, &instance, batch).await) })
             }
-            (Role::Takes(DEAD_LETTERS), _) => {
+            (Role::Buries, _) => {
                 let batch = given.iter().map(Given::dead_letter).collect();
                 Box::pin(async move { Done::Batch(supervisor::dead_letters(&ports, &instance, batch).await) })
             }
-            (Role::Takes(_), Some(agent)) => {
+            (Role::Calls(_), Some(agent)) => {
                 let batch = given.iter().map(Given::delivery).collect();
                 let (agent, given) = (agent.clone(), given.to_vec());
                 Box::pin(async move {
@@ -132,7 +149,7 @@ impl Slot {
                     Done::Batch(agent::handle(&ports, &agent, batch).await)
                 })
             }
-            (Role::Takes(_) | Role::Supervises(_) | Role::ApiConfig, _) => {
+            (Role::Schedules | Role::Calls(_) | Role::Supervises(_) | Role::ApiConfig, _) => {
                 let batch = given.iter().map(Given::delivery).collect();
                 Box::pin(async move { Done::Batch(scheduler::handle(&ports, &instance, batch).await) })
             }
@@ -165,7 +182,7 @@ impl Ports {
             let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
             let Request { order_id, step, direction, attempt, budget_ms, complete_by, look, .. } = request;
             let sent_ms = complete_by.minus_ms(budget_ms).epoch_ms();
-            let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
+            let Some(of) = observe::of(&self.setup.shape, order_id, &step, direction, attempt) else { continue };
             if look.is_some() {
                 state.remotes.looked.insert((self.who.name.clone(), of));
                 continue;
@@ -183,18 +200,16 @@ impl Ports {
 }
 
 fn agent(shared: &Shared, place: usize, name: Arc<str>, skew_ms: i64) -> Agent<MakeRemote> {
-    let (policy, callbacks) = {
-        let state = shared.lock();
-        let catalogue = state.setup.catalogue(&state.setup.shape.first);
-        (state.setup.policies[place].clone(), Callbacks::below("http://api", catalogue))
-    };
-    let shared = shared.clone();
+    let setup = shared.lock().setup.clone();
+    let callbacks = Callbacks::below("http://api", setup.catalogue(&setup.shape.first));
+    let policy = setup.policies[place].clone();
+    let (shared, its_setup) = (shared.clone(), setup.clone());
     let make: MakeRemote = Box::new(move || {
         let phase = Arc::new(AtomicU8::new(BETWEEN));
         let who = Who { name: name.clone(), invocation: 0, skew_ms, phase };
-        Remote { shared: shared.clone(), who, agent: place }
+        Remote { shared: shared.clone(), setup: its_setup.clone(), who, agent: place }
     });
-    let agent = Agent::new(AGENTS[place], policy, make);
+    let agent = Agent::new(&*setup.shape.agents[place], policy, make);
     agent.unwrap_or_else(|error| panic!("the policy of a world makes sense: {error}")).called_back(Some(callbacks))
 }
 

@@ -1,5 +1,5 @@
 //! The remote services as their callers see them: calls travel, are taken on, and are answered. A started call proceeds
-//! even if its caller no longer waits. What a service does with a call is in [`books`](super::books).
+//! even if its caller no longer waits. What a service does with a call is in [`books`](crate::state::books).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
@@ -13,13 +13,14 @@ use domain::task::Direction;
 use domain::template::Led;
 use serde_json::json;
 
-use super::auditor::seen::{Heard, Seen, Try};
-use super::books::{Begun, Books, IN_USE};
-use super::faults::Fault;
-use super::observe;
-use super::ports::Who;
-use super::shapes::AGENTS;
-use super::state::{Event, Shared, State};
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::observe;
+use crate::seen::{Heard, Seen, Try};
+use crate::setup::Setup;
+use crate::state::books::{Begun, Books, IN_USE, Made, Said};
+use crate::state::{Shared, State};
+use crate::who::Who;
 
 /// The delay of a late call, in milliseconds.
 const LATE_MS: (u64, u64) = (5_000, 30 * 60_000);
@@ -29,22 +30,28 @@ const LATE_MS: (u64, u64) = (5_000, 30 * 60_000);
 pub struct Remotes {
     calls: BTreeMap<u64, Under>,
     last_call: u64,
-    pub(super) books: Books,
-    away_until_ms: [i64; AGENTS.len()],
-    misconfigured_until_ms: [i64; AGENTS.len()],
+    pub(crate) books: Books,
+    away_until_ms: Vec<i64>,
+    misconfigured_until_ms: Vec<i64>,
     /// The documents that customers post, each with the channel it names.
     pub channels: BTreeMap<Arc<str>, Option<Arc<str>>>,
     /// Those that name a workflow.
     pub named: BTreeMap<Arc<str>, Arc<str>>,
     /// Results that services tell later, by the call.
-    pub(super) told_later: BTreeMap<u64, Told>,
+    pub(crate) told_later: BTreeMap<u64, Told>,
     /// The attempts at whose state an agent's instance was asked to look.
-    pub(super) looked: BTreeSet<(Arc<str>, Try)>,
+    pub(crate) looked: BTreeSet<(Arc<str>, Try)>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }
 
 impl Remotes {
+    /// The services of this number of agents.
+    #[must_use]
+    pub fn of(agents: usize) -> Self {
+        Self { away_until_ms: vec![0; agents], misconfigured_until_ms: vec![0; agents], ..Self::default() }
+    }
+
     /// Whether no call is on its way to a service or at work there.
     #[must_use]
     pub fn are_idle(&self) -> bool {
@@ -52,30 +59,14 @@ impl Remotes {
     }
 
     /// Whether a call with this key is on its way.
-    pub(super) fn has_under_way(&self, key: &str) -> bool {
+    pub(crate) fn has_under_way(&self, key: &str) -> bool {
         self.calls.values().any(|under| &*under.call.key == key && !under.has_arrived)
     }
 
     /// Whether the caller of a call still waits.
-    pub(super) fn has_caller(&self, id: u64) -> bool {
+    pub(crate) fn has_caller(&self, id: u64) -> bool {
         self.calls.get(&id).is_some_and(|under| under.waiting.is_some())
     }
-}
-
-/// A call of a service.
-#[derive(Debug, Clone)]
-pub(super) struct Made {
-    pub(super) id: u64,
-    pub(super) of: Try,
-    pub(super) agent: usize,
-    pub(super) key: Arc<str>,
-    pub(super) timeout_ms: u64,
-    /// The start, in milliseconds since the start of the world.
-    pub(super) started_ms: i64,
-    /// The path for a result that comes later.
-    pub(super) callback: Option<Arc<str>>,
-    /// Where the state of the call is asked, if it is taken on.
-    pub(super) poll: Option<Arc<str>>,
 }
 
 /// A call in flight.
@@ -93,23 +84,18 @@ struct Under {
 
 /// A result that a service tells later.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
-    pub(super) of: Try,
-    pub(super) path: Arc<str>,
-    pub(super) body: Arc<str>,
-}
-
-/// The answer.
-#[derive(Debug, Clone)]
-pub(super) enum Said {
-    Answers(Answer),
-    Panics,
+pub(crate) struct Told {
+    pub(crate) of: Try,
+    pub(crate) path: Arc<str>,
+    pub(crate) body: Arc<str>,
 }
 
 /// An agent's client of a service.
 pub struct Remote {
     /// The world.
     pub shared: Shared,
+    /// Its constants.
+    pub setup: Arc<Setup>,
     /// The agent's instance.
     pub who: Who,
     /// The index of the agent.
@@ -126,9 +112,8 @@ impl Service for Remote {
     }
 
     async fn look(&mut self, call: &Call<'_>) -> Answer {
-        let (Some(look), Some(of)) =
-            (call.look, observe::of(call.order_id, call.step, Direction::Forward, call.attempt))
-        else {
+        let of = observe::of(&self.setup.shape, call.order_id, call.step, Direction::Forward, call.attempt);
+        let (Some(look), Some(of)) = (call.look, of) else {
             return Answer::under_way();
         };
         let state = self.shared.lock().state_of(self.agent, of, call.idempotency_key, &look.path);
@@ -142,7 +127,7 @@ impl Service for Remote {
 
 impl Remote {
     async fn call(&self, direction: Direction, call: &Call<'_>) -> Answer {
-        let Some(of) = observe::of(call.order_id, call.step, direction, call.attempt) else {
+        let Some(of) = observe::of(&self.setup.shape, call.order_id, call.step, direction, call.attempt) else {
             return Answer::fail("no-such-step", "there is no such step");
         };
         let id = self.shared.lock().begin_call(&self.who, self.agent, of, call);
@@ -216,7 +201,7 @@ impl State {
     fn begin_call(&mut self, who: &Who, agent: usize, of: Try, call: &Call<'_>) -> u64 {
         let key: Arc<str> = call.idempotency_key.into();
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
-        let body = observe::body(call);
+        let body = observe::body(&self.setup.shape, call);
         // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
         let is_twin = |under: &&Under| {
@@ -256,18 +241,18 @@ impl State {
     pub fn take_service_away(&mut self) {
         let (agent, ms, until_ms) = self.draw_outage();
         self.remotes.away_until_ms[agent] = until_ms;
-        self.tell(&format!("service {} is away for {ms} ms", AGENTS[agent]));
+        self.tell(&format!("service {} is away for {ms} ms", self.setup.shape.agents[agent]));
     }
 
     /// A service begins to refuse every call.
     pub fn misconfigure_service(&mut self) {
         let (agent, ms, until_ms) = self.draw_outage();
         self.remotes.misconfigured_until_ms[agent] = until_ms;
-        self.tell(&format!("service {} answers 401 for {ms} ms", AGENTS[agent]));
+        self.tell(&format!("service {} answers 401 for {ms} ms", self.setup.shape.agents[agent]));
     }
 
     fn draw_outage(&mut self) -> (usize, u64, i64) {
-        let agent = self.rng.place(AGENTS.len());
+        let agent = self.rng.place(self.setup.shape.agents.len());
         let longest_ms = self.rng.pick(&[60_000, 10 * 60_000, 2 * 3_600_000]);
         let ms = self.rng.between(2_000, longest_ms);
         self.trouble(ms);
@@ -290,7 +275,7 @@ impl State {
     }
 
     /// The service answers, and the answer takes this time to its caller, in milliseconds.
-    pub(super) fn say(&mut self, id: u64, said: Said, ms: u64) {
+    pub(crate) fn say(&mut self, id: u64, said: Said, ms: u64) {
         if let Some(under) = self.remotes.calls.get_mut(&id) {
             under.coming = Some(said);
             self.after(ms, Event::Answer(id));
@@ -298,7 +283,7 @@ impl State {
     }
 
     /// Whether a service is away, or refuses every call.
-    pub(super) fn is_out(&self, agent: usize) -> (bool, bool) {
+    pub(crate) fn is_out(&self, agent: usize) -> (bool, bool) {
         let until = |ms: &[i64]| !self.is_calm && self.now_ms < ms[agent];
         (until(&self.remotes.away_until_ms), until(&self.remotes.misconfigured_until_ms))
     }
@@ -357,7 +342,7 @@ impl State {
     }
 
     /// A service tells the result of a call that it took on: most often once, sometimes twice or never (rule 38).
-    pub(super) fn tell_later(&mut self, call: &Made, answer: &Answer) {
+    pub(crate) fn tell_later(&mut self, call: &Made, answer: &Answer) {
         let Some(path) = &call.callback else { return };
         let body = match answer {
             Answer::Done(output) => format!("{{\"Outcome\":\"Done\",\"Output\":{}}}", output.text()),

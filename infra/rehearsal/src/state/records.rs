@@ -10,10 +10,9 @@ use domain::ports::{Commit, Record, RecordKind, Seen};
 use domain::time::Timestamp;
 use serde_json::Value;
 
-use super::faults::Fault;
-use super::ports::Who;
-use super::shapes::ORDER;
-use super::state::State;
+use crate::faults::Fault;
+use crate::state::State;
+use crate::who::Who;
 
 /// A record as JSON, with the version for conditions.
 #[derive(Debug)]
@@ -31,10 +30,10 @@ pub struct Records {
 
 impl Records {
     /// Nothing is applied but a key for the results that come later (rule 38).
-    pub fn with_a_key() -> Self {
+    pub fn with_a_key(workflow: &Arc<str>) -> Self {
         let deployment = Deployment {
             version: 1,
-            default: ORDER.into(),
+            default: workflow.clone(),
             workflows: BTreeMap::new(),
             highest: BTreeMap::new(),
             settings: "".into(),

@@ -6,21 +6,17 @@
 use std::collections::BTreeSet;
 
 use agent::Answer;
-use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Settled, Settlement, idempotency_key};
 use domain::task::{Direction, ProcessState, StepState};
-use http::Request;
 use serde_json::json;
 
-use super::auditor::seen::Try;
-use super::faults::Fault;
-use super::observe;
-use super::operators::Ask;
-use super::services::Made;
-use super::state::State;
-use super::world::World;
+use crate::faults::Fault;
+use crate::observe;
+use crate::seen::Try;
+use crate::state::State;
+use crate::state::books::Made;
 
 /// What operators did, and at which services.
 #[derive(Debug, Default)]
@@ -31,24 +27,9 @@ pub struct ByHand {
     done: BTreeSet<(OrderId, usize)>,
 }
 
-impl World {
-    /// An operator settles a step of an order in `Error`. Returns whether there is one to settle.
-    pub(super) fn settle_step(&mut self, order: OrderId) -> bool {
-        let Some(settlement) = self.shared.lock().mend(order) else { return false };
-        let Settlement { step, outcome, output } = settlement;
-        let mut body = json!({"By": "ann", "Reason": "done by hand", "Step": step, "Outcome": outcome});
-        if let Some(output) = output {
-            body["Output"] = json!(output);
-        }
-        let request = Request::post(format!("/orders/{order}/settle")).body(Bytes::from(body.to_string()));
-        self.ask(Ask::Command(order, Action::Settle), request.unwrap_or_default());
-        true
-    }
-}
-
 impl State {
     /// Whether another command than a settle may be sent for an order.
-    pub(super) fn may_command(&mut self, order: OrderId, action: Action) -> bool {
+    pub(crate) fn may_command(&mut self, order: OrderId, action: Action) -> bool {
         let is_by_hand = self.tables.task(order).is_some_and(|task| {
             let is_open = |(index, _): &(usize, _)| self.by_hand.done.contains(&(order, *index));
             let mut failed = task
@@ -66,7 +47,7 @@ impl State {
 
     /// Carries the failed step of an order out at its service, or takes it back there, and says what to settle. A
     /// careless service is left alone: a late call could have its effect once more.
-    fn mend(&mut self, order: OrderId) -> Option<Settlement> {
+    pub(crate) fn mend(&mut self, order: OrderId) -> Option<Settlement> {
         let task = self.tables.task(order)?;
         let is_failed = task.process_state == ProcessState::Error;
         let mut failed = task.steps.iter().enumerate().filter(|(_, step)| step.process_state == StepState::Error);

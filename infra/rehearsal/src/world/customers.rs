@@ -8,16 +8,16 @@ use domain::id::OrderId;
 use domain::json::Json;
 use http::{Request, Response};
 
-use super::actors::{Role, Slot};
-use super::auditor::seen::{Heard, Seen};
-use super::executor::Done;
-use super::faults::Fault;
-use super::operators::Ask;
-use super::services::Told;
-use super::setup::Setup;
-use super::shapes::{BACK, ORDER};
-use super::state::{Event, Shared, State};
-use super::world::{Job, World};
+use crate::actors::{Role, Slot};
+use crate::event::Event;
+use crate::executor::Done;
+use crate::faults::Fault;
+use crate::seen::{Heard, Seen};
+use crate::setup::Setup;
+use crate::state::services::Told;
+use crate::state::{Shared, State};
+use crate::world::operators::Ask;
+use crate::world::{Job, World};
 
 /// The registered reply channels.
 const CHANNELS: [&str; 2] = ["shop", "desk"];
@@ -73,8 +73,7 @@ impl Customers {
             let key = state.rng.chance(8_000).then(|| format!("key-{number}"));
             let channel = state.rng.chance(7_000).then(|| state.rng.pick(&CHANNELS));
             let priority = state.rng.chance(2_000).then(|| state.rng.pick(&["high", "normal"]));
-            let workflow =
-                (!setup.applied.is_empty()).then(|| state.rng.pick(&[None, Some(ORDER), Some(BACK)])).flatten();
+            let workflow = (!setup.applied.is_empty()).then(|| state.rng.pick(&setup.named)).flatten();
             customers.add(&mut state, number, key, [channel, priority, workflow]);
             let ms = state.rng.below(setup.posts_within_ms);
             state.after(ms, Event::Post(number));
@@ -120,7 +119,7 @@ impl Customers {
     }
 
     /// An instance died; another starts, with an empty cache.
-    pub(super) fn restart_api(&mut self, shared: &Shared) {
+    pub(crate) fn restart_api(&mut self, shared: &Shared) {
         let mut state = shared.lock();
         if self.apis.len() > 1 {
             let place = state.rng.place(self.apis.len());
@@ -131,7 +130,7 @@ impl Customers {
 
 impl World {
     /// A customer posts.
-    pub(super) fn post(&mut self, number: usize) {
+    pub(crate) fn post(&mut self, number: usize) {
         let customer = &mut self.customers.all[number];
         customer.tries += 1;
         customer.posted_ms = self.shared.lock().now_ms;
@@ -147,7 +146,7 @@ impl World {
     }
 
     /// A service posts the result of a call.
-    pub(super) fn call_back(&mut self, call: u64) {
+    pub(crate) fn call_back(&mut self, call: u64) {
         let told = self.shared.lock().remotes.told_later.get(&call).cloned();
         let Some(Told { of, path, body }) = told else { return };
         self.shared.lock().see(&Arc::from("service"), &Seen::Answered { of, call, heard: Heard::Settled });
@@ -156,7 +155,7 @@ impl World {
     }
 
     /// An invocation at the API.
-    pub(super) fn ask(&mut self, ask: Ask, request: Request<Bytes>) {
+    pub(crate) fn ask(&mut self, ask: Ask, request: Request<Bytes>) {
         let invocation = self.executor.next_number();
         let slot = Slot::new(&self.shared, Role::ApiConfig, 0, invocation);
         let ports = slot.ports(&self.shared, invocation);
@@ -175,7 +174,7 @@ impl World {
     }
 
     /// A customer gets the answer to a post, or none.
-    pub(super) fn order_answered(&mut self, number: usize, response: Option<&Response<Bytes>>) {
+    pub(crate) fn order_answered(&mut self, number: usize, response: Option<&Response<Bytes>>) {
         let shared = self.shared.clone();
         let mut state = shared.lock();
         let status = response.map_or(0, |response| response.status().as_u16());

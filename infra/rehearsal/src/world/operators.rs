@@ -5,134 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Action, Failure, Outcome, Priority, Reply, SchedulerMessage};
+use domain::message::{Action, Failure, Outcome, Priority, Reply, SchedulerMessage, Settlement};
 use domain::task::{Direction, ProcessState, Step, Task};
 use http::{Request, Response, StatusCode};
+use serde_json::json;
 
-use super::auditor::seen::Seen;
-use super::faults::Fault;
-use super::queues::SCHEDULER;
-use super::state::{Event, State};
-use super::world::World;
-
-/// An operator's action during the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meddling {
-    /// Resubmits an order.
-    Resubmit,
-    /// Cancels an order.
-    Cancel,
-    /// Pauses an order.
-    Pause,
-    /// Resumes an order.
-    Resume,
-    /// Mends a step by hand, and settles it.
-    Settle,
-    /// Writes a note.
-    Note,
-    /// Closes an order.
-    Close,
-    /// Approves or rejects an order that waits for people.
-    Decide,
-    /// Resubmits many orders.
-    Bulk,
-    /// Posts many orders again.
-    BulkAgain,
-}
-
-impl Meddling {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Resubmit,
-        Self::Cancel,
-        Self::Pause,
-        Self::Resume,
-        Self::Settle,
-        Self::Note,
-        Self::Close,
-        Self::Decide,
-        Self::Bulk,
-        Self::BulkAgain,
-    ];
-
-    /// The fault under which it is planned and counted.
-    #[must_use]
-    pub const fn fault(self) -> Fault {
-        match self {
-            Self::Resubmit => Fault::Resubmitted,
-            Self::Cancel => Fault::Cancelled,
-            Self::Pause => Fault::Held,
-            Self::Resume => Fault::Resumed,
-            Self::Settle => Fault::Settled,
-            Self::Note => Fault::Noted,
-            Self::Close => Fault::Closed,
-            Self::Decide => Fault::Decided,
-            Self::Bulk => Fault::BulkResubmitted,
-            Self::BulkAgain => Fault::BulkPostedAgain,
-        }
-    }
-
-    /// The command, if it is for one order.
-    const fn action(self) -> Option<Action> {
-        match self {
-            Self::Resubmit => Some(Action::Resubmit),
-            Self::Cancel => Some(Action::Cancel),
-            Self::Pause => Some(Action::Pause),
-            Self::Resume => Some(Action::Resume),
-            Self::Settle => Some(Action::Settle),
-            Self::Note => Some(Action::Note),
-            Self::Close => Some(Action::Close),
-            Self::Decide => Some(Action::Approve),
-            Self::Bulk | Self::BulkAgain => None,
-        }
-    }
-}
-
-/// An outage or an intrusion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blow {
-    /// A queue cannot be reached.
-    QueueAway,
-    /// The store cannot be reached.
-    StoreAway,
-    /// A service cannot be reached.
-    ServiceAway,
-    /// A service refuses every call.
-    ServiceMisconfigured,
-    /// An unreadable body.
-    Poison,
-    /// A reply that no agent sent.
-    Forge,
-    /// The clock of all instances jumps.
-    ClockJump,
-}
-
-impl Blow {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::QueueAway,
-        Self::StoreAway,
-        Self::ServiceAway,
-        Self::ServiceMisconfigured,
-        Self::Poison,
-        Self::Forge,
-        Self::ClockJump,
-    ];
-
-    /// The fault under which it is planned and counted.
-    #[must_use]
-    pub const fn fault(self) -> Fault {
-        match self {
-            Self::QueueAway => Fault::QueueAway,
-            Self::StoreAway => Fault::StoreAway,
-            Self::ServiceAway => Fault::ServiceAway,
-            Self::ServiceMisconfigured => Fault::ServiceMisconfigured,
-            Self::Poison => Fault::Poisoned,
-            Self::Forge => Fault::Forged,
-            Self::ClockJump => Fault::ClockJumped,
-        }
-    }
-}
+use crate::event::{Blow, Event, Meddling};
+use crate::faults::Fault;
+use crate::seen::Seen;
+use crate::shape::SCHEDULER;
+use crate::state::State;
+use crate::world::World;
 
 /// A request to the API.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +38,7 @@ pub enum Ask {
 
 impl World {
     /// Handles the answer of the API.
-    pub(super) fn answered(&mut self, ask: Ask, response: Option<&Response<Bytes>>) {
+    pub(crate) fn answered(&mut self, ask: Ask, response: Option<&Response<Bytes>>) {
         match ask {
             Ask::Order(customer) => self.order_answered(customer, response),
             Ask::Plan => {
@@ -183,7 +66,7 @@ impl World {
     }
 
     /// An operator acts during the run.
-    pub(super) fn meddle(&mut self, meddling: Meddling) {
+    pub(crate) fn meddle(&mut self, meddling: Meddling) {
         if self.shared.lock().is_calm {
             return;
         }
@@ -229,7 +112,7 @@ impl World {
     }
 
     /// Somebody approves or rejects a step that is asked for.
-    pub(super) fn decide(&mut self, order: OrderId) {
+    pub(crate) fn decide(&mut self, order: OrderId) {
         let (action, step) = {
             let mut state = self.shared.lock();
             let Some(task) = state.tables.task(order) else { return };
@@ -299,7 +182,7 @@ impl World {
     }
 
     /// An operator sends a command for an order.
-    pub(super) fn command(&mut self, order: OrderId, action: Action) {
+    pub(crate) fn command(&mut self, order: OrderId, action: Action) {
         // An operator who resubmits vouches for the service. If the service has dropped its keys, the operator cancels.
         let is_vouched = action != Action::Resubmit || self.shared.lock().vouch(order);
         let action = if is_vouched { action } else { Action::Cancel };
@@ -312,7 +195,7 @@ impl World {
     }
 
     /// An outage or an intrusion starts.
-    pub(super) fn strike(&self, blow: Blow) {
+    pub(crate) fn strike(&self, blow: Blow) {
         let mut state = self.shared.lock();
         if state.is_calm {
             return;
@@ -331,6 +214,21 @@ impl World {
             Blow::ClockJump => state.jump(),
         }
         state.counts.add(blow.fault());
+    }
+}
+
+impl World {
+    /// An operator settles a step of an order in `Error`. Returns whether there is one to settle.
+    pub(crate) fn settle_step(&mut self, order: OrderId) -> bool {
+        let Some(settlement) = self.shared.lock().mend(order) else { return false };
+        let Settlement { step, outcome, output } = settlement;
+        let mut body = json!({"By": "ann", "Reason": "done by hand", "Step": step, "Outcome": outcome});
+        if let Some(output) = output {
+            body["Output"] = json!(output);
+        }
+        let request = Request::post(format!("/orders/{order}/settle")).body(Bytes::from(body.to_string()));
+        self.ask(Ask::Command(order, Action::Settle), request.unwrap_or_default());
+        true
     }
 }
 

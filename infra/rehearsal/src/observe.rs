@@ -8,21 +8,16 @@ use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Outcome, Request, SchedulerMessage, Settled, Settlement, decode};
-use domain::order::Order;
+use domain::message::{Outcome, Settled, Settlement};
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
 use serde_json::value::RawValue;
 
-use super::auditor::mappings::KEPT_MEMBER;
-use super::auditor::seen;
-use super::auditor::seen::{Body, Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
-use super::queues::{SCHEDULER, SUBMISSION};
+use crate::seen;
+use crate::seen::{Body, Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
+use crate::shape::Shape;
 
-/// The index of a step; in all workflows here the name is the index.
-#[must_use]
-pub fn index(step: &str) -> Option<usize> {
-    step.strip_prefix('s')?.parse().ok()
-}
+/// The member of an output whose text names the version and the step by whose mapping it was kept.
+pub const KEPT_MEMBER: &str = "From";
 
 /// A direction.
 #[must_use]
@@ -35,16 +30,21 @@ pub const fn way(direction: Direction) -> Way {
 
 /// What an operator settles; `None` for an unknown step.
 #[must_use]
-pub fn settled(settlement: &Settlement) -> Option<SettledStep> {
+pub fn settled(shape: &Shape, settlement: &Settlement) -> Option<SettledStep> {
     let output = settlement.output.as_ref().map(hash);
     let is_skipped = settlement.outcome == Settled::Skipped;
-    Some(SettledStep { step: index(&settlement.step)?, way: way(settlement.outcome.direction()), output, is_skipped })
+    Some(SettledStep {
+        step: shape.index_of(&settlement.step)?,
+        way: way(settlement.outcome.direction()),
+        output,
+        is_skipped,
+    })
 }
 
 /// One attempt of one step; `None` for an unknown step.
 #[must_use]
-pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
-    Some(Try { order, step: index(step)?, way: way(direction), attempt })
+pub fn of(shape: &Shape, order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
+    Some(Try { order, step: shape.index_of(step)?, way: way(direction), attempt })
 }
 
 /// The hash of a text.
@@ -63,8 +63,8 @@ pub fn hash_of(text: &str) -> u64 {
 
 /// What a call carries.
 #[must_use]
-pub fn body(call: &Call<'_>) -> Body {
-    let known = |(step, output): (&Arc<str>, &Json)| (index(step).unwrap_or(usize::MAX), hash(output));
+pub fn body(shape: &Shape, call: &Call<'_>) -> Body {
+    let known = |(step, output): (&Arc<str>, &Json)| (shape.index_of(step).unwrap_or(usize::MAX), hash(output));
     let members = |body: &Json| -> BTreeMap<Arc<str>, u64> {
         let members: BTreeMap<Arc<str>, Box<RawValue>> = serde_json::from_str(body.text()).unwrap_or_default();
         members.into_iter().map(|(name, value)| (name, hash_of(value.get()))).collect()
@@ -189,18 +189,5 @@ fn step(step: &Step) -> StepSeen {
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
         output: step.output.as_ref().map(hash),
-    }
-}
-
-/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
-#[must_use]
-pub fn is_about_an_order(queue: usize, body: &str) -> bool {
-    match queue {
-        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
-        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
-            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_)) => true,
-            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
-        },
-        _ => decode::<Request>(body.as_bytes()).is_ok(),
     }
 }

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use domain::batch::Failures;
 use http::Response;
 
-use super::faults::Fault;
-use super::ports::{AFTER, BEFORE};
-use super::state::{Event, Shared, State};
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::state::{Shared, State};
+use crate::who::{AFTER, BEFORE};
 
 /// The outcome of an invocation.
 #[derive(Debug)]

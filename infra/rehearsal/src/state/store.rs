@@ -12,11 +12,11 @@ use domain::time::Timestamp;
 use futures_util::FutureExt;
 use memory::Memory;
 
-use super::auditor::seen::Seen;
-use super::faults::Fault;
-use super::observe;
-use super::ports::Who;
-use super::state::State;
+use crate::faults::Fault;
+use crate::observe;
+use crate::seen::Seen;
+use crate::state::State;
+use crate::who::Who;
 
 /// Changes of an order's place in the index that are remembered.
 const WATCHES_KEPT: usize = 6;

@@ -1,6 +1,6 @@
 //! The closed list of faults, the faults of a world and their rates, and the count of each.
 
-use super::rng::Rng;
+use crate::rng::Rng;
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])+ $fault:ident = $name:literal, $usual:literal;)+) => {

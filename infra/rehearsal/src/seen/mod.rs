@@ -1,13 +1,21 @@
-//! The observations of the auditor: writes, messages, calls and answers, in types of its own.
+//! What is seen from outside: writes, messages, calls and answers, in types of its own.
 
 mod values;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::id::OrderId;
 
 pub use values::{Body, Ending, Heard, Kind, OrderState, Pinned, Record, SettledStep, StepSeen, StepState, Try, Way};
+
+/// By the name of a workflow: the versions that new orders begin with. The name of an order that names none is empty.
+pub type Choices = BTreeMap<Arc<str>, BTreeSet<u32>>;
+
+/// A call may still begin for so long after its attempt is over, in milliseconds. A request that was sent within this time
+/// needs no look.
+pub const WANTED_MS: i64 = 1_000;
 
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +52,7 @@ pub enum Seen {
     /// An operator applied other workflows or settings.
     Applied {
         /// The versions that new orders begin with.
-        choices: super::versions::Choices,
+        choices: Choices,
     },
     /// A message with the order is on the submission queue, or is a dead letter.
     Kept {

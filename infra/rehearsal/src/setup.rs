@@ -1,0 +1,123 @@
+//! The constants of one world: its size, its limits and its plan.
+
+use std::sync::Arc;
+
+use agent::Policy;
+use bytes::Bytes;
+use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
+use domain::workflow::Workflows;
+
+use crate::faults::{Fault, Plan};
+use crate::shape::Shape;
+
+/// One application: a request of an operator.
+#[derive(Debug, Clone)]
+pub struct Application {
+    /// Its time, in milliseconds since the start of the world.
+    pub at_ms: i64,
+    /// The path of the request.
+    pub path: String,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What is known of a service, and what is not.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// The setting of its agent: a call has its effect within this time after its start, in milliseconds.
+    pub settles_within_ms: u64,
+    /// Its undo looks only for an effect that is there, and leaves no mark for one that comes later.
+    pub is_careless: bool,
+}
+
+/// The setup of a world.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The faults.
+    pub plan: Plan,
+    /// The workflow.
+    pub shape: Arc<Shape>,
+    /// Orders that customers post.
+    pub orders: usize,
+    /// The end of the faults, in milliseconds since the start of the world.
+    pub calm_at_ms: i64,
+    /// The time span of the posts, in milliseconds.
+    pub posts_within_ms: u64,
+    /// Shards of the index.
+    pub shards: u8,
+    /// Instances of the schedulers, and of each agent.
+    pub instances: usize,
+    /// Supervisors.
+    pub supervisors: usize,
+    /// The time between two ticks, in milliseconds.
+    pub tick_ms: u64,
+    /// The largest clock error, in milliseconds.
+    pub skew_ms: u64,
+    /// The longest usual one-way time of a port call, in milliseconds.
+    pub latency_ms: u64,
+    /// The longest usual one-way time to a service, in milliseconds.
+    pub service_ms: u64,
+    /// The visibility time-out, in milliseconds.
+    pub visibility_ms: u64,
+    /// Deliveries of a message of the submission or scheduler queue before it is a dead letter.
+    pub receives_max: u32,
+    /// Largest batch.
+    pub batch_max: usize,
+    /// The settings of each agent.
+    pub policies: Vec<Policy>,
+    /// The habits of each service.
+    pub services: Vec<Habits>,
+    /// The deployment of the second workflow version, if any.
+    pub deployed_at_ms: Option<i64>,
+    /// The workflows that customers may name; `None`: they name none.
+    pub named: Vec<Option<&'static str>>,
+    /// What operators apply during the run. Then the API chooses the workflow of each order, and nothing is deployed.
+    pub applied: Vec<Application>,
+}
+
+impl Setup {
+    /// Whether clocks jump.
+    #[must_use]
+    pub const fn clocks_jump(&self) -> bool {
+        self.plan.has(Fault::ClockJumped)
+    }
+
+    /// The longest setting of `settles_within` at the start of the world, in milliseconds.
+    #[must_use]
+    pub fn settles_within_ms(&self) -> u64 {
+        self.services.iter().map(|service| service.settles_within_ms).max().unwrap_or(0)
+    }
+
+    /// Whether an agent has memos.
+    #[must_use]
+    pub fn has_memo(&self, agent: usize) -> bool {
+        self.policies[agent].memo.is_some()
+    }
+
+    /// The true time within which a call of a service has its effect, in milliseconds. The setting includes the
+    /// difference of the clocks.
+    #[must_use]
+    pub fn settled_ms(&self, agent: usize) -> u64 {
+        self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
+    }
+
+    /// A new instance's catalogue of these workflows, with the setting of each agent.
+    #[must_use]
+    pub fn catalogue(&self, workflows: &Workflows) -> Catalogue {
+        let agents = &self.shape.agents;
+        let settles = agents.iter().enumerate().filter_map(|(place, agent)| {
+            let may_be_called =
+                |other: &usize| *other == place || self.policies[place].fallback.contains(&agents[*other]);
+            let called = (0..agents.len()).filter(may_be_called);
+            Some((agent.clone(), called.map(|other| self.services[other].settles_within_ms).max()?))
+        });
+        Catalogue::with(workflows.clone(), None, settles.collect())
+    }
+
+    /// The longest time for which an instance uses what was applied before, in milliseconds; `None` if reads may fail.
+    #[must_use]
+    pub fn stale_ms(&self) -> Option<i64> {
+        let may_fail = self.plan.has(Fault::StoreAway) || self.plan.has(Fault::RecordsLost);
+        (!may_fail).then(|| i64::try_from(DEPLOYMENT_FRESH_MS + 2 * self.skew_ms).unwrap_or(i64::MAX))
+    }
+}
