@@ -39,7 +39,6 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use hyper::body::Body;
 
-use crate::client::within;
 use crate::poll::Polled;
 use crate::retry_after::retry_after_ms;
 pub(crate) use body::End;
@@ -79,18 +78,18 @@ impl<'k> Head<'k> {
 
     /// Where the state is asked from now on.
     async fn poll(&self, read: impl Future<Output = Read>) -> Option<Result<Arc<str>, String>> {
-        let polled = self.poll?;
+        let polled = self.poll.as_ref()?;
         if !polled.path.needs_body() {
             return Some(polled.after(&self.headers, ""));
         }
         // The call was taken on, whether or not its body comes.
-        let read = within(polled.body_within, read).await.ok_or("its body did not come");
+        let read = polled.timer.within(polled.body_within, read).await.ok_or("its body did not come");
         Some(read.map_err(str::to_owned).and_then(|read| polled.after(&self.headers, &read.text())))
     }
 }
 
 /// What is taken of a response: what the step keeps, and where the state of a call is asked that was taken on.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Expected<'k> {
     /// What the step keeps.
     pub keep: Option<&'k Template>,

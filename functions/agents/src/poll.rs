@@ -9,11 +9,13 @@ use domain::template::{Led, PollPath};
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, Uri};
 
+use crate::client::Timer;
+
 /// The longest wait for a body that says where the state is asked, in milliseconds: the status says enough.
 const BODY_MS: u64 = 1_000;
 
 /// A place that an answer names, and the URL that was called.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Polled<'a> {
     /// The place.
     pub path: &'a PollPath,
@@ -21,20 +23,21 @@ pub struct Polled<'a> {
     pub called: &'a Uri,
     /// How long the body of an answer is awaited that the place may need.
     pub body_within: Duration,
+    /// What times this wait.
+    pub(crate) timer: Timer,
 }
 
 impl<'a> Polled<'a> {
     /// A place of a call with this time-out.
-    #[must_use]
-    pub fn new(path: &'a PollPath, called: &'a Uri, timeout_ms: u64) -> Self {
-        Self { path, called, body_within: Duration::from_millis((timeout_ms / 10).min(BODY_MS)) }
+    pub(crate) fn new(path: &'a PollPath, called: &'a Uri, timeout_ms: u64, timer: Timer) -> Self {
+        Self { path, called, body_within: Duration::from_millis((timeout_ms / 10).min(BODY_MS)), timer }
     }
 
     /// Where this answer leads.
     ///
     /// # Errors
     /// Why it leads nowhere. The words repeat nothing of the answer.
-    pub(crate) fn after(self, headers: &HeaderMap, body: &str) -> Result<Arc<str>, String> {
+    pub(crate) fn after(&self, headers: &HeaderMap, body: &str) -> Result<Arc<str>, String> {
         let header = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
         let led = self.path.after(header, body).map_err(|unfilled| format!("`poll.path` {unfilled}"))?;
         let path = match led {

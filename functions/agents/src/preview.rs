@@ -14,6 +14,7 @@ use http_body_util::Full;
 
 use crate::answer::{Expected, answer_to};
 use crate::auth::{Resolver, SIGNATURE_HEADERS};
+use crate::client::Timer;
 use crate::http_agent::remote;
 use crate::poll::Polled;
 use crate::service;
@@ -114,7 +115,10 @@ pub async fn answered(
     };
     // A memo asks for the result by the same call.
     let call = call.filter(|_| settings.policy.memo.is_none());
-    let poll = call.and_then(|(called, request)| Some(Polled::new(request.poll.as_ref()?, called, request.budget_ms)));
+    let poll = call.and_then(|(called, request)| {
+        // All of the answer is there, so nothing waits.
+        Some(Polled::new(request.poll.as_ref()?, called, request.budget_ms, Timer::of_machine()))
+    });
     let answer = answer_to(answer.map(Full::new), statuses, Expected { keep, poll }, now).await;
     if let Answer::Done(output) = answer { Answer::done(output, keep, direction) } else { answer }
 }

@@ -14,13 +14,12 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, InvalidHeaderName, InvalidHeade
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
 
 use crate::answer::{Expected, answer_to};
 use crate::auth::{Auth, Faulty, Known};
 use crate::calls::Calls;
-use crate::client::{Answered, HttpClient, chain, is_of_this_machine};
+use crate::client::{HttpClient, NoResponse, Responded, Timer, chain, is_of_this_machine};
 use crate::form;
 use crate::look::{self, state_of};
 use crate::poll::Polled;
@@ -66,7 +65,7 @@ impl HttpService {
                 if call.is_probe {
                     self.client.renew();
                 }
-                answer(self.client.request(request).await, uri, statuses, call).await
+                answer(self.client.request(request).await, self.client.timer(), uri, statuses, call).await
             }
             // Boxed, so that the future of a call without secrets stays small.
             Some(auth) => Box::pin(self.send_as(auth, request, statuses, call)).await.unwrap_or_else(Answer::from),
@@ -104,26 +103,27 @@ impl HttpService {
         if response.is_err() {
             auth.reconnect(&known, call.started_at).await;
         }
-        Ok(known.hide(answer(response, request.uri(), statuses, call).await))
+        Ok(known.hide(answer(response, self.client.timer(), request.uri(), statuses, call).await))
     }
 }
 
 /// The answer to a call: a response, or none.
 async fn answer(
-    response: Result<Answered, ClientError>,
+    response: Result<Responded, NoResponse>,
+    timer: Timer,
     called: &Uri,
     statuses: &StatusTable,
     call: &Call<'_>,
 ) -> Answer {
     let host = || called.authority().map_or("", |host| host.as_str());
-    let problem = |error: &ClientError| format!("{}: {}", host(), chain(error));
+    let problem = |error: &NoResponse| format!("{}: {}", host(), chain(error));
     match response {
         Ok(response) => {
             trace::answered(response.status().as_u16());
             match call.look {
                 Some(look) => state_of(response, look, call.keep, call.started_at).await,
                 None => {
-                    let poll = call.poll.map(|path| Polled::new(path, called, call.timeout_ms));
+                    let poll = call.poll.map(|path| Polled::new(path, called, call.timeout_ms, timer));
                     answer_to(response, statuses, Expected { keep: call.keep, poll }, call.started_at).await
                 }
             }

@@ -1,6 +1,7 @@
 //! Calls over a real socket: the POST, and the meaning of each kind of response.
 
 mod mapped;
+pub(crate) mod network;
 mod polled;
 mod silence;
 
@@ -17,7 +18,6 @@ use domain::time::Timestamp;
 use domain::trace::{self, TraceParent};
 use serde_json::json;
 
-use crate::calls::Calls;
 use crate::stand_in::{Respond, StandIn, response};
 use crate::{AgentSettings, HttpClients, HttpService, Operations, Remote, Settings};
 
@@ -69,14 +69,14 @@ fn payment_with(base: &str, lines: &str) -> HttpService {
 }
 
 pub(crate) fn service(base: &str, settings: AgentSettings) -> HttpService {
-    service_of(base, settings, Calls::new(usize::MAX))
+    service_over(&HttpClients::new(), base, settings)
 }
 
-fn service_of(base: &str, settings: AgentSettings, calls: Calls) -> HttpService {
+fn service_over(clients: &HttpClients, base: &str, settings: AgentSettings) -> HttpService {
     let remote = Remote::new(base, settings.operations(Operations::usual("payment"))).unwrap();
     let client = settings.auth.as_ref().and_then(|auth| auth.tls_client());
-    let client = client.unwrap_or_else(|| HttpClients::new().reaching(remote.is_encrypted()).unwrap());
-    HttpService::new(client, Arc::new(remote), Arc::new(settings), calls)
+    let client = client.unwrap_or_else(|| clients.reaching(remote.is_encrypted()).unwrap());
+    HttpService::new(client, Arc::new(remote), Arc::new(settings), clients.calls.clone())
 }
 
 async fn call(service: &mut HttpService, direction: Direction) -> Answer {
@@ -108,9 +108,9 @@ fn call_of(request: &Request, now: Timestamp) -> Call<'_> {
 #[tokio::test]
 async fn f70_a_call_for_which_no_descriptor_is_left_is_made_later() {
     let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
-    let calls = Calls::new(1);
-    let mut service = service_of(&stand_in.base, AgentSettings::default(), calls.clone());
-    let other = calls.place().unwrap();
+    let clients = HttpClients::with_calls_max(1);
+    let mut service = service_over(&clients, &stand_in.base, AgentSettings::default());
+    let other = clients.calls.place().unwrap();
     let Answer::NotCalled { problem } = call(&mut service, Direction::Forward).await else { panic!("none is left") };
     assert!(problem.contains("all 1 calls"), "{problem}");
     drop(other);

@@ -72,6 +72,16 @@ fn the_domain_has_no_runtime_no_store_and_no_platform() {
 }
 
 #[test]
+fn no_function_has_the_network_of_a_simulation() {
+    for (path, manifest) in files(&["toml"]).iter().filter(|(path, _)| path.starts_with("functions/")) {
+        let shipped = manifest.split("\n[").filter(|section| !section.starts_with("dev-dependencies]"));
+        let named = shipped.flat_map(str::lines).filter(|line| line.contains("simulated"));
+        let declared: &[&str] = if path == "functions/agents/Cargo.toml" { &["simulated = []"] } else { &[] };
+        assert_eq!(named.collect::<Vec<_>>(), declared, "{path}");
+    }
+}
+
+#[test]
 fn a_function_names_its_adapter_in_its_short_main_alone() {
     let sources = files(&["rs"]);
     let is_library = |path: &str| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::secret::{Now, Secret};
 use super::sigv4::SigV4;
-use crate::client::{HttpClients, chain, within};
+use crate::client::{HttpClients, chain};
 
 /// The time for one call.
 const CALL: Duration = Duration::from_secs(5);
@@ -107,7 +107,8 @@ impl Aws {
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             Ok::<_, String>((status, body.map(http_body_util::Collected::to_bytes).unwrap_or_default()))
         };
-        let answered = within(CALL, called).await.unwrap_or_else(|| Err(format!("not within {} s", CALL.as_secs())));
+        let answered = client.timer().within(CALL, called).await;
+        let answered = answered.unwrap_or_else(|| Err(format!("not within {} s", CALL.as_secs())));
         let (status, body) = answered.map_err(|fault| format!("cannot be read: no answer of {host}: {fault}"))?;
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status != StatusCode::OK {

@@ -103,15 +103,16 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
-    /// Reads all secrets.
+    /// Reads all secrets, but for those of TLS where there is none.
     ///
     /// # Errors
     /// Every fault, with its place.
     pub(crate) async fn start(
-        settings: AuthSettings,
+        mut settings: AuthSettings,
         resolver: Resolver,
         clients: &HttpClients,
     ) -> Result<Self, Vec<(usize, String)>> {
+        settings.tls = settings.tls.filter(|_| clients.have_tls());
         let known = Mutex::new(Arc::new(read(&settings, &resolver).await?));
         let client = match &settings.scheme {
             Some(Scheme::OAuth2 { settings: token, client_secret }) if settings.tls.is_none() => {

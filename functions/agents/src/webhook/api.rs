@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 
-use crate::client::{HttpClients, chain, within};
+use crate::client::{HttpClients, chain};
 
 /// The time-out of a post to the API. The provider waits meanwhile, often for no longer than 10 s.
 const POST: Duration = Duration::from_secs(5);
@@ -59,7 +59,8 @@ impl CallbackApi for RemoteApi {
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| error.to_string())?;
             Ok(Response::from_parts(parts, body.to_bytes()))
         };
-        let answered = within(POST, posted).await.unwrap_or_else(|| Err(format!("not within {} s", POST.as_secs())));
+        let answered = client.timer().within(POST, posted).await;
+        let answered = answered.unwrap_or_else(|| Err(format!("not within {} s", POST.as_secs())));
         let (parts, body) = answered.map_err(Unanswered)?.into_parts();
         // The headers of a connection are not those of an answer to the provider.
         let mut response = Response::new(body);

@@ -20,6 +20,7 @@ use crate::client::HttpClients;
 use crate::fleet::{Host, NothingApplied};
 use crate::stand_in::{Respond, StandIn, response};
 use crate::tests::NOW;
+use crate::tests::network::{self, Services, run};
 use crate::webhook::api::Unanswered;
 
 const SETTINGS: &str = r#"
@@ -78,6 +79,11 @@ fn key() -> CallbackKey {
 impl World {
     async fn new() -> Self {
         let world = Self::without_key(SETTINGS);
+        world.make_key().await;
+        world
+    }
+
+    async fn make_key(&self) {
         let deployment = Deployment {
             version: 1,
             default: "order".into(),
@@ -90,12 +96,14 @@ impl World {
             applied_by: "test".into(),
             of_start: false,
         };
-        world.ports.put(Seen::nothing(NOW), &deployment).await.unwrap();
-        world
+        self.ports.put(Seen::nothing(NOW), &deployment).await.unwrap();
     }
 
     fn without_key(settings: &str) -> Self {
-        let ports = Memory::new(NOW, 7);
+        Self::over(HttpClients::new(), Memory::new(NOW, 7), settings)
+    }
+
+    fn over(clients: HttpClients, ports: Memory, settings: &str) -> Self {
         let (secret, reads) = (Arc::new(Mutex::new("secret".to_owned())), Arc::new(AtomicU32::new(0)));
         let (of_file, counted) = (secret.clone(), reads.clone());
         let secrets: Resolver = Arc::new(move |reference| {
@@ -117,7 +125,7 @@ impl World {
             policy: Box::new(|_, _| {}),
             secrets,
         };
-        let fleet = Fleet::new(NothingApplied, host, HttpClients::new());
+        let fleet = Fleet::new(NothingApplied, host, clients);
         Self { fleet, ports, api: Api::answering(202), secret, reads }
     }
 
@@ -388,4 +396,22 @@ async fn rule_41_an_agent_whose_results_could_not_come_in_makes_no_call() {
     *world.secret.lock().unwrap() = String::new();
     let faults = world.fleet.check(&["bank", "carrier"]).await.unwrap_err();
     assert_eq!(faults, ["AGENTS:5:11: agents.bank.webhook.secret[0]: file:/secret is not there"]);
+}
+
+#[test]
+fn rule_41_an_event_reaches_the_api_over_a_simulated_network_and_waits_by_its_clock() {
+    let ports = Memory::new(NOW, 7);
+    let awaited =
+        Awaited { order_id: id(), step: "pay".into(), direction: Direction::Forward, agent: Some("bank".into()) };
+    let path: &str = format!("/callbacks/{}", key().token(&awaited)).leak();
+    let taken = network::answer(202, &[], Bytes::from_static(b"{\"Taken\":true}"));
+    let services = Services::new(&ports, [(path, taken), (path, network::never())]);
+    let world = World::over(HttpClients::over(services.clone()), ports.clone(), SETTINGS);
+    run(&ports, world.make_key());
+    let posted = || run(&ports, world.fleet.webhook(&ports, &world.fleet.api(), signed("secret", event("paid"))));
+    let answer = posted();
+    assert_eq!((answer.status().as_u16(), &answer.body()[..]), (202, &b"{\"Taken\":true}"[..]));
+    assert_eq!(services.received(path)[0].uri().host(), Some("orders.example.com"));
+    let before = ports.now();
+    assert_eq!((posted().status().as_u16(), before.ms_until(ports.now())), (503, 5_000));
 }
