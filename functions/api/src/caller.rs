@@ -233,6 +233,7 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
             | Route::Schedules
             | Route::Workflows
             | Route::Workflow(..)
+            | Route::Try(..)
             | Route::Configuration,
             _,
         ) => Roles::READERS,

@@ -116,6 +116,7 @@ impl Cost {
         let [first, _, third] = [segments.next(), segments.next(), segments.next()];
         match (first, third) {
             (Some("configuration"), _) => Self::View,
+            (Some("workflows"), _) if path.ends_with("/try") => Self::View,
             _ if !matches!(*method, Method::GET | Method::HEAD) => Self::Little,
             (Some("orders"), Some("document")) => Self::Search,
             (Some("orders"), _) if path == "/orders" => Self::Search,
@@ -172,7 +173,9 @@ mod tests {
         for path in ["/overview", "/metrics", "/bulk/j1", "/configuration", "/nowhere"] {
             assert_eq!(Cost::of(&Method::GET, path), Cost::View, "{path}");
         }
-        assert_eq!(Cost::of(&Method::POST, "/configuration"), Cost::View);
+        for path in ["/configuration", "/workflows/shop/2/try"] {
+            assert_eq!(Cost::of(&Method::POST, path), Cost::View, "{path}");
+        }
     }
 
     #[tokio::test]
