@@ -180,7 +180,7 @@ async fn answer(
         }
         (Route::Configuration, Verb::Get | Verb::Head) => configuration::shown(ports, config, who).await,
         (Route::Configuration, Verb::Post) => configuration::configure(ports, config, caller, headers, body).await,
-        (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
+        (Route::Contract, Verb::Get | Verb::Head) => openapi::contract(ports, config).await,
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health(config)),
         (Route::Ready, Verb::Get | Verb::Head) => read::ready(config).await,

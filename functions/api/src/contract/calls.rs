@@ -278,7 +278,12 @@ pub(super) fn calls() -> Vec<Call> {
             .reads(of::<Configure<'static>>)
             .gives(200, "Applied, or what a dry run would change.", of::<Configured<'static>>)
             .refuses(["ConfigurationRefused", "FaultyConfiguration"]),
-        get("/openapi.json", "getContract", About, "Read this contract").gives(200, "OpenAPI 3.1.", parts::anything),
+        get("/openapi.json", "getContract", Orders, "Read this contract")
+            .says(
+                "With the schemas of the workflows that new orders begin with, as Order.NAME.VERSION; Document refers \
+                     to them. At most 2 MiB of them.",
+            )
+            .gives(200, "OpenAPI 3.1.", parts::anything),
         get(PROBLEM_PAGE, "getProblem", About, "Read about a problem: its meaning and its remedy")
             .takes([parts::problem_name()])
             .gives(200, "The page, in plain text.", parts::text)

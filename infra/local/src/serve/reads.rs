@@ -121,9 +121,7 @@ impl Cost {
             (Some("orders"), Some("document")) => Self::Search,
             (Some("orders"), _) if path == "/orders" => Self::Search,
             // An order is read by its id, and a wait for it must not hold a turn.
-            (Some("" | "orders" | "health" | "ready" | "console" | "console.css" | "problems" | "openapi.json"), _) => {
-                Self::Little
-            }
+            (Some("" | "orders" | "health" | "ready" | "console" | "console.css" | "problems"), _) => Self::Little,
             _ => Self::View,
         }
     }
@@ -170,7 +168,7 @@ mod tests {
         for path in ["/orders", "/orders/0193-x/document"] {
             assert_eq!(Cost::of(&Method::HEAD, path), Cost::Search, "{path}");
         }
-        for path in ["/overview", "/metrics", "/bulk/j1", "/configuration", "/nowhere"] {
+        for path in ["/overview", "/metrics", "/bulk/j1", "/openapi.json", "/configuration", "/nowhere"] {
             assert_eq!(Cost::of(&Method::GET, path), Cost::View, "{path}");
         }
         for path in ["/configuration", "/workflows/shop/2/try"] {
