@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use agent::{Agent, Answer, Call, Policy, PolicyError, Service};
-use config::{BadUrl, Operations, Remote};
+use config::BadUrl;
+use http_call::remote;
 
 use crate::client::{HttpClients, TlsError};
 use crate::service::HttpService;
@@ -57,14 +58,6 @@ pub fn http_agent(
         None => clients.reaching(remote.is_encrypted())?.apart(),
     };
     Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings, clients.calls.clone())))?)
-}
-
-/// The service of the agent of this name. Without a URL of its settings it is under `base`.
-///
-/// # Errors
-/// [`BadUrl`].
-pub(crate) fn remote(name: &str, base: &str, settings: &config::AgentSettings) -> Result<Remote, BadUrl> {
-    Remote::new(settings.url().unwrap_or(base), settings.operations(Operations::usual(name)))
 }
 
 /// The agent of this name whose settings have a fault. It makes no call.

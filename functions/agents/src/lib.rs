@@ -12,7 +12,6 @@ mod auth;
 mod calls;
 mod client;
 mod fleet;
-mod form;
 mod http_agent;
 mod look;
 mod poll;

@@ -1,104 +1,20 @@
-//! What the agent of a service would do, where no call is made and no secret is read.
+//! What the agent of a service makes of an answer, and which of its secrets are there, where no call is made.
 
-use agent::{Answer, Call, MayBegin};
+use agent::Answer;
 use bytes::Bytes;
-use config::auth::{Placed, Scheme};
-use config::{AgentSettings, CALLBACK_URL, Reference, SecretSource};
+use config::{AgentSettings, Reference, SecretSource};
 use domain::message::Request;
 use domain::task::Direction;
 use domain::template::Template;
 use domain::time::Timestamp;
-use http::header::AUTHORIZATION;
-use http::{HeaderValue, Method, Response, Uri};
+use http::{Response, Uri};
 use http_body_util::Full;
+use http_call::remote;
 
 use crate::answer::{Expected, answer_to};
-use crate::auth::{Resolver, SIGNATURE_HEADERS};
+use crate::auth::Resolver;
 use crate::client::Timer;
-use crate::http_agent::remote;
 use crate::poll::Polled;
-use crate::service;
-
-/// A call that is not made.
-#[derive(Debug, Clone)]
-pub struct Preview {
-    /// Its method.
-    pub method: Method,
-    /// Its whole URL.
-    pub uri: Uri,
-    /// The headers of its own, by name. In the place of a value that is a secret, or made when the call begins, stands its
-    /// kind in square brackets.
-    pub headers: Vec<(String, String)>,
-    /// The bytes of its body.
-    pub body: Bytes,
-}
-
-/// The call by which the agent of this name would carry a request out. Without a URL in its settings its service is under
-/// `base`.
-///
-/// # Errors
-/// Why there is no such call.
-pub fn call_of(request: &Request, base: &str, settings: &AgentSettings) -> Result<Preview, String> {
-    let remote = remote(&request.agent, base, settings).map_err(|fault| fault.to_string())?;
-    let call = Call::of(request, Timestamp::default(), settings.policy.call_timeout_ms, MayBegin(&|| true));
-    let operation = match request.direction {
-        Direction::Forward => &remote.forward,
-        Direction::Undo => &remote.undo,
-    };
-    let made = service::request(operation, &settings.headers, &call).map_err(|error| error.to_string())?;
-    let (parts, body) = made.into_parts();
-    let value = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let fixed = parts.headers.iter().map(|(name, fixed)| (name.to_string(), value(fixed)));
-    let mut preview = Preview {
-        method: parts.method,
-        uri: parts.uri,
-        headers: fixed.collect(),
-        body: body.into_inner().unwrap_or_default(),
-    };
-    preview.prove(request, settings);
-    Ok(preview)
-}
-
-impl Preview {
-    /// Adds what each call gets besides.
-    fn prove(&mut self, request: &Request, settings: &AgentSettings) {
-        if request.wait_within_ms.is_some() && settings.policy.memo.is_none() {
-            self.put(CALLBACK_URL.as_str(), "[the address for a later result]".to_owned());
-        }
-        for (name, secret) in &settings.auth.headers {
-            self.put(name.as_str(), format!("[{}]", secrets([secret])));
-        }
-        if let Some(scheme) = &settings.auth.scheme {
-            let secrets = secrets(scheme.references());
-            let kind = match scheme {
-                Scheme::Basic { user, .. } => format!("basic, user {user}"),
-                Scheme::Bearer { .. } => "bearer".to_owned(),
-                Scheme::OAuth2 { settings, .. } => {
-                    format!("oauth2, token of {}, client {}", settings.url, settings.client_id)
-                }
-                Scheme::SigV4 { scope, .. } => format!("sigv4, service {}, region {}", scope.service, scope.region),
-            };
-            self.put(AUTHORIZATION.as_str(), format!("[{kind}, {secrets}]"));
-        }
-        if let Some(secret) = &settings.auth.signature {
-            let [id, timestamp, signature] = SIGNATURE_HEADERS;
-            self.put(id.as_str(), request.idempotency_key.to_string());
-            self.put(timestamp.as_str(), "[the time of the call]".to_owned());
-            self.put(signature.as_str(), format!("[signature, {}]", secrets([secret])));
-        }
-    }
-
-    /// A header of this name replaces an earlier one.
-    fn put(&mut self, name: &str, value: String) {
-        self.headers.retain(|(other, _)| other != name);
-        self.headers.push((name.to_owned(), value));
-    }
-}
-
-fn secrets<'a>(placed: impl IntoIterator<Item = &'a Placed>) -> String {
-    let secrets: Vec<String> = placed.into_iter().map(|placed| format!("secret {}", placed.reference)).collect();
-    secrets.join(", ")
-}
 
 /// The meaning of an answer to a step, in this direction and with this `keep`. `now` is by the agent's clock. `call`: what was
 /// called, and its request.

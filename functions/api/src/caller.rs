@@ -206,7 +206,6 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
         (
             Route::Health
             | Route::Ready
-            | Route::Contract
             | Route::Problem(_)
             | Route::Console(_)
             | Route::Callback(_)
@@ -214,7 +213,9 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
             _,
         ) => return None,
         (Route::Orders, Verb::Post) => Roles::of(&[Role::Application]),
-        (Route::Orders | Route::Order(_) | Route::Document(_), _) => Roles::READERS.and(Role::Application),
+        (Route::Orders | Route::Order(_) | Route::Document(_) | Route::Contract, _) => {
+            Roles::READERS.and(Role::Application)
+        }
         (Route::Command(_, Action::Approve | Action::Reject), _) => Roles::of(&[Role::Approver]),
         (Route::Command(_, Action::Erase) | Route::Choose(_) | Route::Retire(..), _)
         | (Route::Configuration, Verb::Post) => Roles::of(&[Role::Administrator]),
@@ -233,6 +234,7 @@ const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
             | Route::Schedules
             | Route::Workflows
             | Route::Workflow(..)
+            | Route::Try(..)
             | Route::Configuration,
             _,
         ) => Roles::READERS,

@@ -53,6 +53,7 @@ mod site;
 #[cfg(test)]
 mod testing;
 mod traced;
+mod tried;
 mod view;
 mod walk;
 mod workflows;
@@ -65,7 +66,7 @@ pub use crate::caller::{Caller, NotARole, Role};
 pub use crate::config::{ApiConfig, BODY_BYTES_MAX};
 pub use crate::gateway::{Gateway, IamRolesError};
 pub use crate::ports::ApiPorts;
-pub use crate::preview::preview;
+pub use crate::preview::{EXAMPLE, preview};
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
 pub use crate::workflows::workflow_steps;
@@ -172,9 +173,14 @@ async fn answer(
             let pin = workflows::pin(name, version)?;
             configuration::retire(ports, config, caller, &pin, headers, body).await
         }
+        (Route::Try(name, version), Verb::Post) => {
+            let pin = workflows::pin(name, version)?;
+            // Boxed, so that the future of another request stays small.
+            Box::pin(tried::post(ports, config, who, &pin, headers, body)).await
+        }
         (Route::Configuration, Verb::Get | Verb::Head) => configuration::shown(ports, config, who).await,
         (Route::Configuration, Verb::Post) => configuration::configure(ports, config, caller, headers, body).await,
-        (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
+        (Route::Contract, Verb::Get | Verb::Head) => openapi::contract(ports, config).await,
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health(config)),
         (Route::Ready, Verb::Get | Verb::Head) => read::ready(config).await,
@@ -209,7 +215,8 @@ async fn answer(
             | Route::JobCommand(..)
             | Route::AcceptRejections(_)
             | Route::Choose(_)
-            | Route::Retire(..)),
+            | Route::Retire(..)
+            | Route::Try(..)),
             Verb::Get | Verb::Head | Verb::Other,
         ) => Err(Problem::WrongMethod { allow: route.allow() }),
     }

@@ -14,7 +14,10 @@ use crate::config::ApiConfig;
 use crate::orders::read;
 use crate::problem::Problem;
 
-/// The order that a body would become now, under this id, and its workflow. `choose` finds the workflow that the document
+/// Stands for the id of an order that there is not.
+pub const EXAMPLE: OrderId = OrderId::from_bytes([1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+
+/// The order that a body would become now, under the id [`EXAMPLE`], and its workflow. `choose` finds the workflow that the document
 /// names, or the default one.
 ///
 /// # Errors
@@ -22,18 +25,24 @@ use crate::problem::Problem;
 pub fn preview(
     config: &ApiConfig,
     body: &Bytes,
-    order_id: OrderId,
     now: Timestamp,
     choose: impl FnOnce(Option<&str>) -> Result<Arc<Workflow>, UnknownWorkflow>,
 ) -> Result<(Order, Arc<Workflow>), Bytes> {
-    let taken = || {
-        let [_, caller] = UNAUTHENTICATED;
-        let mut given = read(caller, now, body, || order_id)?;
-        check_channel(config, &given.order)?;
-        let workflow = choose(given.workflow.as_deref());
-        let workflow = workflow.map_err(|UnknownWorkflow { name, known }| Problem::unknown_workflow(&name, &known))?;
-        pin(&workflow, &mut given.order, now, config)?;
-        Ok((given.order, workflow))
-    };
-    taken().map_err(|problem: Problem| problem.response().into_body())
+    taken(config, body, now, choose).map_err(|problem| problem.response().into_body())
+}
+
+/// The same, with the problem itself.
+pub(crate) fn taken(
+    config: &ApiConfig,
+    body: &Bytes,
+    now: Timestamp,
+    choose: impl FnOnce(Option<&str>) -> Result<Arc<Workflow>, UnknownWorkflow>,
+) -> Result<(Order, Arc<Workflow>), Problem> {
+    let [_, caller] = UNAUTHENTICATED;
+    let mut given = read(caller, now, body, || EXAMPLE)?;
+    check_channel(config, &given.order)?;
+    let workflow = choose(given.workflow.as_deref());
+    let workflow = workflow.map_err(|UnknownWorkflow { name, known }| Problem::unknown_workflow(&name, &known))?;
+    pin(&workflow, &mut given.order, now, config)?;
+    Ok((given.order, workflow))
 }

@@ -62,6 +62,8 @@ pub(crate) enum Route<'a> {
     Workflow(&'a str, &'a str),
     /// `/workflows/{name}/{version}/retire`
     Retire(&'a str, &'a str),
+    /// `/workflows/{name}/{version}/try`
+    Try(&'a str, &'a str),
     /// `/workflows/{name}/choose`
     Choose(&'a str),
     /// `/configuration`
@@ -126,6 +128,7 @@ impl<'a> Route<'a> {
             [Some("workflows"), Some(name), Some("choose"), None] => Some(Self::Choose(name)),
             [Some("workflows"), Some(name), Some(version), None] => Some(Self::Workflow(name, version)),
             [Some("workflows"), Some(name), Some(version), Some("retire")] => Some(Self::Retire(name, version)),
+            [Some("workflows"), Some(name), Some(version), Some("try")] => Some(Self::Try(name, version)),
             [Some("configuration"), None, None, None] => Some(Self::Configuration),
             [Some("openapi.json"), None, None, None] => Some(Self::Contract),
             [Some("problems"), Some(name), None, None] => Kind::named(name).map(Self::Problem),
@@ -174,7 +177,8 @@ impl<'a> Route<'a> {
             | Self::JobCommand(..)
             | Self::AcceptRejections(_)
             | Self::Choose(_)
-            | Self::Retire(..) => "POST",
+            | Self::Retire(..)
+            | Self::Try(..) => "POST",
         }
     }
 }
@@ -248,6 +252,8 @@ mod tests {
             ("/leases", Route::Leases),
             ("/schedules", Route::Schedules),
             ("/workflows", Route::Workflows),
+            ("/workflows/shop/2", Route::Workflow("shop", "2")),
+            ("/workflows/shop/2/try", Route::Try("shop", "2")),
             ("/openapi.json", Route::Contract),
             ("/problems/order-not-found", Route::Problem(Kind::NoOrder)),
             ("/health", Route::Health),

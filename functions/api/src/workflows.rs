@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, versions};
 use domain::ports::{Environment, PortError, Records};
+use domain::schema::Schema;
 use domain::search::Pointer;
 use domain::time::Timestamp;
 use domain::workflow::{Deadline, StepRule, Waits, Workflow, Workflows};
@@ -72,13 +73,20 @@ pub(crate) async fn known_definition(ports: &impl ApiPorts, pin: &Pin) -> Result
 }
 
 /// A version of a workflow that is compiled in or was applied.
-struct Known {
+pub(crate) struct Known {
     workflow: Arc<Workflow>,
     retired_at: Option<Timestamp>,
 }
 
+impl Known {
+    /// What its orders must fit.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        self.workflow.schema.as_ref()
+    }
+}
+
 /// All versions, by name and version. A definition of a later program that cannot be read is left out.
-async fn known(ports: &impl ApiPorts, catalogue: &Catalogue) -> Result<BTreeMap<Pin, Known>, PortError> {
+pub(crate) async fn known(ports: &impl ApiPorts, catalogue: &Catalogue) -> Result<BTreeMap<Pin, Known>, PortError> {
     let compiled = catalogue.compiled().all();
     let mut all: BTreeMap<Pin, Known> =
         compiled.map(|workflow| (workflow.pin(), Known { workflow: workflow.clone(), retired_at: None })).collect();

@@ -79,6 +79,8 @@ impl Play {
         self.get("Configuration", "/configuration")?;
         self.get("WorkflowList", "/workflows")?;
         self.get("Definition", "/workflows/shop/1")?;
+        let order = json!({"Order": {"Item": "mug"}, "Outputs": {"approve": {"By": "ann"}}});
+        self.post("Tried", "/workflows/shop/1/try", "Try", &order)?;
         let id = self.order("order-7", &json!({"Item": "mug"}))?;
         let decision = json!({"By": "ann", "Reason": "within the budget"});
         self.post("rejectOrder", &format!("/orders/{id}/reject"), "", &decision)?;

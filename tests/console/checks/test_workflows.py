@@ -150,3 +150,33 @@ def test_a_workflow_of_fifty_steps_is_drawn_whole(console: Console) -> None:
     console.open("#/workflow/large%401")
     assert len(boxes(console)) == 50
     assert len(ends(console)) == sum(len(after) for _, after in steps.values())
+
+
+def test_an_order_is_tried_without_a_call_and_an_output_may_be_supposed(console: Console, server: Server) -> None:
+    orders = server.get("/overview")["Counts"]
+    console.open("#/workflow/order%401")
+    panel = console.page.get_by_role("region", name="Try an order")
+    field = panel.get_by_label("The order, in JSON")
+    field.fill('{"Item": "pot", "Total": 1.10')
+    panel.get_by_role("button", name="Try", exact=True).click()
+    expect(panel.locator("#try-problem")).to_contain_text("The order is no JSON")
+    field.fill('{"Item": "pot", "Total": 1.10}')
+    panel.get_by_role("button", name="Try", exact=True).click()
+    call = panel.get_by_role("region", name="The call of reserve-inventory", exact=True)
+    expect(call).to_contain_text("/reserve-inventory\n")
+    expect(call).to_contain_text('"Order":{"Item": "pot", "Total": 1.10}')
+    expect(panel.locator("#try-problem")).to_have_count(0)
+    expect(panel).to_contain_text("What it sends depends on /Outputs/reserve-inventory.")
+    assert console.violations() == []
+    panel.get_by_label("Suppose this output of reserve-inventory, in JSON").fill('{"ReservationID": "r-1"}')
+    panel.get_by_role("button", name="Try", exact=True).click()
+    call = panel.get_by_role("region", name="The call of charge-payment", exact=True)
+    expect(call).to_contain_text('"Outputs":{"reserve-inventory":{"ReservationID": "r-1"}}')
+    # The typed texts stay, also on another page and back.
+    console.open("#/workflows")
+    console.page.get_by_role("link", name="order, version 1").click()
+    expect(field).to_have_value('{"Item": "pot", "Total": 1.10}')
+    assert server.get("/overview")["Counts"] == orders
+    field.fill('{"Priority": "soon"}')
+    panel.get_by_role("button", name="Try", exact=True).click()
+    expect(panel.locator("#try-problem")).to_contain_text("Priority")

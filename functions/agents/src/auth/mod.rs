@@ -28,7 +28,7 @@ pub(crate) use known::Known;
 pub use machine::{Variable, machine_secrets};
 pub use secret::{Now, Resolver, Secret};
 pub use webhook::Signer;
-pub(crate) use webhook::{SIGNATURE_HEADERS, standard_key};
+pub(crate) use webhook::standard_key;
 
 use crate::client::{HttpClient, HttpClients};
 use known::read;

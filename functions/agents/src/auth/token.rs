@@ -9,12 +9,12 @@ use domain::time::Timestamp;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::Full;
+use http_call::escaped;
 
 use super::secret::{Secret, sensitive};
 use super::{Cause, Faulty};
 use crate::answer::Read;
 use crate::client::{HttpClient, chain};
-use crate::form::escaped;
 use crate::retry_after::retry_after_ms;
 
 /// A token is fetched again when less than a fifth of its life is left, and at most a minute before its end.

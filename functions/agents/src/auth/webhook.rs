@@ -2,8 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use config::SIGNATURE_HEADERS;
 use domain::time::Timestamp;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 
 use super::secret::Secret;
@@ -12,11 +13,6 @@ use super::secret::Secret;
 const PREFIX: &str = "whsec_";
 /// The length of a secret, in bytes.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-const ID: HeaderName = HeaderName::from_static("webhook-id");
-const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-/// The headers of a signed call.
-pub(crate) const SIGNATURE_HEADERS: [HeaderName; 3] = [ID, TIMESTAMP, SIGNATURE];
 
 /// Signs calls by Standard Webhooks. The key has no `Debug` output of its own.
 #[derive(Debug, Clone)]
@@ -36,7 +32,7 @@ impl Signer {
         let seconds = now.epoch_ms() / 1_000;
         let signed = [format!("{key}.{seconds}.").as_bytes(), body].concat();
         let signature = format!("v1,{}", STANDARD.encode(sign(&self.0, &signed)));
-        for (name, value) in [(ID, key.to_owned()), (TIMESTAMP, seconds.to_string()), (SIGNATURE, signature)] {
+        for (name, value) in SIGNATURE_HEADERS.into_iter().zip([key.to_owned(), seconds.to_string(), signature]) {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
@@ -67,9 +63,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         let now = Timestamp::from_epoch_ms(1_614_265_330_999);
         signer.sign(&mut headers, "msg_p5jXN8AQM9LWM0D4loKWxJek", br#"{"test": 2432232314}"#, now);
-        assert_eq!(headers[ID], "msg_p5jXN8AQM9LWM0D4loKWxJek");
-        assert_eq!(headers[TIMESTAMP], "1614265330");
-        assert_eq!(headers[SIGNATURE], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        let [id, timestamp, signature] = SIGNATURE_HEADERS;
+        assert_eq!(headers[id], "msg_p5jXN8AQM9LWM0D4loKWxJek");
+        assert_eq!(headers[timestamp], "1614265330");
+        assert_eq!(headers[signature], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
     #[test]

@@ -81,6 +81,7 @@ const FILES: &[File] = &[
     script!("signin.js"),
     script!("time.js"),
     script!("timeline.js"),
+    script!("trying.js"),
     script!("words.js"),
     script!("workflows.js"),
 ];

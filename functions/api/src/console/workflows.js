@@ -5,6 +5,7 @@ import { drawing, named } from "./drawing.js";
 import { fragment, h } from "./dom.js";
 import { heading, panel, plural, table } from "./parts.js";
 import { length } from "./time.js";
+import { trying } from "./trying.js";
 
 export const workflows = {
   name: "workflows",
@@ -45,7 +46,7 @@ export const workflow = {
     if (!one) throw new Problem(404, { detail: `There is no workflow ${id}` });
     return { one, versions };
   },
-  render({ one, versions }) {
+  render({ one, versions }, { redraw }) {
     const others = versions.filter((other) => other.Name === one.Name && other !== one);
     return fragment(
       heading(
@@ -55,6 +56,7 @@ export const workflow = {
       ),
       panel("drawing", plural(one.Steps.length, "step"), drawing(one)),
       panel("steps", "Its settings", settings(one)),
+      trying(one, redraw),
       others.length
         ? panel(
             "versions",

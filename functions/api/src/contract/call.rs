@@ -206,7 +206,7 @@ impl Call {
         examples: &Value,
         generators: &mut Generators<'_>,
     ) -> Value {
-        let is_fixed = matches!(route, Route::Contract | Route::Problem(_));
+        let is_fixed = matches!(route, Route::Problem(_));
         let is_place = self.verb == Verb::Post && matches!(route, Route::Orders | Route::Again(_) | Route::Jobs);
         let mut headers = json!({"Cache-Control": header(if is_fixed { "CacheControlFixed" } else { "CacheControl" })});
         if matches!(route, Route::Order(_) | Route::Job(_) | Route::JobCommand(..)) {

@@ -3,7 +3,7 @@
 use wire::{
     AlertList, Callback, CalledBack, Choose, Command, Configuration, Configure, Configured, DeadLetter, DeadLetterList,
     Decision, Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Queued,
-    ScheduleList, Service, ServiceList, Settle, Task, WorkflowList,
+    ScheduleList, Service, ServiceList, Settle, Task, Tried, Try, WorkflowList,
 };
 
 use super::call::Tag::{About, Operating, Orders, Services, Watching};
@@ -246,6 +246,16 @@ pub(super) fn calls() -> Vec<Call> {
         .reads(of::<Command<'static>>)
         .gives(200, "Retired.", of::<Definition<'static>>)
         .refuses(["ConfigurationRefused"]),
+        post("/workflows/{name}/{version}/try", "tryOrder", Watching, "Show what the steps of an order would send")
+            .says(
+                "Calls no service, reads no secret and stores nothing. An order that a post would be refused for is \
+                     refused likewise. The settings of the agents are those that apply now; to callers who are no \
+                     administrators the values of their headers are shown as [redacted]. A body is shown up to 16 KiB.",
+            )
+            .takes([shared("WorkflowName"), shared("WorkflowVersion")])
+            .reads(of::<Try<'static>>)
+            .gives(200, "The steps.", of::<Tried<'static>>)
+            .refuses(["Unprocessable", "ConfigurationRefused"]),
         post("/workflows/{name}/choose", "chooseWorkflow", Operating, "Choose the version that new orders begin with")
             .says(
                 "All new orders of the workflow, or a share of them. Orders under way keep their version. Every \
@@ -268,7 +278,12 @@ pub(super) fn calls() -> Vec<Call> {
             .reads(of::<Configure<'static>>)
             .gives(200, "Applied, or what a dry run would change.", of::<Configured<'static>>)
             .refuses(["ConfigurationRefused", "FaultyConfiguration"]),
-        get("/openapi.json", "getContract", About, "Read this contract").gives(200, "OpenAPI 3.1.", parts::anything),
+        get("/openapi.json", "getContract", Orders, "Read this contract")
+            .says(
+                "With the schemas of the workflows that new orders begin with, as Order.NAME.VERSION; Document refers \
+                     to them. At most 2 MiB of them.",
+            )
+            .gives(200, "OpenAPI 3.1.", parts::anything),
         get(PROBLEM_PAGE, "getProblem", About, "Read about a problem: its meaning and its remedy")
             .takes([parts::problem_name()])
             .gives(200, "The page, in plain text.", parts::text)

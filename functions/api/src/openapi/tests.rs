@@ -1,8 +1,10 @@
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use domain::workflow::Workflows;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::caller::{Caller, Role};
 use crate::testing::Fake;
 
 fn contract() -> Value {
@@ -69,10 +71,102 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
 }
 
 #[test]
-fn the_contract_is_served_as_it_is_and_tells_the_version_of_the_program() {
+fn without_workflows_the_contract_is_served_as_it_is_and_tells_the_version_of_the_program() {
     let answer = Fake::default().get("/openapi.json");
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     assert_eq!(answer.text, CONTRACT);
     assert_eq!(answer.body["openapi"], "3.1.0");
     assert_eq!(answer.body["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// The schema at a reference of the contract.
+fn at<'a>(contract: &'a Value, reference: &str) -> &'a Value {
+    contract.pointer(reference.trim_start_matches('#')).unwrap_or_else(|| panic!("{reference}"))
+}
+
+const SCHEMA: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://shop.example/order","required":["Lines"],
+    "properties":{"Lines":{"items":{"$ref":"#/$defs/Line"}},"Same":{"$ref":"#"}},
+    "$defs":{"Line":{"properties":{"Price":{"maximum":9007199254740993}}}}}"##;
+
+fn step(name: &str, version: u32, schema: &str) -> String {
+    format!("name = \"{name}\"\nversion = {version}\n{schema}\n[[step]]\nname = \"a\"\nagent = \"bank\"\n")
+}
+
+/// An API to which a folder with these files is applied.
+fn applied(files: &[(&str, &str)], more: &Value) -> Fake {
+    let fake = Fake::default();
+    fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
+    apply(&fake, files, more);
+    fake
+}
+
+fn apply(fake: &Fake, files: &[(&str, &str)], more: &Value) {
+    let settings = ("stepwarden.toml", "default = \"shop\"\n[agents.bank]\nurl = \"http://localhost:1\"\n");
+    let files: Vec<Value> =
+        [settings].iter().chain(files).map(|(name, text)| json!({"Name": name, "Text": text})).collect();
+    let mut body = json!({"By": "ada", "Reason": "new shop", "Files": files});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = fake.post("/configuration", &[], &body.to_string());
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
+
+#[test]
+fn the_schema_of_a_workflow_is_in_the_served_contract_and_an_order_refers_to_it() {
+    for place in [SCHEMAS, &*DOCUMENT.concat()] {
+        assert_eq!(CONTRACT.matches(place).count(), 1, "{place}");
+    }
+    let with = "schema = \"order.json\"";
+    let (first, other) = (step("shop", 1, with), step("plain", 1, ""));
+    let files =
+        [("workflows/order.json", SCHEMA), ("workflows/shop-1.toml", &*first), ("workflows/plain.toml", &*other)];
+    let fake = applied(&files, &json!({}));
+    let answer = fake.get("/openapi.json");
+    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
+    let own = "#/components/schemas/Order.shop.1";
+    let schema = at(&answer.body, own);
+    assert_eq!((schema.get("$id"), schema.get("$schema")), (None, None), "references are of the contract");
+    let line = schema["properties"]["Lines"]["items"]["$ref"].as_str().unwrap();
+    assert_eq!(at(&answer.body, line)["properties"]["Price"]["maximum"].to_string(), "9007199254740993");
+    assert_eq!(schema["properties"]["Same"]["$ref"], own);
+    let fits = json!({"$ref": own});
+    let named = json!({"properties": {"Workflow": {"const": "shop"}}, "required": ["Workflow"]});
+    let rules = json!([
+        {"if": named, "then": fits},
+        {"if": {"properties": {"Workflow": {"type": "null"}}}, "then": fits},
+    ]);
+    let document = &answer.body["components"]["schemas"]["Document"];
+    assert_eq!(document["allOf"], rules);
+    let body = &answer.body["paths"]["/orders"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(at(&answer.body, body["$ref"].as_str().unwrap()), document);
+    assert_eq!(answer.body["components"]["schemas"].get("Order.plain.1"), None);
+
+    // Some orders begin with the one version, some with the other.
+    let second = step("shop", 2, with);
+    let files = [files[0], files[1], files[2], ("workflows/shop-2.toml", &*second)];
+    apply(&fake, &files, &json!({"SharePercent": 20}));
+    let shared = fake.get("/openapi.json").body;
+    let both = json!({"anyOf": [fits, {"$ref": "#/components/schemas/Order.shop.2"}]});
+    assert_eq!(shared["components"]["schemas"]["Document"]["allOf"][0]["then"], both);
+    let third = step("shop", 3, "");
+    apply(
+        &fake,
+        &[files[0], files[2], files[1], files[3], ("workflows/shop-3.toml", &*third)],
+        &json!({"SharePercent": 20}),
+    );
+    let document = &fake.get("/openapi.json").body["components"]["schemas"]["Document"];
+    assert_eq!(document.get("allOf"), None, "an order may begin with the version that has no schema");
+}
+
+#[test]
+fn rule_42_strangers_see_no_schema_and_those_who_post_do() {
+    let fake = applied(
+        &[("workflows/order.json", SCHEMA), ("workflows/shop.toml", &step("shop", 1, "schema = \"order.json\""))],
+        &json!({}),
+    );
+    let get = |caller: &Caller| fake.call_by(caller, "GET", "/openapi.json", &[], Bytes::new());
+    get(&Caller::unknown()).is_problem(401, "unauthenticated");
+    get(&Caller::with("ada", &[], None)).is_problem(403, "forbidden");
+    for role in Role::ALL {
+        assert!(get(&Caller::with("ada", &[role], None)).text.contains("Order.shop.1"), "{role:?}");
+    }
 }

@@ -23,7 +23,7 @@ mod webhook;
 pub use deployment::DeploymentFile;
 pub use folder::{Checked, CheckedWorkflow, DEPLOYMENT_FILE, Fault, Faults, Folder, WORKFLOWS_FOLDER};
 pub use reference::{Reference, SecretSource};
-pub use remote::{BadUrl, CALLBACK_URL, IDEMPOTENCY_KEY, Operations, Remote, TRACE};
+pub use remote::{BadUrl, CALLBACK_URL, IDEMPOTENCY_KEY, Operations, Remote, SIGNATURE_HEADERS, TRACE};
 pub use settings::{AgentSettings, BadSettings, Settings, without_likely_secrets};
 pub use status::{Condition, Meaning, StatusTable};
 pub use webhook::{EventMeaning, WebhookScheme, WebhookSettings};

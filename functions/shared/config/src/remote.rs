@@ -8,6 +8,12 @@ use http::{HeaderName, Uri};
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header with the address for a result that comes later (rule 38).
 pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
+/// The headers of a signed call: its identifier, its time and the signature.
+pub const SIGNATURE_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("webhook-id"),
+    HeaderName::from_static("webhook-timestamp"),
+    HeaderName::from_static("webhook-signature"),
+];
 /// The header with the trace of a call.
 pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 

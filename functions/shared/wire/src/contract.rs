@@ -54,6 +54,8 @@ texts! {
         let pattern = format!(r"^[^{refused}]*[^{refused}{blank}][^{refused}]*$");
         json_schema!({"type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX, "pattern": pattern})
     };
+    /// The document of an order.
+    Document => json_schema!({"$ref": "#/components/schemas/Document"});
     /// A time with any fraction, in any zone.
     DateTime => json_schema!({"type": "string", "format": "date-time"});
 }

@@ -21,6 +21,7 @@ mod order;
 mod overview;
 mod problem;
 mod schedules;
+mod tried;
 
 pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
 pub use command::{Callback, CalledBack, Command, Decision, Note, Queued, Settle};
@@ -37,3 +38,4 @@ pub use order::{Accepted, Approvers, Order, OrderList, Reason, Step, Task, Trans
 pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;
 pub use schedules::{Posted, Refused, Schedule, ScheduleList};
+pub use tried::{Tried, TriedCall, TriedHeader, TriedStep, Try};

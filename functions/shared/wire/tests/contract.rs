@@ -8,7 +8,7 @@ use serde_json::Value;
 use wire::{
     Accepted, AlertList, Callback, CalledBack, Command, Configuration, Configured, DeadLetter, DeadLetterList,
     Definition, Health, Job, JobList, LeaseList, Note, Numbers, Order, OrderList, Overview, Plan, Problem, Queued,
-    ScheduleList, Selector, Service, ServiceList, Settle, Task, WorkflowList,
+    ScheduleList, Selector, Service, ServiceList, Settle, Task, Tried, Try, WorkflowList,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -40,6 +40,7 @@ fn again(schema: &str, example: &Value) -> serde_json::Result<Value> {
         "Service" => of::<Service<'static>>(example),
         "ServiceList" => of::<ServiceList<'static>>(example),
         "Task" => of::<Task<'static>>(example),
+        "Tried" => of::<Tried<'static>>(example),
         "WorkflowList" => of::<WorkflowList<'static>>(example),
         other => panic!("{other} is no answer"),
     }
@@ -85,6 +86,7 @@ fn a_body_has_the_members_that_the_api_looks_for() {
     assert_eq!(members::<Note<'static>>(), Note::MEMBERS);
     assert_eq!(members::<Plan<'static>>(), Plan::MEMBERS);
     assert_eq!(members::<Selector<'static>>(), Selector::MEMBERS);
+    assert_eq!(members::<Try<'static>>(), Try::MEMBERS);
 }
 
 #[test]

@@ -116,13 +116,12 @@ impl Cost {
         let [first, _, third] = [segments.next(), segments.next(), segments.next()];
         match (first, third) {
             (Some("configuration"), _) => Self::View,
+            (Some("workflows"), _) if path.ends_with("/try") => Self::View,
             _ if !matches!(*method, Method::GET | Method::HEAD) => Self::Little,
             (Some("orders"), Some("document")) => Self::Search,
             (Some("orders"), _) if path == "/orders" => Self::Search,
             // An order is read by its id, and a wait for it must not hold a turn.
-            (Some("" | "orders" | "health" | "ready" | "console" | "console.css" | "problems" | "openapi.json"), _) => {
-                Self::Little
-            }
+            (Some("" | "orders" | "health" | "ready" | "console" | "console.css" | "problems"), _) => Self::Little,
             _ => Self::View,
         }
     }
@@ -169,10 +168,12 @@ mod tests {
         for path in ["/orders", "/orders/0193-x/document"] {
             assert_eq!(Cost::of(&Method::HEAD, path), Cost::Search, "{path}");
         }
-        for path in ["/overview", "/metrics", "/bulk/j1", "/configuration", "/nowhere"] {
+        for path in ["/overview", "/metrics", "/bulk/j1", "/openapi.json", "/configuration", "/nowhere"] {
             assert_eq!(Cost::of(&Method::GET, path), Cost::View, "{path}");
         }
-        assert_eq!(Cost::of(&Method::POST, "/configuration"), Cost::View);
+        for path in ["/configuration", "/workflows/shop/2/try"] {
+            assert_eq!(Cost::of(&Method::POST, path), Cost::View, "{path}");
+        }
     }
 
     #[tokio::test]

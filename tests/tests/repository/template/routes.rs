@@ -22,7 +22,8 @@ fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
 fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open() {
     let template = Template::main();
     let all = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>();
-    let application = all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/document"]);
+    let application =
+        all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/document", "GET /openapi.json"]);
     let operator = all(&[
         "POST /orders/{id}/{action}",
         "POST /bulk",
@@ -52,7 +53,6 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
     assert_eq!(routes(&template, Some("JwtOperatorScope")), operator);
     let open = [
         "GET /health",
-        "GET /openapi.json",
         "GET /problems/{name}",
         "POST /callbacks/{token}",
         "POST /callbacks/{token}/{action}",
@@ -167,7 +167,7 @@ fn an_application_may_not_call_what_an_operator_may() {
         let arns = statement["Resource"].as_array().unwrap().iter().map(|arn| arn["Fn::Sub"].as_str().unwrap());
         arns.map(|arn| arn.split_once("/$default/").unwrap().1.to_owned()).collect()
     };
-    assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*"]);
+    assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*", "GET/openapi.json"]);
     assert_eq!(
         calls("OperatorPolicy"),
         [

@@ -12,23 +12,22 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use agents::preview::{Preview as HttpCall, answered, call_of, polled_at, unread};
+use agents::preview::{answered, polled_at, unread};
 use agents::{Answer, HttpClients, Variable, machine_secrets};
-use api::ApiConfig;
+use api::{ApiConfig, EXAMPLE};
 use bytes::Bytes;
 use config::apply::{Application, Applied, Plan};
 use config::{AgentSettings, Checked};
 use domain::definition::{Catalogue, Deployment, UnknownWorkflow};
-use domain::id::OrderId;
-use domain::json::Json;
 use domain::limits::ANSWER_BYTES_MAX;
-use domain::machine::{Foreseen, Preview, Previewed};
+use domain::machine::Previewed;
 use domain::message::{Outcome, Request};
 use domain::output;
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow, Workflows};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_call::{Trial, call_of, unknown_base};
 use local::folder::{self, FolderError};
 use local::terminal::tell;
 
@@ -39,10 +38,7 @@ use super::submit;
 use crate::args::{Format, Supposed, TryArgs};
 use crate::exit::Exit;
 use crate::remote::clock;
-use shown::{Call, Meant, Secret, Shown, Step, Tried};
-
-/// Stands for the id of an order that there is not.
-const EXAMPLE: OrderId = OrderId::from_bytes([1, 0x90, 0, 0, 0, 0, 0x70, 0, 0x80, 0, 0, 0, 0, 0, 0, 0]);
+use shown::{Meant, Secret, Shown, Step, Tried};
 
 /// `stepwarden try DIR ORDER.json`.
 pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> Result<Exit, CommandError> {
@@ -56,7 +52,7 @@ pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> R
     };
     let (_, body) = submit::read(Some(&args.order), false)?;
     let answers = answers(&args.answers)?;
-    let trial = Trial { checked: &checked, variable, answers, now: clock::now() };
+    let trial = Folder { checked: &checked, variable, answers, now: clock::now() };
     let shown = trial.order(body.into(), args.workflow.as_deref(), args.step.as_deref()).await?;
     let is_json = args.json || format == Format::Json;
     print(&if is_json { shown.json() } else { shown.text() })?;
@@ -95,14 +91,14 @@ fn response(status: StatusCode, file: &[u8]) -> Response<Bytes> {
 }
 
 /// A folder, and what is supposed.
-struct Trial<'a> {
+struct Folder<'a> {
     checked: &'a Checked,
     variable: Variable,
     answers: BTreeMap<String, Response<Bytes>>,
     now: Timestamp,
 }
 
-impl Trial<'_> {
+impl Folder<'_> {
     /// What becomes of an order with this document, or why it is refused.
     async fn order(&self, document: Bytes, workflow: Option<&str>, only: Option<&str>) -> Result<Shown, CommandError> {
         let compiled = Workflows::shipped().map_err(|fault| CommandError::usage(fault.to_string()))?;
@@ -110,7 +106,7 @@ impl Trial<'_> {
         let deployment = self.applied(&catalogue)?;
         let channels = ApiConfig::new(self.checked.reply_channels.keys().cloned());
         let choose = |named: Option<&str>| self.choose(&catalogue, deployment.as_ref(), workflow.or(named));
-        let (order, workflow) = match api::preview(&channels, &document, EXAMPLE, self.now, choose) {
+        let (order, workflow) = match api::preview(&channels, &document, self.now, choose) {
             Ok(accepted) => accepted,
             Err(problem) => {
                 let problem = serde_json::from_slice(&problem);
@@ -118,12 +114,13 @@ impl Trial<'_> {
             }
         };
         self.check_names(&workflow, only)?;
-        let mut preview = Preview::new(&order, &workflow);
+        let base = |agent: &str| self.base(agent);
+        let mut trial = Trial::new(&order, &workflow, &self.checked.settings, &base);
         let mut tried: Vec<Option<Step>> = workflow.steps.iter().map(|_| None).collect();
-        for index in preview.in_turn() {
-            tried[index] = Some(self.step(&mut preview, &workflow.steps[index], index).await);
+        for index in trial.in_turn() {
+            tried[index] = Some(self.step(&mut trial, &workflow.steps[index], index).await);
         }
-        let is_shown = |step: &Step| only.is_none_or(|only| only == &*step.name);
+        let is_shown = |step: &Step| only.is_none_or(|only| only == step.tried.step);
         let steps: Vec<Step> = tried.into_iter().flatten().filter(is_shown).collect();
         let secrets = self.secrets(&steps).await;
         let file = self.checked.workflows.iter().find(|one| one.workflow.pin() == workflow.pin());
@@ -169,28 +166,21 @@ impl Trial<'_> {
     }
 
     /// One step, of which those before it are known. Its own answer is supposed from then on.
-    async fn step(&self, preview: &mut Preview<'_>, rule: &StepRule, index: usize) -> Step {
-        let mut step = Step { name: rule.name.clone(), agent: rule.agent.clone(), ..Step::default() };
-        match preview.foresee(index) {
-            Foreseen::Never(why) => {
-                step.never = Some(why);
-                return step;
-            }
-            Foreseen::Unknown(missing) => step.may_run = missing,
-            Foreseen::Comes => {}
+    async fn step(&self, trial: &mut Trial<'_>, rule: &StepRule, index: usize) -> Step {
+        let (mut tried, forward) = trial.forward(index);
+        if tried.never_runs.is_some() {
+            return Step { tried, answer: None, undo_answer: None };
         }
-        let forward = preview.call(index, Direction::Forward);
-        if let Some(Previewed::Unsendable(failure)) = &forward {
-            preview.suppose(index, &Outcome::Failed(failure.clone()));
-        } else if let Some((meant, outcome)) = self.meant(rule, Direction::Forward, request_of(forward.as_ref())).await
+        let mut answer = None;
+        if !matches!(forward, Some(Previewed::Unsendable(_)))
+            && let Some((meant, outcome)) = self.meant(rule, Direction::Forward, request_of(forward.as_ref())).await
         {
-            step.answer = Some(meant);
-            outcome.iter().for_each(|outcome| preview.suppose(index, outcome));
+            answer = Some(meant);
+            outcome.iter().for_each(|outcome| trial.suppose(index, outcome));
         }
-        step.forward = Some(self.call(rule, forward));
-        step.undo = Some(self.call(rule, preview.call(index, Direction::Undo)));
-        step.undo_answer = self.meant(rule, Direction::Undo, None).await.map(|(meant, _)| meant);
-        step
+        tried.undo = Some(trial.undo(index));
+        let undo_answer = self.meant(rule, Direction::Undo, None).await.map(|(meant, _)| meant);
+        Step { tried, answer, undo_answer }
     }
 
     /// What the supposed answer of a step means, and the outcome if it ends the step.
@@ -234,40 +224,13 @@ impl Trial<'_> {
         Some((meant, outcome))
     }
 
-    fn call(&self, rule: &StepRule, previewed: Option<Previewed>) -> Call {
-        let settings = self.settings(&rule.agent);
-        if let (Some(workflow), Some(Previewed::Request(request))) = (&rule.child, &previewed) {
-            let document = request.body.as_ref().map_or("{}", Json::text).to_owned();
-            return Call::Order { workflow: workflow.clone(), document };
-        }
-        match previewed {
-            None if rule.approval.is_some() => Call::Nothing { no_call: "people decide" },
-            None if rule.child.is_some() && !rule.no_undo => Call::Nothing { no_call: "the order is cancelled" },
-            None => Call::Nothing { no_call: "the step has no undo" },
-            Some(Previewed::Unknown(needs)) => Call::Needs { needs },
-            Some(Previewed::Unsendable(failure)) => Call::Unsendable { unsendable: failure.message.to_string() },
-            Some(Previewed::Request(_)) if settings.has_own_queue => {
-                Call::Nothing { no_call: "a program takes the request from its own queue" }
-            }
-            Some(Previewed::Request(request)) => match call_of(&request, &self.base(&rule.agent), &settings) {
-                Ok(HttpCall { method, uri, headers, body }) => Call::Http {
-                    method: method.to_string(),
-                    url: uri.to_string(),
-                    headers,
-                    body: String::from_utf8_lossy(&body).into_owned(),
-                },
-                Err(unsendable) => Call::Unsendable { unsendable },
-            },
-        }
-    }
-
     fn settings(&self, agent: &str) -> AgentSettings {
         self.checked.settings.of(agent).cloned().unwrap_or_default()
     }
 
     /// Where the service of an agent is that has no URL of its own.
     fn base(&self, agent: &str) -> String {
-        self.url_of_variable(agent).unwrap_or_else(|| format!("http://{agent}.invalid"))
+        self.url_of_variable(agent).unwrap_or_else(|| unknown_base(agent))
     }
 
     fn url_of_variable(&self, agent: &str) -> Option<String> {
@@ -284,13 +247,13 @@ impl Trial<'_> {
     /// The secrets of these steps' calls that cannot be read here.
     async fn secrets(&self, steps: &[Step]) -> Vec<Secret> {
         let resolver = machine_secrets(self.variable, clock::now, &HttpClients::new());
-        let agents: BTreeSet<&Arc<str>> =
-            steps.iter().filter(|step| step.never.is_none()).map(|step| &step.agent).collect();
+        let run = steps.iter().map(|step| &step.tried).filter(|step| step.never_runs.is_none());
+        let agents: BTreeSet<&str> = run.map(|step| &*step.agent).collect();
         let mut secrets = Vec::new();
         for agent in agents {
             let unread = unread(&self.settings(agent), &resolver).await;
             secrets.extend(unread.into_iter().map(|(reference, problem)| Secret {
-                agent: agent.clone(),
+                agent: agent.into(),
                 secret: reference.to_string(),
                 problem,
             }));

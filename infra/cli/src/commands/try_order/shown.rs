@@ -1,16 +1,15 @@
 //! What `stepwarden try` prints.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use agents::Answer;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::machine::Missing;
 use domain::message::Outcome;
 use http::StatusCode;
-use serde::{Serialize, Serializer};
-use wire::Problem;
+use serde::Serialize;
+use wire::{Problem, TriedCall, TriedHeader, TriedStep};
 
 use super::super::context::body as json_of;
 use crate::show::table::plain;
@@ -47,53 +46,16 @@ pub(super) struct Tried {
     pub(super) secrets: Vec<Secret>,
 }
 
-/// One step.
-#[derive(Debug, Default, Serialize)]
+/// One step, and what its answers mean.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Step {
-    #[serde(rename = "Step")]
-    pub(super) name: Arc<str>,
-    pub(super) agent: Arc<str>,
-    /// Why it is not carried out.
-    #[serde(rename = "NeverRuns", skip_serializing_if = "Option::is_none")]
-    pub(super) never: Option<String>,
-    /// The values on which it depends whether it is carried out.
-    #[serde(rename = "RunsIf", skip_serializing_if = "Vec::is_empty", serialize_with = "pointers")]
-    pub(super) may_run: Vec<Missing>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) forward: Option<Call>,
+    #[serde(flatten)]
+    pub(super) tried: TriedStep<'static>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Meant>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) undo: Option<Call>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) undo_answer: Option<Meant>,
-}
-
-/// The call of a step in one direction.
-#[derive(Debug, Serialize)]
-#[serde(untagged, rename_all_fields = "PascalCase")]
-pub(super) enum Call {
-    Http {
-        method: String,
-        #[serde(rename = "URL")]
-        url: String,
-        /// Names and values.
-        #[serde(serialize_with = "members")]
-        headers: Vec<(String, String)>,
-        body: String,
-    },
-    /// It makes an order of this workflow, with this document.
-    Order { workflow: Arc<str>, document: String },
-    /// The step fails, for this reason.
-    Unsendable { unsendable: String },
-    /// It sends what is not known.
-    Needs {
-        #[serde(serialize_with = "pointers")]
-        needs: Vec<Missing>,
-    },
-    /// There is none, for this reason.
-    Nothing { no_call: &'static str },
 }
 
 /// The meaning of an answer.
@@ -124,14 +86,6 @@ pub(super) struct Secret {
     pub(super) secret: String,
     /// Why it cannot be read. `None`: it was not looked at.
     pub(super) problem: Option<String>,
-}
-
-fn members<S: Serializer>(headers: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(headers.iter().map(|(name, value)| (name, value)))
-}
-
-fn pointers<S: Serializer>(missing: &[Missing], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(missing.iter().map(|missing| &missing.pointer))
 }
 
 impl Meant {
@@ -172,8 +126,8 @@ impl Shown {
     /// Whether the order is accepted and no step is unsendable.
     pub(super) fn is_fine(&self) -> bool {
         let Self::Tried(tried) = self else { return false };
-        let mut calls = tried.steps.iter().flat_map(|step| step.forward.iter().chain(&step.undo));
-        !calls.any(|call| matches!(call, Call::Unsendable { .. }))
+        let mut calls = tried.steps.iter().flat_map(|step| step.tried.forward.iter().chain(&step.tried.undo));
+        !calls.any(|call| call.unsendable.is_some())
     }
 
     /// One document.
@@ -209,20 +163,21 @@ impl Tried {
 
 impl Step {
     fn write(&self, text: &mut String) {
-        let Self { name, agent, never, may_run, forward, answer, undo, undo_answer } = self;
-        if let Some(never) = never {
+        let Self { tried, answer, undo_answer } = self;
+        let TriedStep { step: name, agent, never_runs, runs_if, forward, undo } = tried;
+        if let Some(never) = never_runs {
             text.push_str(&format!("○ {name} ({agent}) does not run: {never}\n\n"));
             return;
         }
         text.push_str(&format!("● {name} ({agent})\n"));
-        if !may_run.is_empty() {
-            text.push_str(&format!("whether it runs {}\n", depends(may_run)));
+        if !runs_if.is_empty() {
+            text.push_str(&format!("whether it runs {}\n", depends(runs_if)));
         }
         let both = [(forward, answer, String::new()), (undo, undo_answer, format!("↶ undo of {name}\n"))];
         for (call, answer, title) in both {
             let Some(call) = call else { continue };
             text.push_str(&title);
-            call.write(text);
+            write_call(call, text);
             if let Some(answer) = answer {
                 text.push_str(&answer.text("The answer"));
             }
@@ -230,33 +185,35 @@ impl Step {
     }
 }
 
-impl Call {
-    fn write(&self, text: &mut String) {
-        match self {
-            Self::Http { method, url, headers, body } => {
-                text.push_str(&format!("{method} {url}\n"));
-                for (name, value) in headers {
-                    text.push_str(&format!("{name}: {}\n", plain(value)));
-                }
-                // Not a byte more: what is shown is what is sent.
-                text.push_str(&format!("\n{body}\n\n"));
-            }
-            Self::Unsendable { unsendable } => text.push_str(&format!("unsendable: {}\n\n", plain(unsendable))),
-            Self::Needs { needs } => text.push_str(&format!("what it sends {}\n\n", depends(needs))),
-            Self::Order { workflow, document } => text.push_str(&format!("an order of {workflow}\n\n{document}\n\n")),
-            Self::Nothing { no_call } => text.push_str(&format!("no call: {no_call}\n\n")),
+fn write_call(call: &TriedCall<'_>, text: &mut String) {
+    let TriedCall { method, url, headers, body, whole_bytes: _, workflow, document, unsendable, needs, no_call } = call;
+    if let (Some(method), Some(url)) = (method, url) {
+        text.push_str(&format!("{method} {url}\n"));
+        for TriedHeader { name, value } in headers {
+            text.push_str(&format!("{name}: {}\n", plain(value)));
         }
+        // Not a byte more: what is shown is what is sent.
+        text.push_str(&format!("\n{}\n\n", body.as_deref().unwrap_or_default()));
+    }
+    if let (Some(workflow), Some(document)) = (workflow, document) {
+        text.push_str(&format!("an order of {workflow}\n\n{document}\n\n"));
+    }
+    if let Some(unsendable) = unsendable {
+        text.push_str(&format!("unsendable: {}\n\n", plain(unsendable)));
+    }
+    if !needs.is_empty() {
+        text.push_str(&format!("what it sends {}\n\n", depends(needs)));
+    }
+    if let Some(no_call) = no_call {
+        text.push_str(&format!("no call: {no_call}\n\n"));
     }
 }
 
 /// What is not known, and how to suppose it.
-fn depends(missing: &[Missing]) -> String {
-    let mut words = String::from("depends on ");
-    for (position, Missing { pointer, .. }) in missing.iter().enumerate() {
-        let _ = write!(words, "{}{}", if position > 0 { ", " } else { "" }, plain(pointer));
-    }
-    let mut steps: Vec<&str> = missing.iter().map(|missing| &*missing.step).collect();
+fn depends(missing: &[Cow<'_, str>]) -> String {
+    let pointers: Vec<String> = missing.iter().map(|pointer| plain(pointer)).collect();
+    let mut steps: Vec<&str> = missing.iter().filter_map(|pointer| pointer.split('/').nth(2)).collect();
     steps.dedup();
     let options: Vec<String> = steps.iter().map(|step| format!("--answer {step}:200=answer.json")).collect();
-    format!("{words}: give {}", options.join(" "))
+    format!("depends on {}: give {}", pointers.join(", "), options.join(" "))
 }

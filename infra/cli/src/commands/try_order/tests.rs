@@ -39,7 +39,7 @@ async fn trial(
     let answer = |(step, status, body): &(&str, u16, &str)| {
         ((*step).to_owned(), response(StatusCode::from_u16(*status).unwrap(), body.as_bytes()))
     };
-    let trial = Trial { checked, variable, answers: answers.iter().map(answer).collect(), now: clock::now() };
+    let trial = Folder { checked, variable, answers: answers.iter().map(answer).collect(), now: clock::now() };
     trial.order(Bytes::from(document.to_owned()), None, only).await
 }
 

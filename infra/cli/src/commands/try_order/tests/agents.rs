@@ -12,6 +12,7 @@ use http::{HeaderMap, Request, Response};
 use local::http_server::Server;
 use memory::Memory;
 use serde_json::{Value, json};
+use wire::TriedCall;
 
 use super::*;
 
@@ -38,12 +39,12 @@ impl Got {
     }
 
     /// The secret is read by now.
-    fn shown(call: &Call, base: &str) -> Option<Self> {
-        let Call::Http { method, url, headers, body } = call else { return None };
+    fn shown(call: &TriedCall<'_>, base: &str) -> Option<Self> {
+        let (method, url, body) = (call.method.as_ref()?, call.url.as_ref()?, call.body.as_ref()?);
         let path = url.strip_prefix(base).unwrap_or_else(|| panic!("{url}")).to_owned();
         let read = |value: &str| value.replace("[secret env:KEY]", "value-of-KEY");
-        let headers = headers.iter().map(|(name, value)| (name.clone(), read(value)));
-        Some(Self::new(method.clone(), path, headers, body.clone()))
+        let headers = call.headers.iter().map(|header| (header.name.to_string(), read(&header.value)));
+        Some(Self::new(method.to_string(), path, headers, body.to_string()))
     }
 }
 
@@ -167,7 +168,7 @@ async fn carried_out(drawn: &Drawn, checked: &Checked, service: &Mutex<Service>)
     let now = clock::now();
     let body = Bytes::from(drawn.document.clone());
     let choose = |_: Option<&str>| Ok(workflows.current().clone());
-    let (order, _) = api::preview(&ApiConfig::default(), &body, EXAMPLE, now, choose).unwrap();
+    let (order, _) = api::preview(&ApiConfig::default(), &body, now, choose).unwrap();
     let (memory, instance) =
         (Memory::new(now, 7), Instance { name: "one".into(), catalogue: Catalogue::new(workflows), shards: 1 });
     let secrets: Resolver =
@@ -238,8 +239,8 @@ async fn what_is_shown_of_a_call_is_what_the_service_gets() {
             got.iter().any(|Got(_, _, headers, _)| headers.iter().any(|(_, value)| value.ends_with("/undo")));
         let mut expected = Vec::new();
         for step in &tried.steps {
-            let undo = step.undo.iter().filter(|_| is_undone);
-            expected.extend(step.forward.iter().chain(undo).filter_map(|call| Got::shown(call, &base)));
+            let undo = step.tried.undo.iter().filter(|_| is_undone);
+            expected.extend(step.tried.forward.iter().chain(undo).filter_map(|call| Got::shown(call, &base)));
             forward += 1;
             undos += usize::from(is_undone);
         }

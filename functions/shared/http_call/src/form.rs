@@ -58,7 +58,8 @@ fn field(name: &str, value: &RawValue, form: &mut String) -> Result<(), serde_js
 }
 
 /// The text with all bytes percent-encoded except unreserved ones.
-pub(crate) fn escaped(text: &str) -> PercentEncode<'_> {
+#[must_use]
+pub fn escaped(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }
 
