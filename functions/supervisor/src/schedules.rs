@@ -76,10 +76,8 @@ struct Posting<'a, P> {
 impl<P: SchedulePorts> Posting<'_, P> {
     /// Posts what is due, and writes how far it came. Returns the number of orders.
     async fn look(&self, stored: Option<&ScheduleRecord>, since: Timestamp) -> Result<u64, PortError> {
-        // A due time at the moment from which the schedule counts is none of the past.
-        let since = since.minus_ms(1);
-        let mark = stored.map_or(since, |stored| stored.through.max(since));
-        let Some(look) = self.schedule.look(mark, self.ports.environment().now()) else {
+        let now = self.ports.environment().now();
+        let Some(look) = self.schedule.look(ScheduleRecord::mark(stored, since, now), now) else {
             return self.accepted_again(stored).await.map(|()| 0);
         };
         let (mut through, mut outcomes, mut failed) = (None, Vec::new(), None);
@@ -103,7 +101,7 @@ impl<P: SchedulePorts> Posting<'_, P> {
         let is_all = through == look.posts.last().copied();
         if let Some(through) = if is_all { Some(look.through) } else { through } {
             let next = ScheduleRecord::next(stored, &self.schedule.name, through, outcomes);
-            put(self.ports, stored, &next).await?;
+            put(self.ports, stored, &next.with_gap(through, look.passed)).await?;
         }
         failed.map_or(Ok(count), Err)
     }

@@ -117,6 +117,20 @@ fn rule_48_a_clock_an_hour_ahead_posts_early_and_the_right_one_posts_nothing_aga
     assert_eq!(record(&ports).unwrap().through, BEGIN.plus_ms(3 * HOUR_MS));
 }
 
+#[test]
+fn rule_23_a_clock_a_year_ahead_silences_no_schedule_and_nothing_is_posted_twice() {
+    let ports = ports(HOURLY);
+    let ahead = ports.with_clock_ahead_ms(365 * 24 * HOUR_MS.cast_signed());
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&ahead), look(&ports), look(&ports)], [1, 1, 0].map(Some));
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&ports), look(&ahead), look(&ports)], [1, 1, 0].map(Some));
+    let hours = [365 * 24 + 1, 1, 2, 365 * 24 + 2];
+    assert_eq!(due(&ports), hours.map(|hours| BEGIN.plus_ms(hours * HOUR_MS)));
+    ports.advance(365 * 24 * HOUR_MS);
+    assert_eq!(look(&ports), Some(0), "it was posted a year ago");
+}
+
 /// The causes that are on.
 fn causes(ports: &Faulty) -> Vec<String> {
     run(alerts(ports, &[])).unwrap();

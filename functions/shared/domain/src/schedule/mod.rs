@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub use cron::{BadCron, Cron};
 pub use keys::{SCHEDULE, SCHEDULES};
-pub use record::{Posted, Refused, ScheduleRecord};
+pub use record::{Gap, Posted, Refused, ScheduleRecord};
 
 use crate::id::OrderId;
 use crate::json::Json;
@@ -111,6 +111,8 @@ pub struct Look {
     pub posts: Vec<Timestamp>,
     /// The mark once they are posted. The next look goes on from there.
     pub through: Timestamp,
+    /// The due times before the posts that are passed over, if there are any.
+    pub passed: Option<Gap>,
 }
 
 impl Timing {
@@ -224,8 +226,8 @@ impl Schedule {
         })
     }
 
-    /// What is due at `now`, after the `mark`: the last due time that was decided, or the time from which on the schedule
-    /// counts. A due time is missed [`MISSED_AFTER_MS`] later. `None`: nothing.
+    /// What is due at `now`, after the [mark](ScheduleRecord::mark). A due time is missed [`MISSED_AFTER_MS`] later. `None`:
+    /// nothing.
     #[must_use]
     pub fn look(&self, mark: Timestamp, now: Timestamp) -> Option<Look> {
         let due = self.timing.last(mark, now, MISSED_MAX);
@@ -240,7 +242,9 @@ impl Schedule {
         let is_cut = posts.len() > POSTS_OF_A_LOOK_MAX;
         posts.truncate(POSTS_OF_A_LOOK_MAX);
         let through = posts.last().copied().filter(|_| is_cut).unwrap_or(through);
-        Some(Look { posts, through })
+        let passed = Gap { after: mark, before: posts.first().copied().unwrap_or(through.plus_ms(1)) };
+        let is_passed = self.timing.next(mark).is_some_and(|next| next < passed.before);
+        Some(Look { posts, through, passed: is_passed.then_some(passed) })
     }
 
     /// The submitter of its orders. No caller has such a name.

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Timing;
 use crate::id::OrderId;
 use crate::ports::{Listed, Record, RecordKind};
 use crate::time::Timestamp;
+
+/// Gaps that are kept: the widest ones, since a clock far ahead makes such.
+const GAPS_MAX: usize = 8;
 
 /// The mark of a schedule, and its last order. It stays when its schedule is gone, so no due time comes twice if the
 /// schedule comes back.
@@ -19,12 +23,25 @@ pub struct ScheduleRecord {
     pub version: u64,
     /// The last due time that was decided: posted, refused, or passed over. It never goes back.
     pub through: Timestamp,
+    /// Due times before it that were passed over, at most [`GAPS_MAX`] gaps. The clock that did so may have been ahead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
     /// The last order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
     /// Why the last due time has no order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
+}
+
+/// Due times after one time and before another one, none of which was posted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Gap {
+    /// Due times are after it.
+    pub after: Timestamp,
+    /// Due times are before it.
+    pub before: Timestamp,
 }
 
 /// An order of a schedule.
@@ -53,6 +70,40 @@ pub struct Refused {
 }
 
 impl ScheduleRecord {
+    /// The time after which due times are open at `now`, of a schedule that counts from `since` on. A mark ahead of `now` is
+    /// of a wrong clock (rule 23): what that clock passed over is open, what it posted is not.
+    #[must_use]
+    pub fn mark(stored: Option<&Self>, since: Timestamp, now: Timestamp) -> Timestamp {
+        // A due time at the moment from which the schedule counts is none of the past.
+        let since = since.minus_ms(1);
+        let Some(stored) = stored else { return since };
+        let is_at = |gap: &&Gap| gap.after <= now && now < gap.before;
+        let gap = stored.gaps.iter().find(is_at).filter(|_| stored.through.is_beyond(now, 0));
+        gap.map_or(stored.through, |gap| gap.after).max(since)
+    }
+
+    /// The next due time after `now` that is open.
+    #[must_use]
+    pub fn next_due(&self, timing: &Timing, now: Timestamp) -> Option<Timestamp> {
+        let of_gap = |gap: &Gap| timing.next(gap.after.max(now)).filter(|at| *at < gap.before);
+        self.gaps.iter().filter_map(of_gap).chain(timing.next(self.through.max(now))).min()
+    }
+
+    /// The record after a look that came as far as `through`, and passed over a gap.
+    #[must_use]
+    pub fn with_gap(mut self, through: Timestamp, passed: Option<Gap>) -> Self {
+        for gap in self.gaps.iter_mut().filter(|gap| gap.after < through && through < gap.before) {
+            gap.after = through;
+        }
+        self.gaps.extend(passed);
+        let narrowest = |(_, gap): &(usize, &Gap)| gap.after.ms_until(gap.before);
+        if let Some((at, _)) = self.gaps.iter().enumerate().min_by_key(narrowest).filter(|_| self.gaps.len() > GAPS_MAX)
+        {
+            self.gaps.remove(at);
+        }
+        self
+    }
+
     /// The next record, with the mark at `through`, or where it is if that is later. `outcomes` are those of the due times
     /// that were decided, in their order.
     #[must_use]
@@ -71,6 +122,7 @@ impl ScheduleRecord {
             name: name.clone(),
             version: stored.map_or(0, |stored| stored.version) + 1,
             through: stored.map_or(through, |stored| stored.through.max(through)),
+            gaps: stored.map(|stored| stored.gaps.clone()).unwrap_or_default(),
             posted: posted.or_else(|| stored.and_then(|stored| stored.posted.clone())),
             refused,
         }

@@ -162,6 +162,52 @@ fn rule_48_a_look_has_a_bound_and_the_oldest_missed_are_passed_over() {
     assert!(posted.is_sorted());
 }
 
+/// A look by a clock, and the record after it.
+fn looked(
+    schedule: &Schedule,
+    stored: &mut Option<ScheduleRecord>,
+    since: Timestamp,
+    now: Timestamp,
+) -> Vec<Timestamp> {
+    let Some(look) = schedule.look(ScheduleRecord::mark(stored.as_ref(), since, now), now) else { return Vec::new() };
+    let next = ScheduleRecord::next(stored.as_ref(), &schedule.name, look.through, Vec::new());
+    *stored = Some(next.with_gap(look.through, look.passed));
+    look.posts
+}
+
+#[test]
+fn rule_23_a_mark_of_a_clock_far_ahead_silences_no_schedule() {
+    let schedule = schedule("cron = \"0 * * * *\"");
+    let (since, mut stored) = (time("2026-01-01T00:30:00Z"), None);
+    let at = |hour: u64| since.plus_ms(HOUR_MS / 2 + hour * HOUR_MS);
+    assert_eq!(looked(&schedule, &mut stored, since, at(0)), [at(0)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_000)), [at(9_000)]);
+    let ahead = stored.clone().unwrap();
+    assert_eq!((ahead.through, &*ahead.gaps), (at(9_000), &[Gap { after: at(0), before: at(9_000) }][..]));
+    assert_eq!(ahead.next_due(&schedule.timing, at(0)), Some(at(1)));
+    assert_eq!(looked(&schedule, &mut stored, since, at(0)), []);
+    assert_eq!(looked(&schedule, &mut stored, since, at(1)), [at(1)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(1)), []);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_001)), [at(9_001)], "the clock ahead believes its mark");
+    assert_eq!(looked(&schedule, &mut stored, since, at(2)), [at(2)]);
+    let right = stored.clone().unwrap();
+    assert_eq!((right.through, right.gaps[0].after), (at(9_001), at(2)), "the mark goes back for no clock");
+    assert_eq!(looked(&schedule, &mut stored, since, at(8_999)), [at(8_999)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_000)), [], "it was posted, and is not again");
+    assert_eq!(right.next_due(&schedule.timing, at(8_999)), Some(at(9_002)));
+}
+
+#[test]
+fn rule_23_the_widest_gaps_are_kept() {
+    let at = Timestamp::from_epoch_ms;
+    let mut record = ScheduleRecord::next(None, &"s".into(), at(0), Vec::new());
+    for (number, width) in (0..).zip([10, 50, 5, 20, 30, 40, 60, 70, 80]) {
+        let gap = Gap { after: at(number * 100), before: at(number * 100 + width) };
+        record = record.with_gap(at(0), Some(gap));
+    }
+    assert_eq!((record.gaps.len(), record.gaps.iter().any(|gap| gap.after == at(200))), (8, false));
+}
+
 #[test]
 fn the_mark_never_goes_back_and_a_refusal_lasts_until_an_order_is_posted() {
     let name = Arc::from("s");
@@ -189,6 +235,29 @@ fn the_mark_never_goes_back_and_a_refusal_lasts_until_an_order_is_posted() {
 }
 
 proptest! {
+    /// Whatever looks come between by clocks ahead, a right clock that looks each minute leaves no due time without its post,
+    /// and none has two (rule 23).
+    #[test]
+    fn rule_23_with_clocks_ahead_each_due_time_is_posted_once(
+        leaps in prop::collection::btree_map(0_u64..2_000, 1_u64..2_000_000, 0..6),
+        every in 1_u64..90,
+        way in 0..3_usize,
+    ) {
+        let way = CatchUp::ALL[way].name();
+        let schedule = schedule(&format!("every = \"{every}m\"\nstart = 1970-01-01T00:00:00Z\ncatch_up = {way:?}"));
+        let (mut stored, mut posted) = (None, Vec::new());
+        for minute in 0..2_200 {
+            let now = Timestamp::default().plus_ms(minute * 60_000);
+            if let Some(ahead) = leaps.get(&minute) {
+                posted.extend(looked(&schedule, &mut stored, Timestamp::default(), now.plus_ms(ahead * 60_000)));
+            }
+            posted.extend(looked(&schedule, &mut stored, Timestamp::default(), now));
+            prop_assert_eq!(posted.contains(&now), minute % every == 0, "minute {}", minute);
+        }
+        posted.sort();
+        prop_assert!(posted.is_sorted_by(|one, next| one < next), "a due time has two posts");
+    }
+
     /// However often and late it is looked at, `all` posts each due time once, and no other way posts one twice or out of order.
     #[test]
     fn rule_48_each_due_time_is_posted_once(every in 1_u64..90, looks in prop::collection::vec(0_u64..600, 1..60), way in 0..3_usize) {
