@@ -87,7 +87,8 @@ mod tests {
         ];
         // By a clock that was ahead.
         let through = at.plus_ms(3_600_000);
-        fake.stores_record(&ScheduleRecord::next(None, &"hourly".into(), through, outcomes));
+        let record = ScheduleRecord::next(None, &"hourly".into(), at, None, outcomes);
+        fake.stores_record(&ScheduleRecord { through, ..record });
         let (now, later) = ("2026-11-20T17:26:43.007Z", "2026-11-20T17:26:43.008Z");
         assert_eq!(
             fake.get("/schedules").body["Schedules"],

@@ -58,8 +58,7 @@ pub async fn schedules(
     }
     // A schedule that is gone refuses nothing any more.
     for record in stored.values().filter(|record| record.refused.is_some()) {
-        let next = ScheduleRecord { version: record.version + 1, refused: None, ..record.clone() };
-        put(ports, Some(record), &next).await?;
+        put(ports, Some(record), &record.refusing_nothing()).await?;
     }
     failed.map_or(Ok(count), Err)
 }
@@ -76,19 +75,24 @@ struct Posting<'a, P> {
 impl<P: SchedulePorts> Posting<'_, P> {
     /// Posts what is due, and writes how far it came. Returns the number of orders.
     async fn look(&self, stored: Option<&ScheduleRecord>, since: Timestamp) -> Result<u64, PortError> {
-        let now = self.ports.environment().now();
-        let Some(look) = self.schedule.look(ScheduleRecord::mark(stored, since, now), now) else {
-            return self.accepted_again(stored).await.map(|()| 0);
+        let (name, now) = (&self.schedule.name, self.ports.environment().now());
+        let mark = ScheduleRecord::mark(stored, since, now);
+        let Some(look) = self.schedule.look(mark, now) else {
+            return self.not_due_again(stored, now).await.map(|()| 0);
         };
-        let (mut through, mut outcomes, mut failed) = (None, Vec::new(), None);
+        let (mut outcomes, mut failed) = (Vec::new(), None);
         for &due_at in &look.posts {
             if self.budget.is_spent(self.ports.environment()) {
                 break;
             }
             match self.post(due_at).await {
                 Ok(outcome) => {
-                    through = Some(due_at);
+                    let is_refused = outcome.is_err();
                     outcomes.push(outcome);
+                    // What one order is refused for mostly holds for all: the last one tells.
+                    if is_refused && self.is_refused(look.posts.last()).await? {
+                        break;
+                    }
                 }
                 Err(error) => {
                     failed = Some(error);
@@ -97,11 +101,13 @@ impl<P: SchedulePorts> Posting<'_, P> {
             }
         }
         let count = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-        // What was passed over after the last one is decided too.
-        let is_all = through == look.posts.last().copied();
-        if let Some(through) = if is_all { Some(look.through) } else { through } {
-            let next = ScheduleRecord::next(stored, &self.schedule.name, through, outcomes);
-            put(self.ports, stored, &next.with_gap(through, look.passed)).await?;
+        let next = ScheduleRecord::next(stored, name, mark, look.passed, outcomes);
+        let is_refused_anew = stored.and_then(|stored| stored.refused.as_ref()) != next.refused.as_ref();
+        if count > 0 || is_refused_anew {
+            if let Some(Refused { due_at, problem, .. }) = &next.refused {
+                tracing::warn!(schedule = &**name, %due_at, "no order is posted: {problem}");
+            }
+            put(self.ports, stored, &next).await?;
         }
         failed.map_or(Ok(count), Err)
     }
@@ -111,10 +117,7 @@ impl<P: SchedulePorts> Posting<'_, P> {
         let (name, at) = (&*self.schedule.name, self.ports.environment().now());
         let order = match self.order(due_at).await? {
             Ok(order) => order,
-            Err(problem) => {
-                tracing::warn!(schedule = name, %due_at, "no order is posted: {problem}");
-                return Ok(Err(Refused { due_at, at, problem: problem.into() }));
-            }
+            Err(problem) => return Ok(Err(Refused { due_at, at, problem: problem.into() })),
         };
         let order_id = order.order_id;
         match self.ports.queues().submit(order, 0).await? {
@@ -144,16 +147,17 @@ impl<P: SchedulePorts> Posting<'_, P> {
         Ok(accepted.map(|()| given.order).map_err(|refused| refused.to_string()))
     }
 
-    /// Ends a refusal once its order would be accepted, after a change of the schedule or of its workflow.
-    async fn accepted_again(&self, stored: Option<&ScheduleRecord>) -> Result<(), PortError> {
-        let Some((record, refused)) = stored.and_then(|record| Some((record, record.refused.as_ref()?))) else {
-            return Ok(());
-        };
-        if self.order(refused.due_at).await?.is_ok() {
-            let next = ScheduleRecord { version: record.version + 1, refused: None, ..record.clone() };
-            put(self.ports, stored, &next).await?;
-        }
-        Ok(())
+    /// Whether the order of this due time is refused.
+    async fn is_refused(&self, due_at: Option<&Timestamp>) -> Result<bool, PortError> {
+        let Some(due_at) = due_at else { return Ok(false) };
+        Ok(self.order(*due_at).await?.is_err())
+    }
+
+    /// Ends the refusal of a due time that is none any more, since the schedule has other times.
+    async fn not_due_again(&self, stored: Option<&ScheduleRecord>, now: Timestamp) -> Result<(), PortError> {
+        let is_over = |record: &&ScheduleRecord| record.refused.as_ref().is_some_and(|refused| refused.due_at <= now);
+        let Some(record) = stored.filter(is_over) else { return Ok(()) };
+        put(self.ports, stored, &record.refusing_nothing()).await
     }
 }
 

@@ -25,15 +25,16 @@ fn ports(settings: &str) -> Faulty {
     ports
 }
 
-/// Applies these settings now.
+/// Applies these settings now. The schedule counts from the first application, unless it has other times.
 fn applied(ports: &Faulty, version: u64, settings: &str) {
+    let since = if settings.contains("0 * * * *") { BEGIN.plus_ms(1) } else { ports.now() };
     let deployment = Deployment {
         version,
         default: "w".into(),
         workflows: [("w".into(), Choice::all(1))].into(),
         highest: [].into(),
         settings: settings.into(),
-        schedules: [].into(),
+        schedules: [("hourly".into(), since)].into(),
         callback_keys: Vec::new(),
         applied_at: ports.now(),
         applied_by: "ann".into(),
@@ -142,8 +143,8 @@ fn causes(ports: &Faulty) -> Vec<String> {
 }
 
 #[test]
-fn rule_48_a_document_that_is_refused_is_an_alert_until_it_would_be_accepted_or_the_schedule_is_gone() {
-    for better in [HOURLY, ""] {
+fn rule_48_a_refused_due_time_is_an_alert_until_it_is_posted_or_passed_over() {
+    for (better, posted) in [(HOURLY, 1), (&HOURLY.replace("0 *", "15 *"), 0), ("", 0)] {
         let ports = ports(&HOURLY.replace("Total = 1", "workflow = 1, Priority = \"high\""));
         ports.advance(HOUR_MS);
         assert_eq!((look(&ports), causes(&ports).len()), (Some(0), 1));
@@ -152,17 +153,40 @@ fn rule_48_a_document_that_is_refused_is_an_alert_until_it_would_be_accepted_or_
             text.starts_with("schedule/hourly: Schedule hourly posted no order at ") && text.contains("Workflow"),
             "{text}"
         );
-        assert_eq!(
-            (look(&ports), record(&ports).unwrap().through),
-            (Some(0), BEGIN.plus_ms(HOUR_MS)),
-            "it is passed over"
-        );
-        assert!(record(&ports).unwrap().refused.is_some());
+        let refused = record(&ports).unwrap();
+        assert_eq!((look(&ports), refused.through), (Some(0), BEGIN), "it is open");
+        assert!(refused.refused.is_some());
+        ports.advance(1);
+        assert_eq!((look(&ports), record(&ports)), (Some(0), Some(refused)), "nothing new is written");
         applied(&ports, 2, better);
-        assert_eq!((look(&ports), record(&ports).unwrap().refused), (Some(0), None));
+        assert_eq!((look(&ports), record(&ports).unwrap().refused), (Some(posted), None));
         causes(&ports);
         ports.advance(GONE_MS);
-        assert!(causes(&ports).is_empty() && due(&ports).is_empty());
+        assert!(causes(&ports).is_empty());
+        let due_at = BEGIN.plus_ms(HOUR_MS);
+        assert_eq!(due(&ports), if posted == 0 { vec![] } else { vec![due_at] }, "{better}");
+    }
+}
+
+#[test]
+fn rule_48_what_was_refused_is_posted_as_catch_up_says_once_its_cause_is_gone() {
+    for (catch_up, posted) in [("all", vec![1, 2, 3]), ("latest", vec![3]), ("none", vec![])] {
+        let settings = format!("{HOURLY}catch_up = {catch_up:?}\n");
+        let ports = ports(&settings.replace("Total = 1", "Priority = \"low\""));
+        for _ in 1..=3 {
+            ports.advance(HOUR_MS);
+            assert_eq!((look(&ports), causes(&ports).len()), (Some(0), 1), "{catch_up}");
+        }
+        ports.advance(HOUR_MS / 2);
+        assert_eq!(
+            (look(&ports), record(&ports).unwrap().refused.is_none()),
+            (Some(0), posted.is_empty()),
+            "{catch_up}"
+        );
+        applied(&ports, 2, &settings);
+        look(&ports).unwrap();
+        let hours: Vec<_> = posted.into_iter().map(|hours| BEGIN.plus_ms(hours * HOUR_MS)).collect();
+        assert_eq!((due(&ports), record(&ports).unwrap().refused), (hours, None), "{catch_up}");
     }
 }
 

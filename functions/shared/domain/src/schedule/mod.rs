@@ -107,11 +107,9 @@ impl CatchUp {
 /// What a look at a schedule finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// The due times to post, the earliest first; at most [`POSTS_OF_A_LOOK_MAX`].
+    /// The due times to post, the earliest first; 1 to [`POSTS_OF_A_LOOK_MAX`]. The next look goes on after them.
     pub posts: Vec<Timestamp>,
-    /// The mark once they are posted. The next look goes on from there.
-    pub through: Timestamp,
-    /// The due times before the posts that are passed over, if there are any.
+    /// The due times before the posts that are passed over with the first one, if there are any.
     pub passed: Option<Gap>,
 }
 
@@ -226,12 +224,11 @@ impl Schedule {
         })
     }
 
-    /// What is due at `now`, after the [mark](ScheduleRecord::mark). A due time is missed [`MISSED_AFTER_MS`] later. `None`:
-    /// nothing.
+    /// What is to be posted at `now`, after the [mark](ScheduleRecord::mark). A due time is missed [`MISSED_AFTER_MS`] later.
+    /// `None`: nothing.
     #[must_use]
     pub fn look(&self, mark: Timestamp, now: Timestamp) -> Option<Look> {
         let due = self.timing.last(mark, now, MISSED_MAX);
-        let through = *due.last()?;
         let (missed, in_time): (Vec<_>, Vec<_>) = due.into_iter().partition(|at| at.ms_until(now) > MISSED_AFTER_MS);
         let mut posts = match self.catch_up {
             CatchUp::All => missed,
@@ -239,12 +236,10 @@ impl Schedule {
             CatchUp::Latest | CatchUp::None => Vec::new(),
         };
         posts.extend(in_time);
-        let is_cut = posts.len() > POSTS_OF_A_LOOK_MAX;
         posts.truncate(POSTS_OF_A_LOOK_MAX);
-        let through = posts.last().copied().filter(|_| is_cut).unwrap_or(through);
-        let passed = Gap { after: mark, before: posts.first().copied().unwrap_or(through.plus_ms(1)) };
+        let passed = Gap { after: mark, before: *posts.first()? };
         let is_passed = self.timing.next(mark).is_some_and(|next| next < passed.before);
-        Some(Look { posts, through, passed: is_passed.then_some(passed) })
+        Some(Look { posts, passed: is_passed.then_some(passed) })
     }
 
     /// The submitter of its orders. No caller has such a name.

@@ -21,7 +21,7 @@ pub struct ScheduleRecord {
     pub name: Arc<str>,
     /// +1 at every change.
     pub version: u64,
-    /// The last due time that was decided: posted, refused, or passed over. It never goes back.
+    /// The last due time that was decided: posted, or passed over. It never goes back.
     pub through: Timestamp,
     /// Due times before it that were passed over, at most [`GAPS_MAX`] gaps. The clock that did so may have been ahead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +29,7 @@ pub struct ScheduleRecord {
     /// The last order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
-    /// Why the last due time has no order.
+    /// Why the last due time has no order yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
 }
@@ -89,43 +89,64 @@ impl ScheduleRecord {
         self.gaps.iter().filter_map(of_gap).chain(timing.next(self.through.max(now))).min()
     }
 
-    /// The record after a look that came as far as `through`, and passed over a gap.
+    /// The record without its refusal.
     #[must_use]
-    pub fn with_gap(mut self, through: Timestamp, passed: Option<Gap>) -> Self {
-        for gap in self.gaps.iter_mut().filter(|gap| gap.after < through && through < gap.before) {
-            gap.after = through;
-        }
-        self.gaps.extend(passed);
-        let narrowest = |(_, gap): &(usize, &Gap)| gap.after.ms_until(gap.before);
-        if let Some((at, _)) = self.gaps.iter().enumerate().min_by_key(narrowest).filter(|_| self.gaps.len() > GAPS_MAX)
-        {
-            self.gaps.remove(at);
-        }
-        self
+    pub fn refusing_nothing(&self) -> Self {
+        Self { version: self.version + 1, refused: None, ..self.clone() }
     }
 
-    /// The next record, with the mark at `through`, or where it is if that is later. `outcomes` are those of the due times
-    /// that were decided, in their order.
+    /// The next record, with the mark at the last order, or where it is if that is later. `outcomes` are those of the due
+    /// times that were tried after the `mark`, in their order; `passed` was passed over with the first one. What was refused
+    /// after the last order is open: the next look tries it again.
     #[must_use]
     pub fn next(
         stored: Option<&Self>,
         name: &Arc<str>,
-        through: Timestamp,
+        mark: Timestamp,
+        passed: Option<Gap>,
         outcomes: Vec<Result<Posted, Refused>>,
     ) -> Self {
+        let before = stored.and_then(|stored| stored.refused.clone());
         let refused = match outcomes.last() {
-            Some(last) => last.as_ref().err().cloned(),
-            None => stored.and_then(|stored| stored.refused.clone()),
+            // The first time of a refusal counts.
+            Some(Err(last)) => Some(before.filter(|before| before.is_same(last)).unwrap_or_else(|| last.clone())),
+            Some(Ok(_)) => None,
+            None => before,
         };
         let posted = outcomes.into_iter().rev().find_map(Result::ok);
+        let through = posted.as_ref().map_or(mark, |posted| posted.due_at);
+        let mut gaps = stored.map(|stored| stored.gaps.clone()).unwrap_or_default();
+        if posted.is_some() {
+            decide(&mut gaps, through, passed);
+        }
         Self {
             name: name.clone(),
             version: stored.map_or(0, |stored| stored.version) + 1,
             through: stored.map_or(through, |stored| stored.through.max(through)),
-            gaps: stored.map(|stored| stored.gaps.clone()).unwrap_or_default(),
+            gaps,
             posted: posted.or_else(|| stored.and_then(|stored| stored.posted.clone())),
             refused,
         }
+    }
+}
+
+/// The gaps after a look that came as far as `through`.
+fn decide(gaps: &mut Vec<Gap>, through: Timestamp, passed: Option<Gap>) {
+    for gap in gaps.iter_mut().filter(|gap| gap.after < through && through < gap.before) {
+        gap.after = through;
+    }
+    gaps.extend(passed);
+    let width_ms = |gap: &Gap| gap.after.ms_until(gap.before);
+    let narrowest = gaps.iter().min_by_key(|gap| width_ms(gap)).copied();
+    if gaps.len() > GAPS_MAX {
+        gaps.retain(|gap| Some(*gap) != narrowest);
+    }
+}
+
+impl Refused {
+    /// Whether both are of one due time, for the same reason.
+    fn is_same(&self, other: &Self) -> bool {
+        self.due_at == other.due_at && self.problem == other.problem
     }
 }
 
