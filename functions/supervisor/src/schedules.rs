@@ -23,8 +23,8 @@ pub trait SchedulePorts: HasRecords + HasQueues + HasEnvironment {}
 
 impl<P: HasRecords + HasQueues + HasEnvironment> SchedulePorts for P {}
 
-/// Looks at each schedule of the deployment once, until the time is up, and posts what is due. Returns the number of orders
-/// that were posted. An order is found by no member that is redacted (rule 28).
+/// Looks at each schedule of the deployment once, until the time is up, and posts what is due: the one that posted longest ago
+/// comes first. Returns the number of orders that were posted. An order is found by no member that is redacted (rule 28).
 ///
 /// # Errors
 /// The first [`PortError`], after all other schedules had their turn. What was not posted is not marked: the next look
@@ -36,11 +36,14 @@ pub async fn schedules(
     redaction: &Redaction,
 ) -> Result<u64, PortError> {
     let Some(deployment) = instance.catalogue.deployment(ports).await? else { return Ok(0) };
-    let all = Schedule::all(&deployment.settings);
+    let mut all = Schedule::all(&deployment.settings);
     let stored: Vec<ScheduleRecord> = ports.records().list(usize::MAX).await?;
     let mut stored: BTreeMap<Arc<str>, ScheduleRecord> =
         stored.into_iter().map(|record| (record.name.clone(), record)).collect();
     let (budget, mut failed, mut count) = (Budget::new(ports.environment(), settings), None, 0);
+    // What one look leaves for want of time, the next one begins with.
+    let now = ports.environment().now();
+    all.sort_by_key(|schedule| stored.get(&schedule.name)?.handled_at(now));
     for schedule in &all {
         let stored = stored.remove(&schedule.name);
         if budget.is_spent(ports.environment()) {

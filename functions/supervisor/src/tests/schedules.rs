@@ -132,6 +132,25 @@ fn rule_23_a_clock_a_year_ahead_silences_no_schedule_and_nothing_is_posted_twice
     assert_eq!(look(&ports), Some(0), "it was posted a year ago");
 }
 
+#[test]
+fn rule_48_a_backlog_that_takes_the_whole_time_of_a_look_lets_the_next_schedule_go_first() {
+    let minutely = HOURLY.replace("0 *", "* *").replace("order", "catch_up = \"all\"\norder");
+    let ports = ports(&["a", "b", "c"].map(|name| minutely.replace("hourly", name)).concat());
+    ports.advance(10 * HOUR_MS);
+    let clock = ports.clone();
+    ports.at_each("queues.submit", move |_| {
+        clock.advance(1_000);
+        None
+    });
+    let mut firsts = Vec::new();
+    for _ in 0..4 {
+        let before = ports.submitted().len();
+        assert_eq!(look(&ports), Some(45), "as many as there is time for");
+        firsts.push(ports.submitted()[before].submitter.to_string());
+    }
+    assert_eq!(firsts, ["schedule/a", "schedule/b", "schedule/c", "schedule/a"]);
+}
+
 /// The causes that are on.
 fn causes(ports: &Faulty) -> Vec<String> {
     run(alerts(ports, &[])).unwrap();

@@ -89,6 +89,12 @@ impl ScheduleRecord {
         self.gaps.iter().filter_map(of_gap).chain(timing.next(self.through.max(now))).min()
     }
 
+    /// When an order was posted last. A time ahead of `now` is of a wrong clock (rule 23), and says nothing.
+    #[must_use]
+    pub fn handled_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.posted.as_ref().map(|posted| posted.at).filter(|at| !at.is_beyond(now, 0))
+    }
+
     /// The record without its refusal.
     #[must_use]
     pub fn refusing_nothing(&self) -> Self {
