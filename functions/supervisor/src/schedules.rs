@@ -104,6 +104,12 @@ impl<P: SchedulePorts> Posting<'_, P> {
             }
         }
         let count = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        let tried = outcomes.iter().rposition(Result::is_ok).unwrap_or_default();
+        let refused = outcomes[..tried].iter().filter(|outcome| outcome.is_err()).count();
+        let passed = look.passed.map_or(0, |gap| self.schedule.passed(gap)) + refused;
+        if count > 0 && passed > 0 {
+            tracing::warn!(schedule = &**name, passed, "missed or refused due times were passed over");
+        }
         let next = ScheduleRecord::next(stored, name, mark, look.passed, outcomes);
         let is_refused_anew = stored.and_then(|stored| stored.refused.as_ref()) != next.refused.as_ref();
         if count > 0 || is_refused_anew {

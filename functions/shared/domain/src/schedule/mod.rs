@@ -25,6 +25,8 @@ use crate::time::Timestamp;
 
 /// The member of each order of a schedule with its due time.
 pub const DUE_AT: &str = "DueAt";
+/// Due times that were passed over and are counted at most.
+const PASSED_MAX: usize = 10_000;
 /// Reserved members that a schedule's order must not have: each of its orders would have the same.
 const NOT_OF_SCHEDULES: [(&str, &str); 5] = [
     ("Workflow", "name it as `workflow` of the schedule"),
@@ -240,6 +242,12 @@ impl Schedule {
         let passed = Gap { after: mark, before: *posts.first()? };
         let is_passed = self.timing.next(mark).is_some_and(|next| next < passed.before);
         Some(Look { posts, passed: is_passed.then_some(passed) })
+    }
+
+    /// The number of due times in a gap. More than [`PASSED_MAX`] are not counted.
+    #[must_use]
+    pub fn passed(&self, gap: Gap) -> usize {
+        self.timing.last(gap.after, gap.before.minus_ms(1), PASSED_MAX).len()
     }
 
     /// The submitter of its orders. No caller has such a name.

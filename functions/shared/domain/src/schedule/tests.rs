@@ -147,6 +147,22 @@ fn rule_48_what_was_missed_is_posted_as_catch_up_says() {
 }
 
 #[test]
+fn rule_48_what_a_look_passes_over_is_counted() {
+    let at = |minute: i64| Timestamp::from_epoch_ms(minute * 60_000);
+    for (catch_up, mark, now, passed) in [
+        ("latest", 60, 390, 4),
+        ("latest", 60, 421, 5),
+        ("none", 60, 421, 5),
+        ("all", 60, 421, 0),
+        ("all", 0, 61_000, 16),
+    ] {
+        let schedule = schedule(&format!("every = \"1h\"\nstart = 1970-01-01T00:00:00Z\ncatch_up = {catch_up:?}"));
+        let gap = schedule.look(at(mark), at(now)).unwrap().passed;
+        assert_eq!(gap.map_or(0, |gap| schedule.passed(gap)), passed, "{catch_up} {mark} {now}");
+    }
+}
+
+#[test]
 fn rule_48_a_look_has_a_bound_and_the_oldest_missed_are_passed_over() {
     let schedule = schedule("every = \"1m\"\nstart = 2026-01-01T00:00:00Z\ncatch_up = \"all\"");
     let start = time("2026-01-01T00:00:00Z");
