@@ -29,6 +29,8 @@ pub mod code {
     pub const PROCESSED: &str = "child-processed";
     /// The child cannot be undone: it only goes forward.
     pub const PAST_PIVOT: &str = "child-past-pivot";
+    /// Those of the end of a child that was made.
+    pub const OF_CHILDREN: [&str; 4] = [COMPENSATED, CLOSED, PROCESSED, PAST_PIVOT];
     /// It would be one child too many below each other.
     pub const TOO_DEEP: &str = "orders-too-deep";
 }
