@@ -195,10 +195,15 @@ impl Caller {
     }
 }
 
-/// The name of a caller. The subject of a token may have any characters, but stands for no schedule (rule 48).
+/// The name of a caller. The subject of a token may have any characters, but stands for no schedule (rule 48), and two
+/// subjects never have one name.
 fn own_name(name: Arc<str>) -> Arc<str> {
-    if name.starts_with(SCHEDULE_SUBMITTER) { format!("caller/{name}").into() } else { name }
+    let of_schedule = name.trim_start_matches(OF_CALLER).starts_with(SCHEDULE_SUBMITTER);
+    if of_schedule { format!("{OF_CALLER}{name}").into() } else { name }
 }
+
+/// Stands before the name of a caller that would be that of a schedule.
+const OF_CALLER: &str = "caller/";
 
 /// The roles of which one must be the caller's. `None`: the call is open to all.
 const fn needed(route: Route<'_>, verb: Verb) -> Option<Roles> {
@@ -411,7 +416,14 @@ mod tests {
         ] {
             assert_eq!(&**caller.name(), "caller/schedule/renewals");
         }
-        assert_eq!(&**by_name("schedules").name(), "schedules");
+        for (subject, name) in [
+            ("schedules", "schedules"),
+            ("caller/shop", "caller/shop"),
+            ("caller/schedule/renewals", "caller/caller/schedule/renewals"),
+            ("caller/caller/schedule/renewals", "caller/caller/caller/schedule/renewals"),
+        ] {
+            assert_eq!(&**by_name(subject).name(), name, "two subjects have one name");
+        }
         let fake = Fake::default();
         fake.call_by(&by_name("schedule/renewals"), "POST", "/orders", &[], Bytes::from(ORDER));
         assert_eq!(&*fake.submitted()[0].submitter, "caller/schedule/renewals");

@@ -35,7 +35,6 @@ fn shown<'a>(schedule: &'a Schedule, record: Option<&'a ScheduleRecord>, now: Ti
     };
     let posted = record.and_then(|record| record.posted.as_ref());
     let refused = record.and_then(|record| record.refused.as_ref());
-    let decided = record.map_or(now, |record| record.through.max(now));
     wire::Schedule {
         name: text(&schedule.name),
         workflow: schedule.workflow.as_deref().map(text),
@@ -44,7 +43,7 @@ fn shown<'a>(schedule: &'a Schedule, record: Option<&'a ScheduleRecord>, now: Ti
         start: schedule.timing.start,
         end: schedule.timing.end,
         catch_up: text(schedule.catch_up.name()),
-        next_due_at: schedule.timing.next(decided),
+        next_due_at: record.map_or_else(|| schedule.timing.next(now), |record| record.next_due(&schedule.timing, now)),
         posted: posted.map(|&Posted { due_at, order_id, at }| wire::Posted { due_at, order_id, at }),
         refused: refused.map(|Refused { due_at, at, problem }| wire::Refused {
             due_at: *due_at,
@@ -88,7 +87,8 @@ mod tests {
         ];
         // By a clock that was ahead.
         let through = at.plus_ms(3_600_000);
-        fake.stores_record(&ScheduleRecord::next(None, &"hourly".into(), through, outcomes));
+        let record = ScheduleRecord::next(None, &"hourly".into(), at, None, outcomes);
+        fake.stores_record(&ScheduleRecord { through, ..record });
         let (now, later) = ("2026-11-20T17:26:43.007Z", "2026-11-20T17:26:43.008Z");
         assert_eq!(
             fake.get("/schedules").body["Schedules"],

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use domain::child;
 use domain::id::OrderId;
 use domain::message::Action;
 use domain::redaction::Redaction;
@@ -143,7 +144,7 @@ fn shown_step(order_id: OrderId, step: &Step) -> wire::Step<'_> {
         optional: *optional,
         pivot: *pivot,
         approval: approval.as_ref().map(shown_approvers),
-        child: step.child_of(order_id),
+        child: child::made(step, order_id),
         doubted_at: *doubted_at,
         not_before: *not_before,
         waits_until: *waits_until,
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_shown_with_its_parent_and_a_step_with_the_child_that_it_has_begun_to_make() {
+    fn a_child_is_shown_with_its_parent_and_a_step_with_the_child_that_it_has_made() {
         let mut task = failed();
         let shown = |task: &Task| serde_json::to_value(whole(task, &Redaction::default())).unwrap();
         let parent = Parent { order_id: task.order_id.again(), step: "replace".into(), depth: 2 };

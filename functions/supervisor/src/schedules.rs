@@ -23,8 +23,8 @@ pub trait SchedulePorts: HasRecords + HasQueues + HasEnvironment {}
 
 impl<P: HasRecords + HasQueues + HasEnvironment> SchedulePorts for P {}
 
-/// Looks at each schedule of the deployment once, until the time is up, and posts what is due. Returns the number of orders
-/// that were posted. An order is found by no member that is redacted (rule 28).
+/// Looks at each schedule of the deployment once, until the time is up, and posts what is due: the one that posted longest ago
+/// comes first. Returns the number of orders that were posted. An order is found by no member that is redacted (rule 28).
 ///
 /// # Errors
 /// The first [`PortError`], after all other schedules had their turn. What was not posted is not marked: the next look
@@ -36,11 +36,14 @@ pub async fn schedules(
     redaction: &Redaction,
 ) -> Result<u64, PortError> {
     let Some(deployment) = instance.catalogue.deployment(ports).await? else { return Ok(0) };
-    let all = Schedule::all(&deployment.settings);
+    let mut all = Schedule::all(&deployment.settings);
     let stored: Vec<ScheduleRecord> = ports.records().list(usize::MAX).await?;
     let mut stored: BTreeMap<Arc<str>, ScheduleRecord> =
         stored.into_iter().map(|record| (record.name.clone(), record)).collect();
     let (budget, mut failed, mut count) = (Budget::new(ports.environment(), settings), None, 0);
+    // What one look leaves for want of time, the next one begins with.
+    let now = ports.environment().now();
+    all.sort_by_key(|schedule| stored.get(&schedule.name)?.handled_at(now));
     for schedule in &all {
         let stored = stored.remove(&schedule.name);
         if budget.is_spent(ports.environment()) {
@@ -58,8 +61,7 @@ pub async fn schedules(
     }
     // A schedule that is gone refuses nothing any more.
     for record in stored.values().filter(|record| record.refused.is_some()) {
-        let next = ScheduleRecord { version: record.version + 1, refused: None, ..record.clone() };
-        put(ports, Some(record), &next).await?;
+        put(ports, Some(record), &record.refusing_nothing()).await?;
     }
     failed.map_or(Ok(count), Err)
 }
@@ -76,21 +78,24 @@ struct Posting<'a, P> {
 impl<P: SchedulePorts> Posting<'_, P> {
     /// Posts what is due, and writes how far it came. Returns the number of orders.
     async fn look(&self, stored: Option<&ScheduleRecord>, since: Timestamp) -> Result<u64, PortError> {
-        // A due time at the moment from which the schedule counts is none of the past.
-        let since = since.minus_ms(1);
-        let mark = stored.map_or(since, |stored| stored.through.max(since));
-        let Some(look) = self.schedule.look(mark, self.ports.environment().now()) else {
-            return self.accepted_again(stored).await.map(|()| 0);
+        let (name, now) = (&self.schedule.name, self.ports.environment().now());
+        let mark = ScheduleRecord::mark(stored, since, now);
+        let Some(look) = self.schedule.look(mark, now) else {
+            return self.not_due_again(stored, now).await.map(|()| 0);
         };
-        let (mut through, mut outcomes, mut failed) = (None, Vec::new(), None);
+        let (mut outcomes, mut failed) = (Vec::new(), None);
         for &due_at in &look.posts {
             if self.budget.is_spent(self.ports.environment()) {
                 break;
             }
             match self.post(due_at).await {
                 Ok(outcome) => {
-                    through = Some(due_at);
+                    let is_refused = outcome.is_err();
                     outcomes.push(outcome);
+                    // What one order is refused for mostly holds for all: the last one tells.
+                    if is_refused && self.is_refused(look.posts.last()).await? {
+                        break;
+                    }
                 }
                 Err(error) => {
                     failed = Some(error);
@@ -99,10 +104,18 @@ impl<P: SchedulePorts> Posting<'_, P> {
             }
         }
         let count = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-        // What was passed over after the last one is decided too.
-        let is_all = through == look.posts.last().copied();
-        if let Some(through) = if is_all { Some(look.through) } else { through } {
-            let next = ScheduleRecord::next(stored, &self.schedule.name, through, outcomes);
+        let tried = outcomes.iter().rposition(Result::is_ok).unwrap_or_default();
+        let refused = outcomes[..tried].iter().filter(|outcome| outcome.is_err()).count();
+        let passed = look.passed.map_or(0, |gap| self.schedule.passed(gap)) + refused;
+        if count > 0 && passed > 0 {
+            tracing::warn!(schedule = &**name, passed, "missed or refused due times were passed over");
+        }
+        let next = ScheduleRecord::next(stored, name, mark, look.passed, outcomes);
+        let is_refused_anew = stored.and_then(|stored| stored.refused.as_ref()) != next.refused.as_ref();
+        if count > 0 || is_refused_anew {
+            if let Some(Refused { due_at, problem, .. }) = &next.refused {
+                tracing::warn!(schedule = &**name, %due_at, "no order is posted: {problem}");
+            }
             put(self.ports, stored, &next).await?;
         }
         failed.map_or(Ok(count), Err)
@@ -113,10 +126,7 @@ impl<P: SchedulePorts> Posting<'_, P> {
         let (name, at) = (&*self.schedule.name, self.ports.environment().now());
         let order = match self.order(due_at).await? {
             Ok(order) => order,
-            Err(problem) => {
-                tracing::warn!(schedule = name, %due_at, "no order is posted: {problem}");
-                return Ok(Err(Refused { due_at, at, problem: problem.into() }));
-            }
+            Err(problem) => return Ok(Err(Refused { due_at, at, problem: problem.into() })),
         };
         let order_id = order.order_id;
         match self.ports.queues().submit(order, 0).await? {
@@ -146,16 +156,17 @@ impl<P: SchedulePorts> Posting<'_, P> {
         Ok(accepted.map(|()| given.order).map_err(|refused| refused.to_string()))
     }
 
-    /// Ends a refusal once its order would be accepted, after a change of the schedule or of its workflow.
-    async fn accepted_again(&self, stored: Option<&ScheduleRecord>) -> Result<(), PortError> {
-        let Some((record, refused)) = stored.and_then(|record| Some((record, record.refused.as_ref()?))) else {
-            return Ok(());
-        };
-        if self.order(refused.due_at).await?.is_ok() {
-            let next = ScheduleRecord { version: record.version + 1, refused: None, ..record.clone() };
-            put(self.ports, stored, &next).await?;
-        }
-        Ok(())
+    /// Whether the order of this due time is refused.
+    async fn is_refused(&self, due_at: Option<&Timestamp>) -> Result<bool, PortError> {
+        let Some(due_at) = due_at else { return Ok(false) };
+        Ok(self.order(*due_at).await?.is_err())
+    }
+
+    /// Ends the refusal of a due time that is none any more, since the schedule has other times.
+    async fn not_due_again(&self, stored: Option<&ScheduleRecord>, now: Timestamp) -> Result<(), PortError> {
+        let is_over = |record: &&ScheduleRecord| record.refused.as_ref().is_some_and(|refused| refused.due_at <= now);
+        let Some(record) = stored.filter(is_over) else { return Ok(()) };
+        put(self.ports, stored, &record.refusing_nothing()).await
     }
 }
 

@@ -176,7 +176,7 @@ impl Play {
         now(supervisor::alerts(&self.memory, &[]))?;
         let (name, at) = ("renewals".into(), self.memory.now());
         let posted = Posted { due_at: at, order_id: OrderId::from_idempotency_key("schedule/renewals", "1"), at };
-        let record = ScheduleRecord::next(None, &name, at, vec![Ok(posted)]);
+        let record = ScheduleRecord::next(None, &name, at, None, vec![Ok(posted)]);
         now(self.memory.put(Seen::nothing(at), &record))?;
         let span = Span { at: Grain::Hour.of(self.memory.now()), tally: self.tally.clone() };
         let (states, total) = (Some(self.states), self.tally.clone());

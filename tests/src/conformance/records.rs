@@ -45,10 +45,10 @@ pub async fn a_record_of_each_kind_is_replaced_only_on_the_version_that_was_seen
                 replaced(records, [alert("late/w", 1), second, alert("late/w", 2)], Some(alert("late/other", 1))).await;
             }
             RecordKind::Schedule => {
-                let first = ScheduleRecord::next(None, &"s".into(), NOON, Vec::new());
-                let second = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(2), Vec::new());
-                let late = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(1), Vec::new());
-                let other = ScheduleRecord::next(None, &"other".into(), NOON, Vec::new());
+                let first = ScheduleRecord::next(None, &"s".into(), NOON, None, Vec::new());
+                let second = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(2), None, Vec::new());
+                let late = ScheduleRecord::next(Some(&first), &first.name, NOON.plus_ms(1), None, Vec::new());
+                let other = ScheduleRecord::next(None, &"other".into(), NOON, None, Vec::new());
                 replaced(records, [first, second, late], Some(other)).await;
                 let all = records.list::<ScheduleRecord>(usize::MAX).await.unwrap();
                 assert_eq!(all.iter().map(|record| &*record.name).collect::<Vec<_>>(), ["other", "s"]);

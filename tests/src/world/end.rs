@@ -7,6 +7,7 @@ use domain::id::OrderId;
 use domain::message::{SchedulerMessage, idempotency_key};
 use domain::ports::{Environment, Store};
 use domain::task::{Direction, ProcessState, Step, StepState, Task, Transition, What};
+use domain::workflow::ORDERS;
 
 use super::{World, now};
 use memory::faulty::Record;
@@ -178,8 +179,8 @@ impl World {
             if let (Some(done), Some(undone)) = (done, undone) {
                 assert!(done < undone, "{} took effect after its undo: {effects:?}", step.name);
             }
-            if let Some(child) = step.child_of(task.order_id) {
-                self.check_child(task, step, child);
+            if *step.agent == *ORDERS && step.was_claimed() {
+                self.check_child(task, step, task.order_id.child(&step.name));
                 continue;
             }
             if step.approval.is_some() {

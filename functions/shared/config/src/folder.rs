@@ -160,7 +160,8 @@ impl Folder {
             }
         }
         add(&mut faults, DEPLOYMENT_FILE, webhooks_of_one_step(&deployment.settings, deployment_text, &checked));
-        faults.extend(children::faults(&checked, knows_names.then_some(&names)));
+        let settings = knows_agents.then_some(&deployment.settings);
+        faults.extend(children::faults(&checked, knows_names.then_some(&names), settings));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
         for CheckedWorkflow { file, text, .. } in &checked {
             add(&mut faults, file, texts::check(text));

@@ -15,9 +15,9 @@ use crate::message::{Acceptance, Action, Command, Failure, Outcome, Reply};
 use crate::order::{Given, Order, Parent};
 use crate::pin::Pin;
 use crate::state::{Direction, ProcessState};
-use crate::task::{StepState, Task};
+use crate::task::{Step, StepError, StepState, Task, reason};
 use crate::time::Timestamp;
-use crate::workflow::{NotAccepted, Workflow};
+use crate::workflow::{NotAccepted, ORDERS, Workflow};
 
 /// The stable codes of the failure of such a step, beside those of a post that is refused.
 pub mod code {
@@ -29,6 +29,8 @@ pub mod code {
     pub const PROCESSED: &str = "child-processed";
     /// The child cannot be undone: it only goes forward.
     pub const PAST_PIVOT: &str = "child-past-pivot";
+    /// Those of the end of a child that was made.
+    pub const OF_CHILDREN: [&str; 4] = [COMPENSATED, CLOSED, PROCESSED, PAST_PIVOT];
     /// It would be one child too many below each other.
     pub const TOO_DEEP: &str = "orders-too-deep";
 }
@@ -187,6 +189,20 @@ pub fn outcome(child: &Task, direction: Direction) -> Outcome {
         )),
         (ProcessState::Compensated, Direction::Undo) => Outcome::Done(Json::of(&Ended { order_id, process_state })),
     }
+}
+
+/// The id of the child that a step of this order has made, as far as the step shows. A refusal makes none.
+#[must_use]
+pub fn made(step: &Step, order_id: OrderId) -> Option<OrderId> {
+    let is_open = step.direction == Direction::Forward
+        && matches!(step.process_state, StepState::Pending | StepState::Processing);
+    // An attempt without an answer may have made it.
+    let is_of_none = |error: &StepError| {
+        !code::OF_CHILDREN.contains(&&*error.code) && ![StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code)
+    };
+    let is_known = step.is_awaited() || step.output.is_some();
+    let is_made = is_known || !(is_open || step.last_error.as_ref().is_some_and(is_of_none));
+    (*step.agent == *ORDERS && step.was_claimed() && is_made).then(|| order_id.child(&step.name))
 }
 
 /// What a child that has ended tells its parent, as the parent is now. `None`: its step waits for nothing, or asks anew

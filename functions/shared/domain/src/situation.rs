@@ -8,10 +8,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child;
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
 use crate::template::NOT_KEPT;
 use crate::time::Timestamp;
+use crate::workflow::ORDERS;
 
 /// How an order stands, in words. It follows from the order's version alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +92,20 @@ const NOT_APPROVED: (&str, &str) = (
     "Cancel: then every step that was begun is undone. Or resubmit: the approval is asked for again.",
 );
 
+/// The same for a step whose child order has ended (rule 49). Its id follows from the step, so a resubmit finds it again.
+const CHILD_ENDED: (&str, &str) = (
+    "The order that the step made has ended without its work, and the workflow holds the order then.",
+    "A resubmit finds that order again. So have its work done in another way, then settle the step as done. Or cancel: \
+     then every step that was begun is undone.",
+);
+const CHILD_ENDED_PAST_PIVOT: &str = "A resubmit finds that order again. So have its work done in another way, then settle \
+                                      the step as done. If that is impossible, close the order: it ends as it is.";
+const CHILD_STAYS: (&str, &str) = (
+    "The order that the step made cannot be cancelled any more.",
+    "A resubmit finds that order again. So take its work back in another way, then settle the step as undone. If that is \
+     impossible, close the order: it ends as it is.",
+);
+
 /// The remedy where a result contradicts the end of an order.
 const CONTRADICTED: &str = "Look at the service what holds, and put it right there. The order itself stays as it is.";
 
@@ -108,6 +124,13 @@ fn lacks_result(task: &Task) -> bool {
         };
         task.history.iter().any(|line| matches!(&line.what, What::Accepted(attempt) if is_its_last(attempt)))
     })
+}
+
+/// Whether the step that was given up has a child order whose end cannot change.
+fn child_ended(task: &Task) -> bool {
+    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
+    let error = given_up.filter(|step| *step.agent == *ORDERS).and_then(|step| step.last_error.as_ref());
+    error.is_some_and(|error| child::code::OF_CHILDREN.contains(&&*error.code))
 }
 
 /// Whether the last call of a step lacked what the workflow keeps of its answer.
@@ -261,6 +284,11 @@ fn late(task: &Task) -> String {
 pub fn remedy(task: &Task) -> (&'static str, &'static str) {
     let code = task.reason.as_ref().map_or("", |reason| &reason.code);
     let (meaning, usual) = match code {
+        reason::REJECTED if child_ended(task) && task.past_pivot().is_some() => {
+            return (CHILD_ENDED.0, CHILD_ENDED_PAST_PIVOT);
+        }
+        reason::REJECTED if child_ended(task) => CHILD_ENDED,
+        reason::COMPENSATION_FAILED if child_ended(task) => CHILD_STAYS,
         reason::EXHAUSTED if gave_up_approval(task) => NO_DECISION,
         reason::REJECTED if gave_up_approval(task) => NOT_APPROVED,
         reason::EXHAUSTED if lacks_result(task) => NO_RESULT,

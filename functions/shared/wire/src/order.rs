@@ -147,7 +147,7 @@ pub struct Step<'a> {
     /// Present if people decide on it: no service is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,
-    /// The id of the order that the step makes, and waits for. Absent: it makes none, or has not begun.
+    /// The id of the order that the step made, and waits for. Absent: it makes none, or has not made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child: Option<OrderId>,
     /// The time at which a supervisor found the attempt expired implausibly late, and doubted its own clock.

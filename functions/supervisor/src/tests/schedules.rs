@@ -25,15 +25,16 @@ fn ports(settings: &str) -> Faulty {
     ports
 }
 
-/// Applies these settings now.
+/// Applies these settings now. The schedule counts from the first application, unless it has other times.
 fn applied(ports: &Faulty, version: u64, settings: &str) {
+    let since = if settings.contains("0 * * * *") { BEGIN.plus_ms(1) } else { ports.now() };
     let deployment = Deployment {
         version,
         default: "w".into(),
         workflows: [("w".into(), Choice::all(1))].into(),
         highest: [].into(),
         settings: settings.into(),
-        schedules: [].into(),
+        schedules: [("hourly".into(), since)].into(),
         callback_keys: Vec::new(),
         applied_at: ports.now(),
         applied_by: "ann".into(),
@@ -117,6 +118,39 @@ fn rule_48_a_clock_an_hour_ahead_posts_early_and_the_right_one_posts_nothing_aga
     assert_eq!(record(&ports).unwrap().through, BEGIN.plus_ms(3 * HOUR_MS));
 }
 
+#[test]
+fn rule_23_a_clock_a_year_ahead_silences_no_schedule_and_nothing_is_posted_twice() {
+    let ports = ports(HOURLY);
+    let ahead = ports.with_clock_ahead_ms(365 * 24 * HOUR_MS.cast_signed());
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&ahead), look(&ports), look(&ports)], [1, 1, 0].map(Some));
+    ports.advance(HOUR_MS);
+    assert_eq!([look(&ports), look(&ahead), look(&ports)], [1, 1, 0].map(Some));
+    let hours = [365 * 24 + 1, 1, 2, 365 * 24 + 2];
+    assert_eq!(due(&ports), hours.map(|hours| BEGIN.plus_ms(hours * HOUR_MS)));
+    ports.advance(365 * 24 * HOUR_MS);
+    assert_eq!(look(&ports), Some(0), "it was posted a year ago");
+}
+
+#[test]
+fn rule_48_a_backlog_that_takes_the_whole_time_of_a_look_lets_the_next_schedule_go_first() {
+    let minutely = HOURLY.replace("0 *", "* *").replace("order", "catch_up = \"all\"\norder");
+    let ports = ports(&["a", "b", "c"].map(|name| minutely.replace("hourly", name)).concat());
+    ports.advance(10 * HOUR_MS);
+    let clock = ports.clone();
+    ports.at_each("queues.submit", move |_| {
+        clock.advance(1_000);
+        None
+    });
+    let mut firsts = Vec::new();
+    for _ in 0..4 {
+        let before = ports.submitted().len();
+        assert_eq!(look(&ports), Some(45), "as many as there is time for");
+        firsts.push(ports.submitted()[before].submitter.to_string());
+    }
+    assert_eq!(firsts, ["schedule/a", "schedule/b", "schedule/c", "schedule/a"]);
+}
+
 /// The causes that are on.
 fn causes(ports: &Faulty) -> Vec<String> {
     run(alerts(ports, &[])).unwrap();
@@ -128,8 +162,8 @@ fn causes(ports: &Faulty) -> Vec<String> {
 }
 
 #[test]
-fn rule_48_a_document_that_is_refused_is_an_alert_until_it_would_be_accepted_or_the_schedule_is_gone() {
-    for better in [HOURLY, ""] {
+fn rule_48_a_refused_due_time_is_an_alert_until_it_is_posted_or_passed_over() {
+    for (better, posted) in [(HOURLY, 1), (&HOURLY.replace("0 *", "15 *"), 0), ("", 0)] {
         let ports = ports(&HOURLY.replace("Total = 1", "workflow = 1, Priority = \"high\""));
         ports.advance(HOUR_MS);
         assert_eq!((look(&ports), causes(&ports).len()), (Some(0), 1));
@@ -138,17 +172,40 @@ fn rule_48_a_document_that_is_refused_is_an_alert_until_it_would_be_accepted_or_
             text.starts_with("schedule/hourly: Schedule hourly posted no order at ") && text.contains("Workflow"),
             "{text}"
         );
-        assert_eq!(
-            (look(&ports), record(&ports).unwrap().through),
-            (Some(0), BEGIN.plus_ms(HOUR_MS)),
-            "it is passed over"
-        );
-        assert!(record(&ports).unwrap().refused.is_some());
+        let refused = record(&ports).unwrap();
+        assert_eq!((look(&ports), refused.through), (Some(0), BEGIN), "it is open");
+        assert!(refused.refused.is_some());
+        ports.advance(1);
+        assert_eq!((look(&ports), record(&ports)), (Some(0), Some(refused)), "nothing new is written");
         applied(&ports, 2, better);
-        assert_eq!((look(&ports), record(&ports).unwrap().refused), (Some(0), None));
+        assert_eq!((look(&ports), record(&ports).unwrap().refused), (Some(posted), None));
         causes(&ports);
         ports.advance(GONE_MS);
-        assert!(causes(&ports).is_empty() && due(&ports).is_empty());
+        assert!(causes(&ports).is_empty());
+        let due_at = BEGIN.plus_ms(HOUR_MS);
+        assert_eq!(due(&ports), if posted == 0 { vec![] } else { vec![due_at] }, "{better}");
+    }
+}
+
+#[test]
+fn rule_48_what_was_refused_is_posted_as_catch_up_says_once_its_cause_is_gone() {
+    for (catch_up, posted) in [("all", vec![1, 2, 3]), ("latest", vec![3]), ("none", vec![])] {
+        let settings = format!("{HOURLY}catch_up = {catch_up:?}\n");
+        let ports = ports(&settings.replace("Total = 1", "Priority = \"low\""));
+        for _ in 1..=3 {
+            ports.advance(HOUR_MS);
+            assert_eq!((look(&ports), causes(&ports).len()), (Some(0), 1), "{catch_up}");
+        }
+        ports.advance(HOUR_MS / 2);
+        assert_eq!(
+            (look(&ports), record(&ports).unwrap().refused.is_none()),
+            (Some(0), posted.is_empty()),
+            "{catch_up}"
+        );
+        applied(&ports, 2, &settings);
+        look(&ports).unwrap();
+        let hours: Vec<_> = posted.into_iter().map(|hours| BEGIN.plus_ms(hours * HOUR_MS)).collect();
+        assert_eq!((due(&ports), record(&ports).unwrap().refused), (hours, None), "{catch_up}");
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn nodes() -> Vec<Node> {
                 assert_eq!(world.memory.orders().len(), orders.len());
             })
         }),
-        node("the document is refused: the due times are passed over", || {
+        node("the document is refused: the due times stay open", || {
             let (world, _) = due("catch_up = \"all\"\norder = { Priority = \"low\" }");
             looked(world).checked(|world| {
                 assert!(record(world).refused.is_some() && world.memory.orders().is_empty());

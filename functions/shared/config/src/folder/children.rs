@@ -7,9 +7,14 @@ use domain::located::{self, Document, Entry, known_names};
 use domain::workflow::{WORKFLOW, Workflows};
 
 use super::{CheckedWorkflow, Fault};
+use crate::settings::Settings;
 
-/// What is wrong with them. `names`: of all workflows of the folder; `None`: they are not known.
-pub(super) fn faults(workflows: &[CheckedWorkflow], names: Option<&BTreeSet<&str>>) -> Vec<Fault> {
+/// What is wrong with them. `names`: of all workflows of the folder; `settings`: of its agents; `None`: they are not known.
+pub(super) fn faults(
+    workflows: &[CheckedWorkflow],
+    names: Option<&BTreeSet<&str>>,
+    settings: Option<&Settings>,
+) -> Vec<Fault> {
     let mut faults = Vec::new();
     for CheckedWorkflow { file, text, workflow } in workflows {
         let document = Document::new(text);
@@ -21,6 +26,13 @@ pub(super) fn faults(workflows: &[CheckedWorkflow], names: Option<&BTreeSet<&str
                 (Some(names), _) if !is_known(names, name) => {
                     let known = known_names(name, "Workflows", &names.iter().copied().collect::<Vec<_>>());
                     format!("names {name:?}, which is not a workflow of this folder{known}")
+                }
+                (Some(names), _) if !names.contains(name) && !without_table(settings).is_empty() => {
+                    let tables = without_table(settings).join(", ");
+                    format!(
+                        "names {name:?}, the compiled example, whose agents this folder lacks: write {tables}, or name a \
+                         workflow of this folder"
+                    )
                 }
                 (_, Some(way)) => {
                     let way = [&[&*workflow.name], &*way].concat().join(" makes ");
@@ -37,6 +49,12 @@ pub(super) fn faults(workflows: &[CheckedWorkflow], names: Option<&BTreeSet<&str
 
 fn is_known(names: &BTreeSet<&str>, name: &str) -> bool {
     names.contains(name) || Workflows::shipped_text(&Pin { name: name.into(), version: 1 }).is_some()
+}
+
+/// The tables that the agents of the compiled workflow need. An applied folder has no other agents.
+fn without_table(settings: Option<&Settings>) -> Vec<String> {
+    let lacks = |agent: &&str| settings.is_some_and(|settings| settings.of(agent).is_none());
+    Workflows::SHIPPED_AGENTS.into_iter().filter(lacks).map(|agent| format!("[agents.{agent}]")).collect()
 }
 
 /// The workflows by which an order of one makes an order of the other, in any of their versions.

@@ -201,7 +201,8 @@ impl Causes {
         let cause = Cause {
             since: *at,
             text: format!("Schedule {name} posted no order at {due_at}: {problem}"),
-            to_do: "Correct the schedule, or its workflow, and apply the folder. Post the order of that time by hand."
+            to_do: "Correct the schedule, or its workflow, and apply the folder. The order is then posted, unless catch_up \
+                    passes it over."
                 .to_owned(),
             count: 0,
             order_id: None,

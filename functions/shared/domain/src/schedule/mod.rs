@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub use cron::{BadCron, Cron};
 pub use keys::{SCHEDULE, SCHEDULES};
-pub use record::{Posted, Refused, ScheduleRecord};
+pub use record::{Gap, Posted, Refused, ScheduleRecord};
 
 use crate::id::OrderId;
 use crate::json::Json;
@@ -25,6 +25,8 @@ use crate::time::Timestamp;
 
 /// The member of each order of a schedule with its due time.
 pub const DUE_AT: &str = "DueAt";
+/// Due times that were passed over and are counted at most.
+const PASSED_MAX: usize = 10_000;
 /// Reserved members that a schedule's order must not have: each of its orders would have the same.
 const NOT_OF_SCHEDULES: [(&str, &str); 5] = [
     ("Workflow", "name it as `workflow` of the schedule"),
@@ -107,10 +109,10 @@ impl CatchUp {
 /// What a look at a schedule finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// The due times to post, the earliest first; at most [`POSTS_OF_A_LOOK_MAX`].
+    /// The due times to post, the earliest first; 1 to [`POSTS_OF_A_LOOK_MAX`]. The next look goes on after them.
     pub posts: Vec<Timestamp>,
-    /// The mark once they are posted. The next look goes on from there.
-    pub through: Timestamp,
+    /// The due times before the posts that are passed over with the first one, if there are any.
+    pub passed: Option<Gap>,
 }
 
 impl Timing {
@@ -224,12 +226,11 @@ impl Schedule {
         })
     }
 
-    /// What is due at `now`, after the `mark`: the last due time that was decided, or the time from which on the schedule
-    /// counts. A due time is missed [`MISSED_AFTER_MS`] later. `None`: nothing.
+    /// What is to be posted at `now`, after the [mark](ScheduleRecord::mark). A due time is missed [`MISSED_AFTER_MS`] later.
+    /// `None`: nothing.
     #[must_use]
     pub fn look(&self, mark: Timestamp, now: Timestamp) -> Option<Look> {
         let due = self.timing.last(mark, now, MISSED_MAX);
-        let through = *due.last()?;
         let (missed, in_time): (Vec<_>, Vec<_>) = due.into_iter().partition(|at| at.ms_until(now) > MISSED_AFTER_MS);
         let mut posts = match self.catch_up {
             CatchUp::All => missed,
@@ -237,10 +238,16 @@ impl Schedule {
             CatchUp::Latest | CatchUp::None => Vec::new(),
         };
         posts.extend(in_time);
-        let is_cut = posts.len() > POSTS_OF_A_LOOK_MAX;
         posts.truncate(POSTS_OF_A_LOOK_MAX);
-        let through = posts.last().copied().filter(|_| is_cut).unwrap_or(through);
-        Some(Look { posts, through })
+        let passed = Gap { after: mark, before: *posts.first()? };
+        let is_passed = self.timing.next(mark).is_some_and(|next| next < passed.before);
+        Some(Look { posts, passed: is_passed.then_some(passed) })
+    }
+
+    /// The number of due times in a gap. More than [`PASSED_MAX`] are not counted.
+    #[must_use]
+    pub fn passed(&self, gap: Gap) -> usize {
+        self.timing.last(gap.after, gap.before.minus_ms(1), PASSED_MAX).len()
     }
 
     /// The submitter of its orders. No caller has such a name.

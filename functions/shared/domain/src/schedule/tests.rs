@@ -127,22 +127,38 @@ fn rule_48_the_order_of_a_due_time_is_always_the_same_and_says_when_it_was_due()
 }
 
 /// An hourly schedule, and the hours of a look: the mark, and now.
-fn look(catch_up: &str, mark: i64, now: i64) -> Option<(Vec<i64>, i64)> {
+fn look(catch_up: &str, mark: i64, now: i64) -> Option<Vec<i64>> {
     let schedule = schedule(&format!("every = \"1h\"\nstart = 1970-01-01T00:00:00Z\ncatch_up = {catch_up:?}"));
     let at = |minute: i64| Timestamp::from_epoch_ms(minute * 60_000);
     let minute = |at: Timestamp| at.epoch_ms() / 60_000;
-    schedule.look(at(mark), at(now)).map(|look| (look.posts.into_iter().map(minute).collect(), minute(look.through)))
+    schedule.look(at(mark), at(now)).map(|look| look.posts.into_iter().map(minute).collect())
 }
 
 #[test]
 fn rule_48_what_was_missed_is_posted_as_catch_up_says() {
     for (catch_up, missed) in [("latest", vec![360]), ("all", vec![120, 180, 240, 300, 360]), ("none", vec![])] {
         assert_eq!(look(catch_up, 60, 119), None, "{catch_up}");
-        assert_eq!(look(catch_up, 60, 125), Some((vec![120], 120)), "{catch_up}: five minutes late is in time");
-        assert_eq!(look(catch_up, 60, 390), Some((missed.clone(), 360)), "{catch_up}");
+        assert_eq!(look(catch_up, 60, 125), Some(vec![120]), "{catch_up}: five minutes late is in time");
+        assert_eq!(look(catch_up, 60, 390), Some(missed.clone()).filter(|missed| !missed.is_empty()), "{catch_up}");
         let with_one_in_time = if catch_up == "all" { [missed, vec![420]].concat() } else { vec![420] };
-        assert_eq!(look(catch_up, 60, 421), Some((with_one_in_time, 420)), "{catch_up}");
+        assert_eq!(look(catch_up, 60, 421), Some(with_one_in_time), "{catch_up}");
         assert_eq!(look(catch_up, 480, 421), None, "{catch_up}: a clock ahead was here, and nothing goes back");
+    }
+}
+
+#[test]
+fn rule_48_what_a_look_passes_over_is_counted() {
+    let at = |minute: i64| Timestamp::from_epoch_ms(minute * 60_000);
+    for (catch_up, mark, now, passed) in [
+        ("latest", 60, 390, 4),
+        ("latest", 60, 421, 5),
+        ("none", 60, 421, 5),
+        ("all", 60, 421, 0),
+        ("all", 0, 61_000, 16),
+    ] {
+        let schedule = schedule(&format!("every = \"1h\"\nstart = 1970-01-01T00:00:00Z\ncatch_up = {catch_up:?}"));
+        let gap = schedule.look(at(mark), at(now)).unwrap().passed;
+        assert_eq!(gap.map_or(0, |gap| schedule.passed(gap)), passed, "{catch_up} {mark} {now}");
     }
 }
 
@@ -153,42 +169,114 @@ fn rule_48_a_look_has_a_bound_and_the_oldest_missed_are_passed_over() {
     let now = start.plus_ms(400 * DAY_MS);
     let (mut mark, mut posted) = (start.minus_ms(1), Vec::new());
     while let Some(look) = schedule.look(mark, now) {
-        assert!(look.posts.len() <= POSTS_OF_A_LOOK_MAX && look.through > mark);
-        assert_eq!(look.posts.last(), Some(&look.through));
+        assert!(look.posts.len() <= POSTS_OF_A_LOOK_MAX && look.posts[0] > mark);
         posted.extend(look.posts);
-        mark = look.through;
+        mark = *posted.last().unwrap();
     }
     assert_eq!((posted.len(), mark), (MISSED_MAX, now));
     assert!(posted.is_sorted());
 }
 
+fn posted(due_at: Timestamp) -> Posted {
+    Posted { due_at, order_id: OrderId::from_idempotency_key("s", "k"), at: due_at }
+}
+
+/// A look by a clock, and the record after it.
+fn looked(
+    schedule: &Schedule,
+    stored: &mut Option<ScheduleRecord>,
+    since: Timestamp,
+    now: Timestamp,
+) -> Vec<Timestamp> {
+    let mark = ScheduleRecord::mark(stored.as_ref(), since, now);
+    let Some(Look { posts, passed }) = schedule.look(mark, now) else { return Vec::new() };
+    let outcomes = posts.iter().map(|at| Ok(posted(*at))).collect();
+    *stored = Some(ScheduleRecord::next(stored.as_ref(), &schedule.name, mark, passed, outcomes));
+    posts
+}
+
+#[test]
+fn rule_23_a_mark_of_a_clock_far_ahead_silences_no_schedule() {
+    let schedule = schedule("cron = \"0 * * * *\"");
+    let (since, mut stored) = (time("2026-01-01T00:30:00Z"), None);
+    let at = |hour: u64| since.plus_ms(HOUR_MS / 2 + hour * HOUR_MS);
+    assert_eq!(looked(&schedule, &mut stored, since, at(0)), [at(0)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_000)), [at(9_000)]);
+    let ahead = stored.clone().unwrap();
+    assert_eq!((ahead.through, &*ahead.gaps), (at(9_000), &[Gap { after: at(0), before: at(9_000) }][..]));
+    assert_eq!(ahead.next_due(&schedule.timing, at(0)), Some(at(1)));
+    assert_eq!(looked(&schedule, &mut stored, since, at(0)), []);
+    assert_eq!(looked(&schedule, &mut stored, since, at(1)), [at(1)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(1)), []);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_001)), [at(9_001)], "the clock ahead believes its mark");
+    assert_eq!(looked(&schedule, &mut stored, since, at(2)), [at(2)]);
+    let right = stored.clone().unwrap();
+    assert_eq!((right.through, right.gaps[0].after), (at(9_001), at(2)), "the mark goes back for no clock");
+    assert_eq!(looked(&schedule, &mut stored, since, at(8_999)), [at(8_999)]);
+    assert_eq!(looked(&schedule, &mut stored, since, at(9_000)), [], "it was posted, and is not again");
+    assert_eq!(right.next_due(&schedule.timing, at(8_999)), Some(at(9_002)));
+}
+
+#[test]
+fn rule_23_the_widest_gaps_are_kept() {
+    let at = Timestamp::from_epoch_ms;
+    let mut record = None;
+    for (number, width) in (0..).zip([10, 50, 5, 20, 30, 40, 60, 70, 80]) {
+        let gap = Gap { after: at(number * 100), before: at(number * 100 + width) };
+        let outcomes = vec![Ok(posted(gap.before))];
+        record = Some(ScheduleRecord::next(record.as_ref(), &"s".into(), gap.after, Some(gap), outcomes));
+    }
+    let gaps = record.unwrap().gaps;
+    assert_eq!((gaps.len(), gaps.iter().any(|gap| gap.after == at(200))), (8, false));
+}
+
 #[test]
 fn the_mark_never_goes_back_and_a_refusal_lasts_until_an_order_is_posted() {
-    let name = Arc::from("s");
-    let posted = |ms| Posted {
-        due_at: Timestamp::from_epoch_ms(ms),
-        order_id: OrderId::from_idempotency_key("s", "k"),
-        at: Timestamp::from_epoch_ms(ms),
-    };
-    let refused =
-        |ms| Refused { due_at: Timestamp::from_epoch_ms(ms), at: Timestamp::from_epoch_ms(ms), problem: "no".into() };
-    let at = Timestamp::from_epoch_ms;
-    let first = ScheduleRecord::next(None, &name, at(10), vec![Ok(posted(10))]);
+    let (name, at) = (Arc::from("s"), Timestamp::from_epoch_ms);
+    let ok = |ms| Ok(posted(at(ms)));
+    let refused = |ms| Refused { due_at: at(ms), at: at(ms), problem: "no".into() };
+    let next =
+        |stored: Option<&ScheduleRecord>, mark, outcomes| ScheduleRecord::next(stored, &name, at(mark), None, outcomes);
+    let first = next(None, 5, vec![ok(10)]);
     assert_eq!((first.key(), first.version(), first.through), ("s", 1, at(10)));
-    let second = ScheduleRecord::next(Some(&first), &name, at(20), vec![Err(refused(20))]);
-    assert_eq!(
-        (second.version, second.through, &second.posted, &second.refused),
-        (2, at(20), &Some(posted(10)), &Some(refused(20)))
-    );
-    let passed = ScheduleRecord::next(Some(&second), &name, at(15), Vec::new());
-    assert_eq!((passed.through, &passed.posted, &passed.refused), (at(20), &Some(posted(10)), &Some(refused(20))));
-    let both = ScheduleRecord::next(Some(&first), &name, at(25), vec![Ok(posted(20)), Err(refused(25))]);
-    assert_eq!((both.posted, both.refused), (Some(posted(20)), Some(refused(25))));
-    let third = ScheduleRecord::next(Some(&passed), &name, at(30), vec![Ok(posted(30))]);
-    assert_eq!((third.posted, third.refused), (Some(posted(30)), None));
+    let second = next(Some(&first), 10, vec![Err(refused(20))]);
+    let found = (second.version, second.through, &second.posted, &second.refused);
+    assert_eq!(found, (2, at(10), &Some(posted(at(10))), &Some(refused(20))), "what is refused is open");
+    let again = next(Some(&second), 10, vec![Err(Refused { at: at(99), ..refused(20) })]);
+    assert_eq!(again.refused, Some(refused(20)), "it is refused since the first time");
+    let behind = next(Some(&second), 0, vec![ok(5)]);
+    assert_eq!((behind.through, behind.posted, behind.refused), (at(10), Some(posted(at(5))), None));
+    let both = next(Some(&first), 10, vec![ok(20), Err(refused(25))]);
+    assert_eq!((both.through, both.posted, both.refused), (at(20), Some(posted(at(20))), Some(refused(25))));
+    let third = next(Some(&second), 10, vec![Err(refused(20)), ok(30)]);
+    assert_eq!((third.through, third.posted, third.refused), (at(30), Some(posted(at(30))), None));
+    assert_eq!(next(None, 5, vec![Err(refused(10))]).through, at(5));
 }
 
 proptest! {
+    /// Whatever looks come between by clocks ahead, a right clock that looks each minute leaves no due time without its post,
+    /// and none has two (rule 23).
+    #[test]
+    fn rule_23_with_clocks_ahead_each_due_time_is_posted_once(
+        leaps in prop::collection::btree_map(0_u64..2_000, 1_u64..2_000_000, 0..6),
+        every in 1_u64..90,
+        way in 0..3_usize,
+    ) {
+        let way = CatchUp::ALL[way].name();
+        let schedule = schedule(&format!("every = \"{every}m\"\nstart = 1970-01-01T00:00:00Z\ncatch_up = {way:?}"));
+        let (mut stored, mut posted) = (None, Vec::new());
+        for minute in 0..2_200 {
+            let now = Timestamp::default().plus_ms(minute * 60_000);
+            if let Some(ahead) = leaps.get(&minute) {
+                posted.extend(looked(&schedule, &mut stored, Timestamp::default(), now.plus_ms(ahead * 60_000)));
+            }
+            posted.extend(looked(&schedule, &mut stored, Timestamp::default(), now));
+            prop_assert_eq!(posted.contains(&now), minute % every == 0, "minute {}", minute);
+        }
+        posted.sort();
+        prop_assert!(posted.is_sorted_by(|one, next| one < next), "a due time has two posts");
+    }
+
     /// However often and late it is looked at, `all` posts each due time once, and no other way posts one twice or out of order.
     #[test]
     fn rule_48_each_due_time_is_posted_once(every in 1_u64..90, looks in prop::collection::vec(0_u64..600, 1..60), way in 0..3_usize) {
@@ -198,9 +286,9 @@ proptest! {
         for minutes in looks {
             now = now.plus_ms(minutes * 60_000);
             while let Some(look) = schedule.look(mark, now) {
-                prop_assert!(look.through > mark && look.through <= now);
+                prop_assert!(look.posts[0] > mark && look.posts.iter().all(|at| *at <= now));
                 posted.extend(look.posts);
-                mark = look.through;
+                mark = *posted.last().unwrap();
             }
         }
         prop_assert!(posted.is_sorted_by(|one, next| one < next));

@@ -5,7 +5,7 @@ use crate::backoff::{Backoff, BackoffPolicy};
 use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::machine::testing::Case;
-use crate::message::{Acceptance, Outcome, Trouble};
+use crate::message::{Acceptance, Failure, Outcome, Trouble};
 use crate::ports::{Evidence, Rejections};
 
 fn of(case: &Case) -> Situation {
@@ -215,6 +215,37 @@ fn a_refused_step_waits_for_an_operator_with_its_reason() {
     let (meaning, to_do) = explain("rejected");
     assert!(of(&case).text.starts_with(meaning), "{}", of(&case).text);
     assert_eq!((of(&case).to_do.as_deref(), of(&case).waits), (Some(to_do), true));
+}
+
+#[test]
+fn rule_49_a_child_that_has_ended_is_not_asked_again_by_a_resubmit() {
+    let held = |before: &[(&str, &[&str], &str)], more: &str, code: &str| {
+        let step = "name = \"b\"\nkind = \"order\"\nworkflow = \"w\"\nsend = {}\non_rejected = \"hold\"";
+        let mut case = Case::with(before, &format!("[[step]]\n{step}\n{more}"), false);
+        case.wake();
+        if !before.is_empty() {
+            case.done("a");
+            case.wake();
+        }
+        let failure = Failure { code: code.into(), message: "it has ended".into() };
+        let reply = case.reply_of("b", Outcome::Failed(failure));
+        case.take(&reply);
+        case
+    };
+    let to_do = |case: &Case| of(case).to_do.unwrap();
+    for code in ["child-compensated", "child-closed"] {
+        let case = held(&[], "", code);
+        assert!(to_do(&case).starts_with("A resubmit finds that order again") && to_do(&case).contains("Or cancel"));
+        let forward = held(&[("a", &[], "pivot = true")], "after = [\"a\"]\n", code);
+        assert!(to_do(&forward).contains("settle the step as done") && !to_do(&forward).contains("cancel"));
+    }
+    assert!(to_do(&held(&[], "", "schema-mismatch")).starts_with("Resubmit once the cause is gone"));
+    let mut undone = held(&[], "", "child-closed");
+    undone.cancel();
+    let stays = Failure { code: "child-closed".into(), message: "it has ended".into() };
+    let reply = undone.reply_of("b", Outcome::Failed(stays));
+    undone.take(&reply);
+    assert!(to_do(&undone).contains("settle the step as undone"), "{}", to_do(&undone));
 }
 
 #[test]

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::id::OrderId;
 use crate::json::Json;
 use crate::limits::TEXT_CHARS_MAX;
 use crate::state::Direction;
 use crate::text::cut;
 use crate::time::Timestamp;
-use crate::workflow::{Approval, ORDERS, StepRule};
+use crate::workflow::{Approval, StepRule};
 
 /// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -200,12 +199,6 @@ impl Step {
     #[must_use]
     pub const fn is_asked(&self) -> bool {
         self.approval.is_some() && self.is_awaited()
-    }
-
-    /// The id of the child order that it made, or is about to make, in this order (rule 49).
-    #[must_use]
-    pub fn child_of(&self, order_id: OrderId) -> Option<OrderId> {
-        (*self.agent == *ORDERS && self.was_claimed()).then(|| order_id.child(&self.name))
     }
 
     /// Whether it waits longer after too many failures (rule 39).

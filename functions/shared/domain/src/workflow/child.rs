@@ -9,6 +9,9 @@ pub const ORDERS: &str = "orders";
 /// How long the end of the other order is awaited, unless the file says so, in milliseconds.
 pub(super) const ENDED_WITHIN_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
+/// The member by which a posted order names its workflow.
+const MEMBER: &str = "Workflow";
+
 /// The keys of a step that calls a service.
 const OF_CALLS: [&str; 9] =
     ["agent", "complete_within", "horizon", "method", "path", "headers", "encode", "keep", "poll"];
@@ -34,6 +37,10 @@ pub(super) fn read(reader: &mut Reader<'_>, step: &Table<'_>) -> Option<Arc<str>
         if step.get(key).is_none() {
             reader.blame(step.at, format!("{}: {key} is missing: {advice}", step.path));
         }
+    }
+    if let Some(entry) = step.get("send").filter(|entry| entry.json().is_some_and(|sent| sent.member(MEMBER).is_some()))
+    {
+        reader.blame_value(&entry, "must not have Workflow: the step names it, as workflow = \"shop\"");
     }
     Some(step.exact_text("workflow").unwrap_or_default().into())
 }

@@ -125,6 +125,37 @@ fn rule_49_the_end_of_a_child_is_a_reply_to_the_attempt_that_waits() {
 }
 
 #[test]
+fn rule_49_a_child_is_shown_once_it_is_made_and_after_a_refusal_never() {
+    let id = |case: &Case| child::made(case.step("b"), case.task.order_id);
+    let reply = |case: &mut Case, outcome| {
+        let reply = case.reply_of("b", outcome);
+        case.take(&reply);
+    };
+    let failed = |code: &str| Outcome::Failed(Failure { code: code.into(), message: "no".into() });
+    let mut case = making("{}");
+    let child = Some(case.task.order_id.child("b"));
+    assert_eq!(id(&case), None, "it is about to be made");
+    reply(&mut case, Outcome::Accepted(Acceptance::default()));
+    assert_eq!(id(&case), child);
+    case.cancel();
+    assert_eq!((case.step("b").direction, id(&case)), (Direction::Undo, child), "its cancel is under way");
+    let mut processed = making("{}");
+    reply(&mut processed, done());
+    assert_eq!(id(&processed), child);
+    for (code, expected) in [
+        (code::TOO_DEEP, None),
+        ("schema-mismatch", None),
+        ("unsendable", None),
+        (code::COMPENSATED, child),
+        (code::CLOSED, child),
+    ] {
+        let mut rejected = making("{}");
+        reply(&mut rejected, failed(code));
+        assert_eq!((rejected.step("b").direction, id(&rejected)), (Direction::Undo, expected), "{code}");
+    }
+}
+
+#[test]
 fn rule_49_a_parent_is_told_only_while_its_step_waits() {
     let mut case = making("{}");
     let child = child_in(&case, ProcessState::Processed);
