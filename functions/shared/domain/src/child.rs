@@ -194,8 +194,10 @@ pub fn outcome(child: &Task, direction: Direction) -> Outcome {
 /// The id of the child that a step of this order has made, as far as the step shows. A refusal makes none.
 #[must_use]
 pub fn made(step: &Step, order_id: OrderId) -> Option<OrderId> {
+    // The first attempt is under way.
     let is_open = step.direction == Direction::Forward
-        && matches!(step.process_state, StepState::Pending | StepState::Processing);
+        && matches!(step.process_state, StepState::Pending | StepState::Processing)
+        && step.last_error.is_none();
     // An attempt without an answer may have made it.
     let is_of_none = |error: &StepError| {
         !code::OF_CHILDREN.contains(&&*error.code) && ![StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code)

@@ -109,15 +109,21 @@ const CHILD_STAYS: (&str, &str) = (
 /// The remedy where a result contradicts the end of an order.
 const CONTRADICTED: &str = "Look at the service what holds, and put it right there. The order itself stays as it is.";
 
-/// The approval that was given up, if it was one.
+/// The step for which the order stopped.
+fn given_up(task: &Task) -> Option<&Step> {
+    let named = task.reason.as_ref().and_then(|reason| task.step(reason.step.as_ref()?));
+    let is_failed = |step: &&Step| step.process_state == StepState::Error;
+    named.map(|(_, step)| step).filter(is_failed).or_else(|| task.steps.iter().find(is_failed))
+}
+
+/// Whether it is an approval.
 fn gave_up_approval(task: &Task) -> bool {
-    task.steps.iter().find(|step| step.process_state == StepState::Error).is_some_and(|step| step.approval.is_some())
+    given_up(task).is_some_and(|step| step.approval.is_some())
 }
 
 /// Whether the step that was given up was taken on in its last attempt (rule 36).
 fn lacks_result(task: &Task) -> bool {
-    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
-    given_up.is_some_and(|step| {
+    given_up(task).is_some_and(|step| {
         let is_its_last = |attempt: &Attempt| {
             (attempt.name(&task.steps), attempt.direction, attempt.number)
                 == (&*step.name, step.direction, step.attempt)
@@ -128,8 +134,7 @@ fn lacks_result(task: &Task) -> bool {
 
 /// Whether the step that was given up has a child order whose end cannot change.
 fn child_ended(task: &Task) -> bool {
-    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
-    let error = given_up.filter(|step| *step.agent == *ORDERS).and_then(|step| step.last_error.as_ref());
+    let error = given_up(task).filter(|step| *step.agent == *ORDERS).and_then(|step| step.last_error.as_ref());
     error.is_some_and(|error| child::code::OF_CHILDREN.contains(&&*error.code))
 }
 

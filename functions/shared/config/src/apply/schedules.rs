@@ -21,7 +21,8 @@ pub(super) fn schedules(
         let was = earlier.iter().find(|was| was.name == *name);
         let kept = was.filter(|was| timing.goes_on(&was.timing, now)).and(before);
         let at = kept.map_or(now, |before| before.schedules.get(name).copied().unwrap_or(before.applied_at));
-        since.insert(name.clone(), at);
+        // A clock that was ahead may have applied it (rule 23).
+        since.insert(name.clone(), at.min(now));
         let due = timing.next(now).map_or_else(|| "never due again".to_owned(), |at| format!("next due {at}"));
         match was {
             None => changes.push(format!("schedule {name}: new, {due}")),

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Timing;
 use crate::id::OrderId;
+use crate::limits::MISSED_AFTER_MS;
 use crate::ports::{Listed, Record, RecordKind};
 use crate::time::Timestamp;
 
-/// Gaps that are kept: the widest ones, since a clock far ahead makes such.
+/// Gaps that are kept: those that end last, since only a gap that has not ended is looked at.
 const GAPS_MAX: usize = 8;
 
 /// The mark of a schedule, and its last order. It stays when its schedule is gone, so no due time comes twice if the
@@ -74,6 +75,8 @@ impl ScheduleRecord {
     /// of a wrong clock (rule 23): what that clock passed over is open, what it posted is not.
     #[must_use]
     pub fn mark(stored: Option<&Self>, since: Timestamp, now: Timestamp) -> Timestamp {
+        // A clock that was ahead may have applied it (rule 23).
+        let since = if since.is_beyond(now, 0) { now.minus_ms(MISSED_AFTER_MS) } else { since };
         // A due time at the moment from which the schedule counts is none of the past.
         let since = since.minus_ms(1);
         let Some(stored) = stored else { return since };
@@ -142,10 +145,9 @@ fn decide(gaps: &mut Vec<Gap>, through: Timestamp, passed: Option<Gap>) {
         gap.after = through;
     }
     gaps.extend(passed);
-    let width_ms = |gap: &Gap| gap.after.ms_until(gap.before);
-    let narrowest = gaps.iter().min_by_key(|gap| width_ms(gap)).copied();
+    let first = gaps.iter().min_by_key(|gap| gap.before).copied();
     if gaps.len() > GAPS_MAX {
-        gaps.retain(|gap| Some(*gap) != narrowest);
+        gaps.retain(|gap| Some(*gap) != first);
     }
 }
 

@@ -218,16 +218,27 @@ fn rule_23_a_mark_of_a_clock_far_ahead_silences_no_schedule() {
 }
 
 #[test]
-fn rule_23_the_widest_gaps_are_kept() {
+fn rule_23_the_gaps_that_end_last_are_kept() {
     let at = Timestamp::from_epoch_ms;
     let mut record = None;
-    for (number, width) in (0..).zip([10, 50, 5, 20, 30, 40, 60, 70, 80]) {
+    for (number, width) in (0..).zip([90, 50, 5, 20, 30, 40, 60, 70, 10]) {
         let gap = Gap { after: at(number * 100), before: at(number * 100 + width) };
         let outcomes = vec![Ok(posted(gap.before))];
         record = Some(ScheduleRecord::next(record.as_ref(), &"s".into(), gap.after, Some(gap), outcomes));
     }
     let gaps = record.unwrap().gaps;
-    assert_eq!((gaps.len(), gaps.iter().any(|gap| gap.after == at(200))), (8, false));
+    assert_eq!((gaps.len(), gaps.first().map(|gap| gap.after)), (8, Some(at(100))));
+}
+
+#[test]
+fn rule_23_a_schedule_that_a_clock_ahead_applied_is_due_all_the_same() {
+    let schedule = schedule("cron = \"0 * * * *\"");
+    let (since, mut stored) = (time("2027-01-01T00:30:00Z"), None);
+    let (before, due) = (time("2026-01-01T11:50:00Z"), time("2026-01-01T12:00:00Z"));
+    assert_eq!(looked(&schedule, &mut stored, since, before), [], "what was due before it was applied is of the past");
+    assert_eq!(looked(&schedule, &mut stored, since, due.plus_ms(5_000)), [due]);
+    assert_eq!(looked(&schedule, &mut stored, since, due.plus_ms(10_000)), []);
+    assert_eq!(looked(&schedule, &mut stored, since, due.plus_ms(HOUR_MS)), [due.plus_ms(HOUR_MS)]);
 }
 
 #[test]

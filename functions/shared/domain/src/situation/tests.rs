@@ -240,6 +240,13 @@ fn rule_49_a_child_that_has_ended_is_not_asked_again_by_a_resubmit() {
         assert!(to_do(&forward).contains("settle the step as done") && !to_do(&forward).contains("cancel"));
     }
     assert!(to_do(&held(&[], "", "schema-mismatch")).starts_with("Resubmit once the cause is gone"));
+    let other = "[[step]]\nname = \"p\"\nagent = \"any\"\non_rejected = \"hold\"\nundo = \"none\"";
+    // Another step was rejected first.
+    let mut beside = held(&[], other, "child-closed");
+    let last = beside.task.steps.last_mut().unwrap();
+    last.process_state = StepState::Error;
+    beside.task.reason.as_mut().unwrap().step = Some("p".into());
+    assert!(to_do(&beside).starts_with("Resubmit once the cause is gone"));
     let mut undone = held(&[], "", "child-closed");
     undone.cancel();
     let stays = Failure { code: "child-closed".into(), message: "it has ended".into() };

@@ -6,7 +6,7 @@ use crate::machine::testing::{Case, done};
 use crate::machine::{Verdict, Wanted, child_wanted};
 use crate::message::{Acceptance, Action, ChildRequest, Failure, Outcome};
 use crate::order::Parent;
-use crate::task::{Direction, NoticeKind, ProcessState, StepState, Task};
+use crate::task::{Direction, NoticeKind, ProcessState, StepError, StepState, Task};
 
 /// b makes an order, with this document.
 fn making(send: &str) -> Case {
@@ -139,6 +139,12 @@ fn rule_49_a_child_is_shown_once_it_is_made_and_after_a_refusal_never() {
     assert_eq!(id(&case), child);
     case.cancel();
     assert_eq!((case.step("b").direction, id(&case)), (Direction::Undo, child), "its cancel is under way");
+    let mut longer = making("{}");
+    let step = longer.task.steps.iter_mut().find(|step| *step.name == *"b").unwrap();
+    step.process_state = StepState::Pending;
+    let (code, at) = (StepError::EXPIRED.into(), case.now);
+    step.last_error = Some(StepError { code, message: "no result".into(), attempt: 1, at });
+    assert_eq!(id(&longer), child, "it is asked again later");
     let mut processed = making("{}");
     reply(&mut processed, done());
     assert_eq!(id(&processed), child);
