@@ -2,6 +2,7 @@
 
 mod children;
 mod demands;
+mod members;
 mod schedules;
 mod schemas;
 mod texts;

@@ -67,6 +67,12 @@ impl Pointer {
         Self(names.to_vec())
     }
 
+    /// The place in the document that a pointer below `/Order` names, as all else of a workflow writes it.
+    pub(crate) fn in_order(&self) -> Option<Self> {
+        let (root, names) = self.0.split_first()?;
+        (root == "Order" && !names.is_empty()).then(|| Self(names.to_vec()))
+    }
+
     /// The names on the way.
     pub(crate) fn names(&self) -> &[String] {
         &self.0

@@ -5,6 +5,7 @@ use domain::template::LITERAL;
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
+use super::members;
 use crate::foreign::{advice, in_name, in_path, in_pointer};
 
 const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
@@ -17,6 +18,7 @@ const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 pub(super) fn check(text: &str) -> Result<(), Faults> {
     let document = Document::new(text);
     let (mut reader, root) = document.read(WORKFLOW);
+    members::check(&mut reader, &root);
     let mut check = |entry: Option<Entry<'_>>, problem: &dyn Fn(&str) -> Option<&'static str>, remedy: &str| {
         let Some(entry) = entry else { return };
         each_text(entry.at, entry.value, &mut |at, value, is_name| {

@@ -54,12 +54,7 @@ impl<'a> Root<'a> {
 
 /// The place in the document that a pointer below `/Order` names.
 pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
-    match Root::of(&Pointer::parse(text).ok()?) {
-        Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-        Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => {
-            None
-        }
-    }
+    Pointer::parse(text).ok()?.in_order()
 }
 
 /// Reads a template of a value.
@@ -238,11 +233,17 @@ impl Refuse {
         }
         let mut pointers = self.pointers.iter();
         let is_met = |text: &&String| match text.starts_with('/') {
-            true => pointers.next().is_some_and(|pointer| pointer.times_in(document.raw()) > 0),
+            true => pointers.next().is_some_and(|pointer| is_met_at(pointer, document)),
             false => carried.contains(&text.to_lowercase()),
         };
         self.texts.iter().filter(is_met).map(String::as_str).collect()
     }
+}
+
+/// A document may have a member `Order` of its own, so either reading of `/Order/Card` counts.
+fn is_met_at(pointer: &Pointer, document: &Json) -> bool {
+    let is_there = |pointer: &Pointer| pointer.times_in(document.raw()) > 0;
+    is_there(pointer) || pointer.in_order().as_ref().is_some_and(is_there)
 }
 
 #[cfg(test)]
@@ -428,6 +429,10 @@ mod tests {
         assert_eq!(met(&refuse, repeated), ["/Card/Number"], "a service may read the first of two");
         assert!(met(&refuse, r#"{"Number": 1, "Card": {"Last4": "Cvc"}}"#).is_empty());
         assert!(met(&[], r#"{"Cvc": 1}"#).is_empty());
+        let below_order = ["/Order/Card/Number"];
+        assert_eq!(met(&below_order, r#"{"Card": {"Number": 1}}"#), below_order, "as all else of a workflow writes it");
+        assert_eq!(met(&below_order, r#"{"Order": {"Card": {"Number": 1}}}"#), below_order);
+        assert!(met(&below_order, r#"{"Card": {}, "Order": {"Number": 1}}"#).is_empty());
     }
 
     #[test]
