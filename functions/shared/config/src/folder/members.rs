@@ -3,32 +3,53 @@
 
 use domain::located::{Entry, Reader, Table};
 
-use crate::foreign::in_pointer;
+use crate::foreign::{advice, in_pointer};
 
 /// What begins a place beside the document, in a mapping.
 const BESIDE: [&str; 4] = ["OrderID", "IdempotencyKey", "SubmittedAt", "Outputs"];
 /// Signs that a name at any depth has not: the author means a place, a list or a pattern.
 const NOT_OF_NAMES: &str = "./\\*?+^|~(){}[]<>=!&,;\"`";
 
-/// Checks the keys that name members.
+/// Checks the keys that name members, and the role, which is the same for each order.
 pub(super) fn check(reader: &mut Reader<'_>, root: &Table<'_>) {
-    let mut each = |key: &str, problem: &dyn Fn(&str) -> Option<String>| {
-        for entry in root.elements(key) {
-            let Some((text, problem)) = entry.exact_text().and_then(|text| Some((text, problem(text)?))) else {
-                continue;
-            };
-            blame(reader, &entry, text, &problem);
+    let mut check = |entry: &Entry<'_>, problem: &dyn Fn(&str) -> Option<String>| {
+        if let Some((text, problem)) = entry.exact_text().and_then(|text| Some((text, problem(text)?))) {
+            reader.blame_value(entry, format_args!("{text:?} {problem}"));
         }
     };
-    each("refuse", &|text| match text.starts_with('/') {
-        true => in_place(text, "a name without slashes, such as \"Number\", is refused at any depth"),
-        false => in_name(text),
-    });
-    each("index", &|text| in_place(text, "an order is found by one text or number, as at \"/Order/Email\""));
+    for entry in root.elements("refuse") {
+        check(&entry, &|text| match text.starts_with('/') {
+            true => in_place(text, "a name without slashes, such as \"Number\", is refused at any depth"),
+            false => in_name(text),
+        });
+    }
+    for entry in root.elements("index") {
+        check(&entry, &|text| in_place(text, "an order is found by one text or number, as at \"/Order/Email\""));
+    }
+    for step in root.elements("step").into_iter().filter_map(Entry::table) {
+        for (key, example) in [("not_by", "/Order/RequestedBy"), ("not_before", "/Order/DeliverOn")] {
+            // Where there is nothing, anybody may decide, and nothing is waited for.
+            let is_wrong = |text: &str| is_no_place(text) || has_dots(text);
+            let problem =
+                format!("names no single place: names stand between slashes, without other signs, as in {example:?}");
+            let problem = |text: &str| is_wrong(text).then(|| problem.clone());
+            step.get(key).iter().for_each(|entry| check(entry, &problem));
+        }
+        step.get("role").iter().for_each(|entry| check(entry, &in_role));
+    }
 }
 
-fn blame(reader: &mut Reader<'_>, entry: &Entry<'_>, text: &str, problem: &str) {
-    reader.blame_value(entry, format_args!("{text:?} {problem}"));
+/// Whether a name has a dot between letters, as a path of another language has.
+fn has_dots(text: &str) -> bool {
+    let is_letter = |sign: Option<char>| sign.is_some_and(char::is_alphabetic);
+    text.match_indices('.')
+        .any(|(at, _)| is_letter(text[..at].chars().next_back()) && is_letter(text[at + 1..].chars().next()))
+}
+
+/// Why a text is no role. A role is shown, and nothing is filled into it.
+fn in_role(text: &str) -> Option<String> {
+    let is_foreign = text.starts_with(['/', '=']) || advice(text).is_some();
+    is_foreign.then(|| "would be shown as this text: a role is the same for each order, such as \"manager\"".to_owned())
 }
 
 /// Why a text is no name of a member.
