@@ -221,6 +221,13 @@ impl CheckedWorkflow {
     }
 }
 
+/// The newest version of a workflow that is good: of the folder, or else the compiled one.
+fn newest<'w>(workflows: &'w [CheckedWorkflow], shipped: Option<&'w Workflows>, name: &str) -> Option<&'w Workflow> {
+    let of_folder = workflows.iter().map(|checked| &checked.workflow).filter(|workflow| *workflow.name == *name);
+    let newest = of_folder.max_by_key(|workflow| workflow.version);
+    newest.or_else(|| Some(&**shipped?.newest(name)?))
+}
+
 /// The name and version of a workflow, whatever else its file says.
 struct Head {
     name: Option<String>,

@@ -7,6 +7,7 @@
 mod answer;
 mod condition;
 mod expression;
+mod known;
 mod path;
 mod poll;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub use condition::{BadCondition, BodyCondition};
 pub(crate) use expression::Expression;
 pub use expression::{BadExpression, NoValue};
+pub(crate) use known::Known;
 pub use path::PathTemplate;
 pub use poll::{Led, PollPath};
 

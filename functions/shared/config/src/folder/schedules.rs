@@ -4,13 +4,10 @@ use domain::located::{Fault, Faults, known_names};
 use domain::redaction::Redaction;
 use domain::schedule::Schedule;
 use domain::time::Timestamp;
-use domain::workflow::{Workflow, Workflows};
+use domain::workflow::{FAR_AHEAD, Workflow, Workflows};
 
-use super::CheckedWorkflow;
+use super::{CheckedWorkflow, newest};
 use crate::deployment::DeploymentFile;
-
-/// The first day of 9998. Whether a time of the document lies too far ahead depends on the day, and by then none does.
-const LATEST: Timestamp = Timestamp::from_epoch_ms(253_339_228_800_000);
 
 /// Checks the schedules of the text against the newest versions of the folder. `is_whole`: the folder has no other workflow.
 pub(super) fn check(
@@ -20,16 +17,11 @@ pub(super) fn check(
     is_whole: bool,
 ) -> Result<(), Faults> {
     let shipped = Workflows::shipped().ok();
-    let newest = |name: &str| {
-        let of_folder = workflows.iter().map(|checked| &checked.workflow).filter(|workflow| *workflow.name == *name);
-        let newest = of_folder.max_by_key(|workflow| workflow.version);
-        newest.or_else(|| Some(&**shipped.as_ref()?.newest(name)?))
-    };
     let fault = |schedule: &Schedule| -> Option<Fault> {
         let Schedule { name, order_at, .. } = schedule;
         // Without a default of its own, the folder does not say which one applies.
         let wanted = schedule.workflow.as_ref().or(deployment.default.as_ref());
-        let workflow = wanted.and_then(|wanted| newest(wanted));
+        let workflow = wanted.and_then(|wanted| newest(workflows, shipped.as_ref(), wanted));
         if let (Some(wanted), None, true) = (&schedule.workflow, workflow, is_whole) {
             let mut names: Vec<&str> = workflows.iter().map(|checked| &*checked.workflow.name).collect();
             names.dedup();
@@ -47,10 +39,10 @@ pub(super) fn check(
 /// Why the first order of a schedule would be refused.
 fn problem(schedule: &Schedule, workflow: Option<&Workflow>) -> Option<String> {
     let first = schedule.timing.next(Timestamp::from_epoch_ms(0))?;
-    let mut order = match schedule.order("", first, LATEST) {
+    let mut order = match schedule.order("", first, FAR_AHEAD) {
         Ok(given) => given.order,
         Err(bad) => return Some(format!("order: {bad}")),
     };
-    let refused = workflow?.accept(&mut order, LATEST, &Redaction::default()).err()?;
+    let refused = workflow?.accept(&mut order, FAR_AHEAD, &Redaction::default()).err()?;
     Some(format!("its orders would be refused: {refused}"))
 }
