@@ -49,7 +49,7 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
 
 /// Calls `visit` with each text that is filled or sent, and with each name of a member: where it stands, and whether it is a
 /// name. A text that means itself is left out.
-fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str, bool)) {
+pub(super) fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str, bool)) {
     match value {
         DeValue::String(text) if !text.starts_with(LITERAL) => visit(at, text, false),
         DeValue::Array(elements) => {
