@@ -164,8 +164,8 @@ impl Folder {
         let settings = knows_agents.then_some(&deployment.settings);
         faults.extend(children::faults(&checked, knows_names.then_some(&names), settings));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
-        for CheckedWorkflow { file, text, .. } in &checked {
-            add(&mut faults, file, texts::check(text));
+        for CheckedWorkflow { file, text, workflow } in &checked {
+            add(&mut faults, file, texts::check(text, workflow));
         }
         let text = deployment_text.unwrap_or_default();
         add(

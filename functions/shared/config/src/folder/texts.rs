@@ -2,7 +2,7 @@
 
 use domain::located::{Document, Entry, Faults, Table};
 use domain::template::LITERAL;
-use domain::workflow::WORKFLOW;
+use domain::workflow::{StepRule, WORKFLOW, Workflow};
 use toml::de::DeValue;
 
 use super::members;
@@ -11,14 +11,23 @@ use crate::foreign::{advice, in_name, in_path, in_pointer};
 const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
+const UNDOES_NOTHING: &str = "has the output of its own step alone, which there is none of after a rejection or without an answer: \
+                              also send what is known before the call, such as order = \"/OrderID\"";
+
 /// Whether no text of a workflow means something in another language.
 ///
 /// # Errors
 /// Each that does.
-pub(super) fn check(text: &str) -> Result<(), Faults> {
+pub(super) fn check(text: &str, workflow: &Workflow) -> Result<(), Faults> {
     let document = Document::new(text);
     let (mut reader, root) = document.read(WORKFLOW);
     members::check(&mut reader, &root);
+    for step in root.elements("step").into_iter().filter_map(Entry::table) {
+        let rule = workflow.steps.iter().find(|rule| step.exact_text("name") == Some(&rule.name));
+        if let Some(undo) = step.get("undo").filter(|_| rule.is_some_and(StepRule::may_undo_nothing)) {
+            reader.blame_value(&undo, UNDOES_NOTHING);
+        }
+    }
     let mut check = |entry: Option<Entry<'_>>, problem: &dyn Fn(&str) -> Option<&'static str>, remedy: &str| {
         let Some(entry) = entry else { return };
         each_text(entry.at, entry.value, &mut |at, value, is_name| {

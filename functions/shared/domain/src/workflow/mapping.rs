@@ -111,6 +111,13 @@ impl Mapping {
         self.send.is_none() && self.method.has_usual_body() && !matches!(self.encode, Encoding::Empty)
     }
 
+    /// Whether nothing that it sends of the order is known before this step has an output.
+    pub(super) fn sends_only_of(&self, step: &str) -> bool {
+        let is_own =
+            |(_, place): (_, &Place)| matches!(Root::of(&place.pointer), Some(Root::Output(of, _)) if of == step);
+        !self.sends_all() && self.places().next().is_some() && self.places().all(is_own)
+    }
+
     /// All places, each with its key.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&'static str, &Place)> {
         let [send, headers] = [("send", &self.send), ("headers", &self.headers)]

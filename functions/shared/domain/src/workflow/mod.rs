@@ -167,6 +167,12 @@ impl StepRule {
         [self.mapping(direction)].into_iter().chain(poll.map(|poll| &poll.mapping))
     }
 
+    /// Whether its undo would say nothing of the order after a rejection, or without an answer (rule 19).
+    #[must_use]
+    pub fn may_undo_nothing(&self) -> bool {
+        !self.no_undo && self.undo.sends_only_of(&self.name)
+    }
+
     /// Whether the step may have no output though the order goes on past it.
     #[must_use]
     pub const fn may_be_skipped(&self) -> bool {
