@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
-use crate::template::{BadTemplate, Expression, PathTemplate, Place, Template};
+use crate::template::{BadTemplate, Expression, PathTemplate, Place, Template, if_meant};
 use crate::tokens::{Token, Tokens, literal_text};
 
 /// The call of a step in one direction. Without a mapping, the service gets the whole order.
@@ -72,7 +72,18 @@ pub(super) fn template(
         };
         entry.place_of(|text| text == wrong)
     };
-    template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
+    let remedy = |problem: &BadTemplate| match problem {
+        BadTemplate::Pointer(text, _) | BadTemplate::Expression(text, _) | BadTemplate::Answer(text) => if_meant(text),
+        BadTemplate::NotAnObject
+        | BadTemplate::NotJson
+        | BadTemplate::TooLarge
+        | BadTemplate::TooDeep
+        | BadTemplate::Braces
+        | BadTemplate::Poll
+        | BadTemplate::Path => String::new(),
+    };
+    let fault = |problem: &BadTemplate| format!("{} {problem}{}", entry.path, remedy(problem));
+    template.map_err(|problem| reader.blame(place(&problem), fault(&problem))).ok()
 }
 
 impl Mapping {
@@ -171,9 +182,10 @@ impl Mapping {
                         }
                     }
                 }
-                None => Some(
-                    "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}".to_owned(),
-                ),
+                None => {
+                    let remedy = if key == "path" || place.is_within { String::new() } else { if_meant(&text) };
+                    Some(format!("{ROOTS}{remedy}"))
+                }
             };
             if let Some(problem) = problem {
                 let at = entry.place_of(|value| value == text || (value.starts_with('=') && value.contains(&text)));
@@ -182,6 +194,8 @@ impl Mapping {
         }
     }
 }
+
+const ROOTS: &str = "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}";
 
 const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
                          is sent without it";
