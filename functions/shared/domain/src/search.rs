@@ -27,6 +27,9 @@ pub enum NotAPointer {
     /// A question mark at its end, as in a template.
     #[error("has a ? at its end, which is for pointers of `send` and `keep`")]
     Optional,
+    /// Two question marks at its end.
+    #[error("has more than one ? at its end: write one, or an expression such as \"= /Order/Note ?? 'none'\"")]
+    Optionals,
 }
 
 /// A condition on a document.
@@ -50,7 +53,7 @@ impl Pointer {
             return Ok(Self(Vec::new()));
         }
         if text.ends_with('?') {
-            return Err(NotAPointer::Optional);
+            return Err(if text.ends_with("??") { NotAPointer::Optionals } else { NotAPointer::Optional });
         }
         let names = text.strip_prefix('/').ok_or(NotAPointer::NoSlash)?.split('/');
         names.map(|name| unescaped(name).ok_or(NotAPointer::Tilde)).collect::<Result<_, _>>().map(Self)

@@ -286,7 +286,8 @@ impl Place {
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
-        let pointer = text.strip_suffix(OPTIONAL);
+        // Of two question marks, both are blamed.
+        let pointer = text.strip_suffix(OPTIONAL).filter(|pointer| !pointer.ends_with(OPTIONAL));
         let parsed = Pointer::parse(pointer.unwrap_or(text));
         let parsed = parsed.map_err(|problem| BadTemplate::Pointer(text.to_owned(), problem))?;
         let is_optional = pointer.is_some();

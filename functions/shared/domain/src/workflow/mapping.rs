@@ -164,17 +164,18 @@ impl Mapping {
     ) {
         for (key, place) in self.places() {
             let (pointer, is_optional, text) = (&place.pointer, place.is_optional, place.text());
-            let own = own.filter(|_| key != "path" || is_optional);
+            let usable = own.filter(|_| key != "path" || is_optional);
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
-                    match before.iter().copied().chain(own).find(|output| output.step == step) {
+                    match before.iter().copied().chain(usable).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
                             let no_output = if place.is_within { NO_VALUE } else { NO_OUTPUT };
                             Some(output.problem(names).unwrap_or_else(|| no_output.to_owned()))
                         }
                         Some(output) => output.problem(names),
+                        None if own.is_some_and(|own| own.step == step) => Some(NO_PATH.to_owned()),
                         None => {
                             let known: Vec<&str> = before.iter().map(|output| output.step).collect();
                             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -199,6 +200,9 @@ const ROOTS: &str = "must begin with /Order, /OrderID, /IdempotencyKey, /Submitt
 
 const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
                          is sent without it";
+
+const NO_PATH: &str = "the step has no output if it got no answer, or a rejection, and a path needs its values: use what is \
+                       known before, such as {/OrderID}, or a parameter that may be left out, such as ?id={/Outputs/pay/ID?}";
 
 const NO_VALUE: &str = "the step has no output if it got no answer, or a rejection: write ?? behind the pointer, and what \
                         is sent then";
