@@ -24,7 +24,7 @@ pub const WORKFLOW: &[Key] = &[
     Key::new("priority", Kind::Word(&[Priority::Normal.name(), Priority::High.name()])).about("The priority of orders that name none")
     .or("normal"),
     Key::new("supervision", Kind::Table(SUPERVISION)).about("The supervision of orders under way (rule 7)"),
-    Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth and in any case, or places such as /Order/Card/Number. The API answers 422")
+    Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth, in any case, or places such as /Order/Card/Number. The API answers 422")
     .or("none").like("[\"Cvc\", \"/Order/Card/Number\"]"),
     Key::new("schema", SCHEMA).about("A file beside this one, in JSON Schema 2020-12, that every document must fit")
     .or("none").like("order.schema.json"),
