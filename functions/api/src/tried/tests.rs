@@ -25,7 +25,7 @@ name = "reserve"
 agent = "stock"
 send = { item = "/Order/Item" }
 keep = { ID = "/id" }
-undo = { send = { hold = "/Outputs/reserve/ID?" } }
+undo = { send = { hold = "/Outputs/reserve/ID?", item = "/Order/Item" } }
 [[step]]
 name = "charge"
 agent = "bank"
@@ -82,7 +82,7 @@ fn each_call_is_shown_as_far_as_it_is_known_and_nothing_is_stored_or_queued() {
     assert_eq!(charge["Forward"], json!({"Needs": ["/Outputs/reserve"]}), "it gets all outputs");
 
     let steps = tried(&fake, Role::Viewer, &json!({"reserve": {"ID": "h-1"}}));
-    assert_eq!(steps[0]["Undo"]["Body"], r#"{"hold":"h-1"}"#);
+    assert_eq!(steps[0]["Undo"]["Body"], r#"{"hold":"h-1","item":"mug"}"#);
     let call = &steps[1]["Forward"];
     assert_eq!((steps[1].get("RunsIf"), &call["URL"]), (None, &json!("http://bank.invalid/do/a%2Fb")));
     assert_eq!(header(call, "authorization"), json!(["[bearer, secret env:BEARER]"]));

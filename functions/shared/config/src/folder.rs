@@ -2,6 +2,7 @@
 
 mod children;
 mod demands;
+mod members;
 mod schedules;
 mod schemas;
 mod texts;
@@ -163,8 +164,8 @@ impl Folder {
         let settings = knows_agents.then_some(&deployment.settings);
         faults.extend(children::faults(&checked, knows_names.then_some(&names), settings));
         faults.extend(checked.iter().flat_map(|workflow| demands::of(workflow, &deployment.settings)));
-        for CheckedWorkflow { file, text, .. } in &checked {
-            add(&mut faults, file, texts::check(text));
+        for CheckedWorkflow { file, text, workflow } in &checked {
+            add(&mut faults, file, texts::check(text, workflow));
         }
         let text = deployment_text.unwrap_or_default();
         add(
@@ -218,6 +219,13 @@ impl CheckedWorkflow {
     fn key(&self) -> (&str, u32) {
         (&self.workflow.name, self.workflow.version)
     }
+}
+
+/// The newest version of a workflow that is good: of the folder, or else the compiled one.
+fn newest<'w>(workflows: &'w [CheckedWorkflow], shipped: Option<&'w Workflows>, name: &str) -> Option<&'w Workflow> {
+    let of_folder = workflows.iter().map(|checked| &checked.workflow).filter(|workflow| *workflow.name == *name);
+    let newest = of_folder.max_by_key(|workflow| workflow.version);
+    newest.or_else(|| Some(&**shipped?.newest(name)?))
 }
 
 /// The name and version of a workflow, whatever else its file says.

@@ -24,17 +24,22 @@ const BEGINNINGS: [&str; 9] =
 /// header, so only what is surely meant otherwise is refused.
 pub(crate) fn in_header(text: &str) -> Option<&'static str> {
     let text = text.trim();
-    let is_place = |root: &str| {
-        let rest = text.strip_prefix('/').and_then(|text| text.strip_prefix(root));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     if is_reference(text) {
         Some("would be sent as this text: write { secret = \"env:NAME\" } in place of it")
-    } else if ROOTS.iter().any(|root| is_place(root)) || MARKS.iter().any(|mark| text.contains(mark)) {
+    } else if is_place(text) || MARKS.iter().any(|mark| text.contains(mark)) {
         Some("would be sent as this text with each order: a header of an agent has no place to fill")
     } else {
         None
     }
+}
+
+/// Whether a text is a place of a mapping.
+pub(crate) fn is_place(text: &str) -> bool {
+    let is_below = |root: &str| {
+        let rest = text.strip_prefix('/').and_then(|text| text.strip_prefix(root));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    ROOTS.iter().any(|root| is_below(root))
 }
 
 /// What is wrong with the name of a member that is sent or kept.

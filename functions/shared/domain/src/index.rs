@@ -55,13 +55,14 @@ impl Term {
 impl Index {
     /// Reads the key `index`.
     pub(crate) fn read(reader: &mut Reader<'_>, root: &Table<'_>) -> Self {
-        let mut pointers = Vec::new();
+        let (mut given, mut pointers) = (Vec::new(), Vec::new());
         for entry in root.elements("index") {
             let Some(pointer) = entry.exact_text().and_then(|text| Pointer::parse(text).ok()) else { continue };
-            if pointers.contains(&pointer) {
+            if given.contains(&pointer) {
                 reader.blame_value(&entry, format_args!("{:?} is named twice", pointer.text()));
             }
-            pointers.push(pointer);
+            pointers.push(pointer.in_order().unwrap_or_else(|| pointer.clone()));
+            given.push(pointer);
         }
         Self(pointers)
     }
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_order_has_a_term_for_its_correlation_id_and_for_each_declared_member_with_a_text() {
-        let index = parse(r#"["/Email", "/Customer/No", "/Missing", "/Customer"]"#).unwrap();
+        let index = parse(r#"["/Order/Email", "/Customer/No", "/Missing", "/Order/Customer"]"#).unwrap();
         let document = Json::document(br#"{"Email": "a@x.example", "Customer": {"No": 7.50}, "Other": "x"}"#).unwrap();
         let terms = |redacted: &Redaction| index.terms(Some("c-1"), &document, redacted);
         let expected = [

@@ -56,7 +56,7 @@ mod state;
 pub mod tally;
 pub mod task;
 pub mod template;
-mod text;
+pub mod text;
 pub mod time;
 mod tokens;
 pub mod trace;

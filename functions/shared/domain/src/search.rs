@@ -27,6 +27,9 @@ pub enum NotAPointer {
     /// A question mark at its end, as in a template.
     #[error("has a ? at its end, which is for pointers of `send` and `keep`")]
     Optional,
+    /// Two question marks at its end.
+    #[error("has more than one ? at its end: write one, or an expression such as \"= /Order/Note ?? 'none'\"")]
+    Optionals,
 }
 
 /// A condition on a document.
@@ -50,7 +53,7 @@ impl Pointer {
             return Ok(Self(Vec::new()));
         }
         if text.ends_with('?') {
-            return Err(NotAPointer::Optional);
+            return Err(if text.ends_with("??") { NotAPointer::Optionals } else { NotAPointer::Optional });
         }
         let names = text.strip_prefix('/').ok_or(NotAPointer::NoSlash)?.split('/');
         names.map(|name| unescaped(name).ok_or(NotAPointer::Tilde)).collect::<Result<_, _>>().map(Self)
@@ -65,6 +68,12 @@ impl Pointer {
     /// The position at the end of these names.
     pub(crate) fn of_names(names: &[String]) -> Self {
         Self(names.to_vec())
+    }
+
+    /// The place in the document that a pointer below `/Order` names, as all else of a workflow writes it.
+    pub(crate) fn in_order(&self) -> Option<Self> {
+        let (root, names) = self.0.split_first()?;
+        (root == "Order" && !names.is_empty()).then(|| Self(names.to_vec()))
     }
 
     /// The names on the way.

@@ -7,6 +7,7 @@
 mod answer;
 mod condition;
 mod expression;
+mod known;
 mod path;
 mod poll;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 pub use condition::{BadCondition, BodyCondition};
 pub(crate) use expression::Expression;
 pub use expression::{BadExpression, NoValue};
+pub(crate) use known::Known;
 pub use path::PathTemplate;
 pub use poll::{Led, PollPath};
 
@@ -25,6 +27,7 @@ use serde_json::value::RawValue;
 use crate::json::{Json, JsonError, key_text};
 use crate::limits::{ANSWER_BYTES_MAX, PATH_CHARS_MAX, TEMPLATE_NESTING_MAX, TEMPLATE_PARTS_MAX};
 use crate::search::{NotAPointer, Pointer};
+use crate::text::in_quotes;
 
 /// A template of a JSON value: an object, or a pointer to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +80,7 @@ pub enum BadTemplate {
     #[error("{0:?} {1}")]
     Pointer(String, NotAPointer),
     /// A text that begins with `=` and is no expression.
-    #[error("{0:?} {1}. A text that begins with = is computed; a backslash before it says that it means itself")]
+    #[error("{0:?} {1}")]
     Expression(String, BadExpression),
     /// No part of an answer has this name.
     #[error("{0:?} is no part of an answer: those beside the body are header:NAME, answer:status and answer:text")]
@@ -264,6 +267,12 @@ const OPTIONAL: char = '?';
 /// What begins a text that stands for the rest of itself.
 pub const LITERAL: char = '\\';
 
+/// What to write in a file for a text that means itself, where it would be filled in without that.
+#[must_use]
+pub fn if_meant(text: &str) -> String {
+    format!(". If the text itself is meant, write {}", in_quotes(&format!("{LITERAL}{text}")))
+}
+
 impl Place {
     /// As it is written.
     pub(crate) fn text(&self) -> String {
@@ -277,7 +286,8 @@ impl Place {
     }
 
     fn parse(text: &str) -> Result<Self, BadTemplate> {
-        let pointer = text.strip_suffix(OPTIONAL);
+        // Of two question marks, both are blamed.
+        let pointer = text.strip_suffix(OPTIONAL).filter(|pointer| !pointer.ends_with(OPTIONAL));
         let parsed = Pointer::parse(pointer.unwrap_or(text));
         let parsed = parsed.map_err(|problem| BadTemplate::Pointer(text.to_owned(), problem))?;
         let is_optional = pointer.is_some();

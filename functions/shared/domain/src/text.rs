@@ -20,6 +20,16 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }
 
+/// A text as a value of TOML, to be pasted into a file: in single quotes where it may stand so.
+#[must_use]
+pub fn in_quotes(text: &str) -> String {
+    match text.contains(|sign: char| sign == '\'' || sign.is_control()) {
+        false => format!("'{text}'"),
+        // The escapes of JSON are those of TOML as well.
+        true => serde_json::Value::from(text).to_string(),
+    }
+}
+
 /// Letters with marks, and after each group its letter. One text may have such a letter as one character, and another as two.
 const MARKED: &str = "àáâãäåāăąạảấầẩẫậắằẳẵặa çćĉċčc ďđd èéêëēĕėęěẹẻẽếềểễệe ĝğġģg ĥħh ìíîïĩīĭįıỉịi ĵj ķk ĺļľłl ñńņňn \
                       òóôõöøōŏőọỏốồổỗộơớờởỡợo ŕŗřr śŝşšșs ţťŧțt ùúûüũūŭůűųụủưứừửữựu ŵw ýÿŷỳỵỷỹy źżžz йи ёе άα έε ήη ίι όο ύυ ώω";

@@ -6,7 +6,7 @@ use domain::definition::Pin;
 use domain::located::{self, Document, Entry, known_names};
 use domain::workflow::{WORKFLOW, Workflows};
 
-use super::{CheckedWorkflow, Fault};
+use super::{CheckedWorkflow, Fault, newest};
 use crate::settings::Settings;
 
 /// What is wrong with them. `names`: of all workflows of the folder; `settings`: of its agents; `None`: they are not known.
@@ -16,12 +16,21 @@ pub(super) fn faults(
     settings: Option<&Settings>,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
+    let shipped = Workflows::shipped().ok();
     for CheckedWorkflow { file, text, workflow } in workflows {
         let document = Document::new(text);
         let (_, root) = document.read(WORKFLOW);
         for step in root.elements("step").into_iter().filter_map(Entry::table) {
             let Some(entry) = step.get("workflow") else { continue };
             let Some(name) = entry.exact_text() else { continue };
+            let rule = workflow.steps.iter().find(|rule| step.exact_text("name") == Some(&rule.name));
+            let sent = rule.and_then(|rule| rule.forward.send.as_ref()).zip(step.get("send"));
+            if let (Some((sent, entry)), Some(child)) = (sent, newest(workflows, shipped.as_ref(), name))
+                && let Some(problem) = child.refuses_all_of(sent)
+            {
+                let problem = format!("{}: workflow {name} would refuse its orders: {problem}", entry.path);
+                faults.push(Fault { file: file.clone(), fault: located::Fault::at(text, entry.at, problem) });
+            }
             let problem = match (names, way(workflows, name, &workflow.name)) {
                 (Some(names), _) if !is_known(names, name) => {
                     let known = known_names(name, "Workflows", &names.iter().copied().collect::<Vec<_>>());

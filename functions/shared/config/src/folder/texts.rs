@@ -1,29 +1,45 @@
 //! The texts that a workflow sends and keeps: none is a template of another language.
 
 use domain::located::{Document, Entry, Faults, Table};
-use domain::template::LITERAL;
-use domain::workflow::WORKFLOW;
+use domain::template::{LITERAL, if_meant};
+use domain::text::in_quotes;
+use domain::workflow::{StepRule, WORKFLOW, Workflow};
 use toml::de::DeValue;
 
+use super::members;
 use crate::foreign::{advice, in_name, in_path, in_pointer};
 
 const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
-const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
+
+const UNDOES_NOTHING: &str = "has the output of its own step alone, which there is none of after a rejection or without an answer: \
+                              also send what is known before the call, such as order = \"/OrderID\"";
 
 /// Whether no text of a workflow means something in another language.
 ///
 /// # Errors
 /// Each that does.
-pub(super) fn check(text: &str) -> Result<(), Faults> {
+pub(super) fn check(text: &str, workflow: &Workflow) -> Result<(), Faults> {
     let document = Document::new(text);
     let (mut reader, root) = document.read(WORKFLOW);
-    let mut check = |entry: Option<Entry<'_>>, problem: &dyn Fn(&str) -> Option<&'static str>, remedy: &str| {
+    members::check(&mut reader, &root);
+    for step in root.elements("step").into_iter().filter_map(Entry::table) {
+        let rule = workflow.steps.iter().find(|rule| step.exact_text("name") == Some(&rule.name));
+        if let Some(undo) = step.get("undo").filter(|_| rule.is_some_and(StepRule::may_undo_nothing)) {
+            reader.blame_value(&undo, UNDOES_NOTHING);
+        }
+    }
+    let mut check = |entry: Option<Entry<'_>>, problem: &dyn Fn(&str) -> Option<&'static str>, has_escape: bool| {
         let Some(entry) = entry else { return };
         each_text(entry.at, entry.value, &mut |at, value, is_name| {
-            let found = if is_name { in_name(value) } else { problem(value) };
-            let Some(advice) = found else { return };
-            let remedy = if is_name || value.starts_with('/') { "" } else { remedy };
-            reader.blame(at, format!("{}: {value:?} {advice}{remedy}", entry.path));
+            let found = match is_name {
+                true => in_name(value).map(str::to_owned),
+                false if has_escape && value.starts_with(LITERAL) => needless_escape(value, problem),
+                false => problem(value)
+                    .map(|advice| advice.to_owned() + &if has_escape { if_meant(value) } else { String::new() }),
+            };
+            if let Some(problem) = found {
+                reader.blame(at, format!("{}: {value:?} {problem}", entry.path));
+            }
         });
     };
     let kept = |value: &str| match value {
@@ -33,23 +49,38 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
         _ => Some(KEPT),
     };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
-        check(step.get("keep"), &kept, REMEDY);
-        check(step.table("poll").get("path"), &in_path, "");
+        check(step.get("keep"), &kept, true);
+        check(step.table("poll").get("path"), &in_path, false);
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
-            check(table.get("send"), &advice, REMEDY);
-            check(table.get("headers"), &advice, REMEDY);
-            check(table.get("path"), &in_path, "");
+            check(table.get("send"), &advice, true);
+            check(table.get("headers"), &advice, true);
+            check(table.get("path"), &in_path, false);
         }
     }
     reader.finish(())
 }
 
+/// Why a text begins with a backslash in vain: it would be sent without it.
+fn needless_escape(text: &str, problem: &dyn Fn(&str) -> Option<&'static str>) -> Option<String> {
+    let rest = text.trim_start_matches(LITERAL);
+    // A part of an answer is named where something is kept.
+    let is_filled = rest.starts_with(['/', '=']) || rest.starts_with("header:") || rest.starts_with("answer:");
+    if is_filled || problem(rest).is_some() {
+        return None;
+    }
+    let quote = if text.contains('"') { '\'' } else { '"' };
+    let computed = in_quotes(&format!("= {quote}{text}{quote}"));
+    Some(format!(
+        "would be sent without its first backslash, which nothing needs here: leave it out, or write {computed} to send all"
+    ))
+}
+
 /// Calls `visit` with each text that is filled or sent, and with each name of a member: where it stands, and whether it is a
-/// name. A text that means itself is left out.
-fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str, bool)) {
+/// name.
+pub(super) fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str, bool)) {
     match value {
-        DeValue::String(text) if !text.starts_with(LITERAL) => visit(at, text, false),
+        DeValue::String(text) => visit(at, text, false),
         DeValue::Array(elements) => {
             elements.iter().for_each(|element| each_text(element.span().start, element.get_ref(), visit));
         }
@@ -59,7 +90,7 @@ fn each_text(at: usize, value: &DeValue<'_>, visit: &mut impl FnMut(usize, &str,
                 each_text(value.span().start, value.get_ref(), visit);
             }
         }
-        DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
     }
 }
 

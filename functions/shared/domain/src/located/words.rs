@@ -69,7 +69,11 @@ const STEP: &[Row] = &[
     ("attempts max_attempts maximum_attempts", "max_failures = 3", ""),
     ("on_failure on_error catch", "on_exhausted = \"compensate\"", "For a rejection there is on_rejected"),
     ("continue_on_error", "optional = true", ""),
-    ("compensate compensation rollback", "undo.path = \"refund\"", "Without it, the undo of the agent is called"),
+    (
+        "compensate compensation rollback",
+        "undo = { method = \"DELETE\", path = \"?order={/OrderID}\" }",
+        "Without it, the undo of the agent is called by POST",
+    ),
     ("output outputs output_parameters", "keep = { ID = \"/id\" }", ""),
     ("result result_path result_selector", "keep = { ID = \"/id\" }", ""),
 ];
@@ -90,7 +94,8 @@ const AGENT: &[Row] = &[
     ("rate rate_limit throttle", "rate = 20", ""),
     ("concurrency max_concurrency", "concurrency = 8", ""),
     ("breaker circuit_breaker", "breaker.failures = 5", ""),
-    ("auth authorization authentication token api_key", "auth.bearer = \"env:PAYMENT_TOKEN\"", ""),
+    ("api_key x_api_key", "headers.X-Api-Key.secret = \"env:PAYMENT_KEY\"", "Or the header that the service names"),
+    ("auth authorization authentication token", "auth.bearer = \"env:PAYMENT_TOKEN\"", ""),
     ("compensate compensation rollback", "undo = \"refunds\"", ""),
 ];
 

@@ -206,7 +206,8 @@ impl Schedule {
             reader.blame(table.at("end"), format!("{path} is never due: end must be after its first due time"));
             return None;
         }
-        let entry = table.get("order")?;
+        // Another value is blamed already.
+        let entry = table.get("order").filter(|entry| entry.value.is_table())?;
         let Some(order) = entry.json() else {
             reader.blame_value(&entry, "must have texts, numbers, booleans, arrays and tables only");
             return None;

@@ -125,7 +125,7 @@ impl PollPath {
     /// [`Unfilled`] if the answer lacks what must be there, or if the result is no path.
     pub fn after(&self, header: impl Fn(&str) -> Option<String>, body: &str) -> Result<Led, Unfilled> {
         if let Some(name) = self.header() {
-            let value = header(name).ok_or_else(|| Unfilled::Nothing(format!("{HEADER}{name}").into()))?;
+            let value = header(name).ok_or_else(|| Unfilled::NoText(format!("{HEADER}{name}").into()))?;
             return Ok(Led::Reference(value.into()));
         }
         let text = self.write(&mut |part, into| match part {
@@ -136,7 +136,7 @@ impl PollPath {
                     Ok(true)
                 }
                 None if *is_optional => Ok(false),
-                None => Err(Unfilled::Nothing(part.name().into())),
+                None => Err(Unfilled::NoText(part.name().into())),
             },
             Part::Text(_) => Ok(true),
         })?;
@@ -291,7 +291,7 @@ mod tests {
             ("a/{/Order/none}", "{}", Unfilled::NoText("/Order/none".into())),
             ("a/{/id}", r#"{"id":".."}"#, Unfilled::Path),
             ("/{/id}", r#"{"id":""}"#, Unfilled::Path),
-            ("{header:Location}", "{}", Unfilled::Nothing("header:Location".into())),
+            ("{header:Location}", "{}", Unfilled::NoText("header:Location".into())),
         ] {
             assert_eq!(led(path, body, None), Err(missing), "{path}");
         }

@@ -7,18 +7,21 @@ use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
 use super::{Comparison, Mapping, NotATime, StepRule, Workflow};
 use crate::header;
-use crate::id::idempotency_key;
+use crate::id::{OrderId, idempotency_key};
 use crate::json::Json;
-use crate::order::Order;
+use crate::order::{Given, Order};
 use crate::redaction::Redaction;
 use crate::schema::Misfit;
 use crate::search::{Pointer, plain_text};
 use crate::state::Direction;
-use crate::template::Place;
+use crate::template::{Known, Place, Template};
 use crate::time::Timestamp;
 
 const OVER: &str = "is over already: the order could not be in time";
 const AFTER_DEADLINE: &str = "is not before the order's deadline: it could not be in time";
+
+/// The first day of 9998. Whether a time of a document lies too far ahead depends on the day, and by then none does.
+pub const FAR_AHEAD: Timestamp = Timestamp::from_epoch_ms(253_339_228_800_000);
 
 /// Why no order of the workflow may have this document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +71,55 @@ impl Workflow {
             order.priority = Some(self.priority);
         }
         Ok(())
+    }
+
+    /// Why it takes no document that a step of another workflow makes of this template, whatever is filled in (rule 49).
+    /// `None`: it may take some.
+    #[must_use]
+    pub fn refuses_all_of(&self, sent: &Template) -> Option<String> {
+        if !sent.may_be_object() {
+            return Some("it is no object: write a table of members, or a pointer to an object".to_owned());
+        }
+        let known = sent.known();
+        let Known { document, is_whole } = known.unwrap_or(Known { document: Json::empty(), is_whole: false });
+        let order_id = OrderId::of_installation("", "", &self.name);
+        let mut order = match Given::read(document, "".into(), FAR_AHEAD, || order_id) {
+            Ok(given) => given.order,
+            Err(bad) => return Some(bad.to_string()),
+        };
+        if order.reply_channel.is_some() {
+            return Some(
+                "ReplyChannel must be that of the parent: write \"/Order/ReplyChannel?\", or leave it out".to_owned(),
+            );
+        }
+        let accepted = match is_whole {
+            true => self.accept(&mut order, Timestamp::from_epoch_ms(0), &Redaction::default()),
+            false => self.may_accept(&order, sent),
+        };
+        accepted.err().map(|refused| refused.to_string())
+    }
+
+    /// What can be said of a document of which the filled-in values are null.
+    fn may_accept(&self, order: &Order, sent: &Template) -> Result<(), NotAccepted> {
+        let refused: Vec<String> = self.refuse.met_by(&order.document).into_iter().map(str::to_owned).collect();
+        if !refused.is_empty() {
+            return Err(NotAccepted::Refused(refused));
+        }
+        let steps = self.steps.iter().filter(|rule| rule.when.is_empty());
+        let missing = |rule: &StepRule| {
+            let mappings = [Direction::Forward, Direction::Undo].into_iter().flat_map(|of| rule.mappings(of));
+            let mut needed = mappings.flat_map(Mapping::places).filter(|(_, of)| !of.is_optional && !of.is_conditional);
+            let is_missing = |place: &Place| match Root::of(&place.pointer) {
+                Some(Root::Order(names)) => !sent.may_fill(names),
+                Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => false,
+            };
+            let (_, place) = needed.find(|(_, place)| is_missing(place))?;
+            let (step, pointer) = (rule.name.to_string(), place.pointer.text());
+            Some(NotAccepted::Missing { step, pointer, why: NOTHING.to_owned() })
+        };
+        steps.into_iter().find_map(missing).map_or(Ok(()), Err)?;
+        let times = self.not_before(&order.document, order.submitted_at).map(drop);
+        times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)
     }
 
     /// Refuses a deadline that the order cannot keep, its own or that of the workflow. An order that is posted again has the

@@ -24,12 +24,12 @@ pub const WORKFLOW: &[Key] = &[
     Key::new("priority", Kind::Word(&[Priority::Normal.name(), Priority::High.name()])).about("The priority of orders that name none")
     .or("normal"),
     Key::new("supervision", Kind::Table(SUPERVISION)).about("The supervision of orders under way (rule 7)"),
-    Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth and in any case, or JSON pointers. The API answers 422")
-    .or("none").like("[\"Cvc\", \"/Card/Number\"]"),
+    Key::new("refuse", Kind::Array(0, REFUSED_MAX, &MEMBER)).about("Members that no order may carry: names at any depth, in any case, or places such as /Order/Card/Number. The API answers 422")
+    .or("none").like("[\"Cvc\", \"/Order/Card/Number\"]"),
     Key::new("schema", SCHEMA).about("A file beside this one, in JSON Schema 2020-12, that every document must fit")
     .or("none").like("order.schema.json"),
     Key::new("index", Kind::Array(0, INDEXED_MAX, &POINTER)).about("Members by which an order is found (rule 28)")
-        .or("none").like("[\"/Email\"]"),
+        .or("none").like("[\"/Order/Email\"]"),
     Key::new("complete_within", Kind::TimeMs(1, ORDER_WITHIN_MS_MAX)).about("The deadline of orders (rule 37)")
         .or("none")
         .like("2d"),

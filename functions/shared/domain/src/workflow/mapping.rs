@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
-use crate::template::{BadTemplate, Expression, PathTemplate, Place, Template};
+use crate::template::{BadTemplate, Expression, PathTemplate, Place, Template, if_meant};
 use crate::tokens::{Token, Tokens, literal_text};
 
 /// The call of a step in one direction. Without a mapping, the service gets the whole order.
@@ -54,12 +54,7 @@ impl<'a> Root<'a> {
 
 /// The place in the document that a pointer below `/Order` names.
 pub(super) fn place_in_order(text: &str) -> Option<Pointer> {
-    match Root::of(&Pointer::parse(text).ok()?) {
-        Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
-        Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => {
-            None
-        }
-    }
+    Pointer::parse(text).ok()?.in_order()
 }
 
 /// Reads a template of a value.
@@ -77,7 +72,18 @@ pub(super) fn template(
         };
         entry.place_of(|text| text == wrong)
     };
-    template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
+    let remedy = |problem: &BadTemplate| match problem {
+        BadTemplate::Pointer(text, _) | BadTemplate::Expression(text, _) | BadTemplate::Answer(text) => if_meant(text),
+        BadTemplate::NotAnObject
+        | BadTemplate::NotJson
+        | BadTemplate::TooLarge
+        | BadTemplate::TooDeep
+        | BadTemplate::Braces
+        | BadTemplate::Poll
+        | BadTemplate::Path => String::new(),
+    };
+    let fault = |problem: &BadTemplate| format!("{} {problem}{}", entry.path, remedy(problem));
+    template.map_err(|problem| reader.blame(place(&problem), fault(&problem))).ok()
 }
 
 impl Mapping {
@@ -116,6 +122,13 @@ impl Mapping {
         self.send.is_none() && self.method.has_usual_body() && !matches!(self.encode, Encoding::Empty)
     }
 
+    /// Whether nothing that it sends of the order is known before this step has an output.
+    pub(super) fn sends_only_of(&self, step: &str) -> bool {
+        let is_own =
+            |(_, place): (_, &Place)| matches!(Root::of(&place.pointer), Some(Root::Output(of, _)) if of == step);
+        !self.sends_all() && self.places().next().is_some() && self.places().all(is_own)
+    }
+
     /// All places, each with its key.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&'static str, &Place)> {
         let [send, headers] = [("send", &self.send), ("headers", &self.headers)]
@@ -151,17 +164,18 @@ impl Mapping {
     ) {
         for (key, place) in self.places() {
             let (pointer, is_optional, text) = (&place.pointer, place.is_optional, place.text());
-            let own = own.filter(|_| key != "path" || is_optional);
+            let usable = own.filter(|_| key != "path" || is_optional);
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_)) => None,
                 Some(Root::Output(step, names)) => {
-                    match before.iter().copied().chain(own).find(|output| output.step == step) {
+                    match before.iter().copied().chain(usable).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
                             let no_output = if place.is_within { NO_VALUE } else { NO_OUTPUT };
                             Some(output.problem(names).unwrap_or_else(|| no_output.to_owned()))
                         }
                         Some(output) => output.problem(names),
+                        None if own.is_some_and(|own| own.step == step) => Some(NO_PATH.to_owned()),
                         None => {
                             let known: Vec<&str> = before.iter().map(|output| output.step).collect();
                             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -169,9 +183,10 @@ impl Mapping {
                         }
                     }
                 }
-                None => Some(
-                    "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}".to_owned(),
-                ),
+                None => {
+                    let remedy = if key == "path" || place.is_within { String::new() } else { if_meant(&text) };
+                    Some(format!("{ROOTS}{remedy}"))
+                }
             };
             if let Some(problem) = problem {
                 let at = entry.place_of(|value| value == text || (value.starts_with('=') && value.contains(&text)));
@@ -181,8 +196,13 @@ impl Mapping {
     }
 }
 
+const ROOTS: &str = "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}";
+
 const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
                          is sent without it";
+
+const NO_PATH: &str = "the step has no output if it got no answer, or a rejection, and a path needs its values: use what is \
+                       known before, such as {/OrderID}, or a parameter that may be left out, such as ?id={/Outputs/pay/ID?}";
 
 const NO_VALUE: &str = "the step has no output if it got no answer, or a rejection: write ?? behind the pointer, and what \
                         is sent then";
@@ -238,11 +258,17 @@ impl Refuse {
         }
         let mut pointers = self.pointers.iter();
         let is_met = |text: &&String| match text.starts_with('/') {
-            true => pointers.next().is_some_and(|pointer| pointer.times_in(document.raw()) > 0),
+            true => pointers.next().is_some_and(|pointer| is_met_at(pointer, document)),
             false => carried.contains(&text.to_lowercase()),
         };
         self.texts.iter().filter(is_met).map(String::as_str).collect()
     }
+}
+
+/// A document may have a member `Order` of its own, so either reading of `/Order/Card` counts.
+fn is_met_at(pointer: &Pointer, document: &Json) -> bool {
+    let is_there = |pointer: &Pointer| pointer.times_in(document.raw()) > 0;
+    is_there(pointer) || pointer.in_order().as_ref().is_some_and(is_there)
 }
 
 #[cfg(test)]
@@ -428,6 +454,10 @@ mod tests {
         assert_eq!(met(&refuse, repeated), ["/Card/Number"], "a service may read the first of two");
         assert!(met(&refuse, r#"{"Number": 1, "Card": {"Last4": "Cvc"}}"#).is_empty());
         assert!(met(&[], r#"{"Cvc": 1}"#).is_empty());
+        let below_order = ["/Order/Card/Number"];
+        assert_eq!(met(&below_order, r#"{"Card": {"Number": 1}}"#), below_order, "as all else of a workflow writes it");
+        assert_eq!(met(&below_order, r#"{"Order": {"Card": {"Number": 1}}}"#), below_order);
+        assert!(met(&below_order, r#"{"Card": {}, "Order": {"Number": 1}}"#).is_empty());
     }
 
     #[test]

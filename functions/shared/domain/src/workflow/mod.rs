@@ -21,7 +21,7 @@ mod when;
 
 use std::sync::Arc;
 
-pub use accept::NotAccepted;
+pub use accept::{FAR_AHEAD, NotAccepted};
 pub use agents::{SETTLES_WITHIN, agent_names, agents_without_service, settles_within_ms};
 pub use approval::{Approval, PEOPLE};
 pub use call::{Encoding, Method};
@@ -165,6 +165,12 @@ impl StepRule {
     pub(crate) fn mappings(&self, direction: Direction) -> impl Iterator<Item = &Mapping> {
         let poll = self.poll.as_ref().filter(|_| direction == Direction::Forward);
         [self.mapping(direction)].into_iter().chain(poll.map(|poll| &poll.mapping))
+    }
+
+    /// Whether its undo would say nothing of the order after a rejection, or without an answer (rule 19).
+    #[must_use]
+    pub fn may_undo_nothing(&self) -> bool {
+        !self.no_undo && self.undo.sends_only_of(&self.name)
     }
 
     /// Whether the step may have no output though the order goes on past it.

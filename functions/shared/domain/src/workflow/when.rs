@@ -297,7 +297,7 @@ mod tests {
             (&*format!("/Order/{} exists", "a".repeat(WHEN_CHARS_MAX)), "must have 1 to 256"),
             ("/Order/Total>1000", "blanks around an operator"),
             ("/Order/Total", "with blanks around its operator"),
-            ("/Order/Total is 3", "needs an operator, or nothing before \"is 3\""),
+            ("/Order/Total is 3", "needs `==`, `missing` or `exists` in place of is, before \"is 3\""),
             ("Order/Total == 3", "Order is no function"),
             ("/Order/a~ == 3", "must have ~0"),
             ("not", "needs a pointer, a number"),

@@ -66,7 +66,7 @@ name = "reserve"
 agent = "stock"
 send = { item = "/Order/Item", note = "/Order/Note?" }
 keep = { ID = "/id" }
-undo = { send = { hold = "/Outputs/reserve/ID?" } }
+undo = { send = { hold = "/Outputs/reserve/ID?", item = "/Order/Item" } }
 [[step]]
 name = "wrap"
 agent = "stock"
@@ -119,7 +119,7 @@ content-type: application/json
 api-version: 7
 x-key: [secret env:KEY]
 
-{\"hold\":\"h-1\"}
+{\"hold\":\"h-1\",\"item\":{\"Sku\": \"mug\"}}
 
 ○ wrap (stock) does not run: it does not apply: /Order/Gift == true, and it is missing
 

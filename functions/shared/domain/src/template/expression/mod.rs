@@ -17,6 +17,7 @@ pub use self::parse::BadExpression;
 use self::parse::Parser;
 pub use self::value::NoValue;
 use self::value::{Compare, Operator, Value, type_of};
+use super::known::is_of_any_type;
 use super::{BadTemplate, Place, Unfilled};
 use crate::json::Json;
 use crate::limits::EXPRESSION_STEPS_MAX;
@@ -116,6 +117,11 @@ impl Expression {
         let found = scope.at(place).ok()?.map_or("missing", type_of);
         let other = other.value(scope).ok()?.type_of();
         (found != other).then_some(found)
+    }
+
+    /// Whether its value may be an object: what a place has may be one, and nothing else makes one.
+    pub(crate) fn may_be_object(&self) -> bool {
+        self.root.may_be_object()
     }
 
     /// Whether it holds only where there is a value at this position, or within it.
@@ -346,6 +352,16 @@ impl Node {
             nodes.iter().all(Self::is_condition)
         } else {
             matches!(node, Self::Compares(..) | Self::In(..) | Self::Exists(..))
+        }
+    }
+
+    fn may_be_object(&self) -> bool {
+        if let Self::OrElse(place, other) = self {
+            is_of_any_type(&place.pointer) || other.may_be_object()
+        } else if let Self::If(nodes) = self {
+            nodes[1..].iter().any(Self::may_be_object)
+        } else {
+            matches!(self, Self::Place(place) if is_of_any_type(&place.pointer))
         }
     }
 

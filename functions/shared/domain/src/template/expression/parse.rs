@@ -44,6 +44,21 @@ pub enum BadExpression {
     Function(String),
 }
 
+/// Operators of other languages, the longer ones first, and what to write here.
+const FOREIGN: [(&str, &str); 12] = [
+    ("&&", "`and` in place of &&,"),
+    ("||", "`or` in place of ||,"),
+    ("!==", "`!=` in place of !==,"),
+    ("===", "`==` in place of ===,"),
+    ("=~", "an operator that there is, and =~ is none,"),
+    ("=", "`==` in place of =,"),
+    ("<>", "`!=` in place of <>,"),
+    ("!", "`not` in place of !,"),
+    ("not in ", "`not` in front of the first value, as in not /Order/Kind in [1, 2],"),
+    ("is ", "`==`, `missing` or `exists` in place of is,"),
+    ("?", "if(/Order/Kind == 1, 2, 3) in place of ? and :,"),
+    ("%", "an operator that there is, and % is none,"),
+];
 const VALUE: &str = "a pointer, a number, a text in quotes or a function";
 /// Longest time that is added, in milliseconds: ten years.
 const DURATION_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1_000;
@@ -73,11 +88,24 @@ impl<'t> Parser<'t> {
     }
 
     fn needs(&self, needed: &'static str) -> BadExpression {
+        let needed = self.foreign().unwrap_or(needed);
         let place = match self.rest.trim() {
             "" => "at its end".to_owned(),
             rest => format!("before {:?}", rest.chars().take(20).collect::<String>()),
         };
         BadExpression::Needs { needed, place }
+    }
+
+    /// What to write in place of an operator of another language that comes next.
+    fn foreign(&self) -> Option<&'static str> {
+        let rest = self.rest.trim_start();
+        let begins = |sign: &&(&str, &'static str)| rest.starts_with(sign.0);
+        let is_own = ["??", "!="].iter().any(|own| rest.starts_with(own)) && !rest.starts_with("!==");
+        FOREIGN
+            .iter()
+            .find(begins)
+            .map(|(_, needed)| *needed)
+            .filter(|_| !is_own && (!rest.starts_with("==") || rest.starts_with("===")))
     }
 
     /// Takes a sign or word. A word ends with itself.
@@ -137,6 +165,10 @@ impl<'t> Parser<'t> {
 
     fn compared(&mut self) -> Parsed {
         let left = self.sum()?;
+        // Some of them begin as one that there is here.
+        if self.foreign().is_some() {
+            return Err(self.needs(VALUE));
+        }
         // The longer ones first.
         let operators = [
             ("==", Compare::Equal),
@@ -350,7 +382,9 @@ impl<'t> Parser<'t> {
         self.expect(",")?;
         let places = ('0'..='9').find(|digit| self.take(&digit.to_string())).and_then(|digit| digit.to_digit(10));
         let places = places.ok_or_else(|| self.needs("the number of digits behind the point, from 0 to 9,"))?;
-        self.expect(",")?;
+        if !self.take(",") {
+            return Err(self.needs("how a half is rounded, as in round(/Order/Total, 2, half-even) or half-up,"));
+        }
         let rounding = match () {
             () if self.take("half-even") => Rounding::HalfEven,
             () if self.take("half-up") => Rounding::HalfUp,

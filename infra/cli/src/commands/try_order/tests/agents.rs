@@ -142,7 +142,7 @@ impl Drawn {
             workflow.push_str("keep = { id = \"/id?\", a = [\"/more?\"], s = \"answer:status\" }\n");
             workflow.push_str(
                 match (is_mapped, random.u8(..4)) {
-                    (true, 0) => "undo = { send = { own = \"/Outputs/SELF/id?\" } }\n",
+                    (true, 0) => "undo = { send = { key = \"/IdempotencyKey\", own = \"/Outputs/SELF/id?\" } }\n",
                     (true, _) => {
                         "undo = { send = { t = \"/Order/Text\", own = \"/Outputs/SELF?\" }, path = \"{/OrderID}\" }\n"
                     }
