@@ -2,6 +2,7 @@
 
 mod children;
 mod demands;
+mod deployed;
 mod schedules;
 mod schemas;
 mod texts;
@@ -167,6 +168,7 @@ impl Folder {
             add(&mut faults, file, texts::check(text));
         }
         let text = deployment_text.unwrap_or_default();
+        add(&mut faults, DEPLOYMENT_FILE, deployed::check(text));
         add(
             &mut faults,
             DEPLOYMENT_FILE,

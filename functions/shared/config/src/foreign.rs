@@ -1,5 +1,10 @@
 //! Texts that another language would fill. Here they would be sent, or kept, as they are.
 
+mod answer;
+mod expression;
+
+pub(crate) use answer::{in_condition, in_kept};
+
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
 const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \"= \
@@ -8,6 +13,7 @@ const INDEX: &str = "is not how an element is named: write its number behind a s
 const SEVERAL: &str = "names several values, and a pointer finds one: send the whole array, such as \"/Order/Lines\"";
 const OPTIONAL: &str =
     "has ? before its end: where a value may be missing, write it at the end, such as \"/Order/Note?\"";
+const BLANK: &str = "ends with a blank: leave it out";
 const NO_NAME: &str = "has no name between two slashes, or behind the last one";
 const SECRET: &str = "would be sent as this text: a secret stands in the settings of the agent, such as \
                       headers.x-api-key.secret";
@@ -170,7 +176,11 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
             inner.is_empty() || inner.starts_with(|sign: char| sign.is_ascii_digit() || "*?'\":-".contains(sign))
         })
     };
-    if names.clone().any(|name| ["*", "**", "#", "-"].contains(&name) || name.ends_with("[*]") || name.ends_with("[]"))
+    if text.trim_end_matches('?').ends_with(char::is_whitespace) || text.ends_with(char::is_whitespace) {
+        Some(BLANK)
+    } else if names
+        .clone()
+        .any(|name| ["*", "**", "#", "-"].contains(&name) || name.ends_with("[*]") || name.ends_with("[]"))
     {
         Some(SEVERAL)
     } else if names.clone().any(is_index) {

@@ -1,13 +1,12 @@
 //! The texts that a workflow sends and keeps: none is a template of another language.
 
-use domain::located::{Document, Entry, Faults, Table};
+use domain::located::{Document, Entry, Faults, Reader, Table};
 use domain::template::LITERAL;
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
-use crate::foreign::{advice, in_name, in_path, in_pointer};
+use crate::foreign::{advice, in_condition, in_kept, in_name, in_path};
 
-const KEPT: &str = "would be kept as this text: a place in the answer begins with a slash, such as \"/id\"";
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
 /// Whether no text of a workflow means something in another language.
@@ -26,14 +25,8 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
             reader.blame(at, format!("{}: {value:?} {advice}{remedy}", entry.path));
         });
     };
-    let kept = |value: &str| match value {
-        // Read already, and no other part of an answer can be named.
-        part if part.starts_with("header:") || part.starts_with("answer:") => None,
-        pointer if pointer.starts_with('/') => in_pointer(pointer),
-        _ => Some(KEPT),
-    };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
-        check(step.get("keep"), &kept, REMEDY);
+        check(step.get("keep"), &in_kept, REMEDY);
         check(step.table("poll").get("path"), &in_path, "");
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
@@ -42,7 +35,20 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
             check(table.get("path"), &in_path, "");
         }
     }
+    for step in root.elements("step").into_iter().filter_map(Entry::table) {
+        conditions(&mut reader, &step.table("poll"));
+    }
     reader.finish(())
+}
+
+/// Blames the conditions of `answers` that do not ask the answer.
+pub(super) fn conditions(reader: &mut Reader<'_>, table: &Table<'_>) {
+    for answer in table.elements("answers").into_iter().filter_map(Entry::table) {
+        let Some(entry) = answer.get("when") else { continue };
+        if let Some((part, advice)) = entry.text().and_then(in_condition) {
+            reader.blame(entry.at, format!("{}: {part} {advice}", entry.path));
+        }
+    }
 }
 
 /// Calls `visit` with each text that is filled or sent, and with each name of a member: where it stands, and whether it is a
@@ -108,12 +114,75 @@ mod tests {
         for part in ["header:Location", "answer:status?", "answer:text"] {
             assert_eq!(faults("1", &format!("{part:?}")), [""; 0], "a part of the answer beside its body");
         }
+        let of_order = ["/Order/Ref", "/Order", "/OrderID", "/Outputs/reserve/ID", "/OrderID?"];
+        for place in
+            of_order.into_iter().chain(["/header:Location", "/header/Location", "/body/id", "/charge.id", "/id? "])
+        {
+            let found = faults("1", &format!("{place:?}"));
+            assert!(found.len() == 1 && found[0].contains(":7:14: step \"pay\": keep: "), "{place}: {found:?}");
+            let meant = format!("{:?}", format!("answer:{}", place.trim_end()));
+            assert_eq!(faults("1", &meant), [""; 0], "{place}");
+        }
+        for place in
+            ["/Ref", "/order/id", "/OrderIDs", "/body", "/header", "/odata.error/code", "/v1.2", "/SubmittedAt"]
+        {
+            assert_eq!(faults("1", &format!("{place:?}")), [""; 0], "{place}");
+        }
         let header = faults("1 }\nheaders = { X-Ref = \"{{Order.Ref}}\"", "\"/id\"");
         assert!(header.len() == 1 && header[0].contains(":7:21: step \"pay\": headers"), "{header:?}");
         for name in ["amount.$", "{{k}}", "Fn::Join"] {
             let found = faults(&format!("{{ {name:?} = 1 }}"), "\"/id\"");
             assert!(found.len() == 1 && found[0].contains(":6:16: step \"pay\": send: "), "{found:?}");
             assert!(found[0].contains("would be sent as this name"), "{found:?}");
+        }
+    }
+
+    /// The faults of a folder where this is asked of the answers of a step's poll, and of its agent.
+    fn asked(when: &str) -> Vec<String> {
+        let answers = format!("answers = [{{ status = 200, when = {when:?}, means = \"done\" }}]");
+        let step = format!("wait_within = \"1h\"\npoll.path = \"{{/id}}\"\npoll.{answers}\n");
+        let workflow = format!("name = \"w\"\nversion = 1\n[[step]]\nname = \"pay\"\nagent = \"bank\"\n{step}");
+        let agent = format!("[agents.bank]\nforward.{answers}\nundo.{answers}\n");
+        let files = [("stepwarden.toml", &agent), ("workflows/w-1.toml", &workflow)];
+        let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        checked.err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn rule_17_what_is_asked_of_an_answer_is_in_its_body() {
+        for when in [
+            "/Order/Country == 'DE'",
+            "/Outputs/reserve/ID == 1",
+            "/OrderID == /reference",
+            "/status == 'ok' and not /IdempotencyKey == 'x'",
+            "/body/status == 'ok'",
+            "/header:X == 'a'",
+            "/header/X == 'a'",
+            "/answer:status == 200",
+            "/error.code == 'x'",
+            "-/Order/Total < 1",
+            "'' == ''",
+            "1 == 1",
+            "'/status' == 'paid'",
+        ] {
+            let found = asked(when);
+            let places = ["stepwarden.toml:2:43: ", "stepwarden.toml:3:40: ", "workflows/w-1.toml:8:40: "];
+            assert!(
+                found.len() == 3 && places.iter().zip(&found).all(|(at, it)| it.starts_with(at)),
+                "{when}: {found:?}"
+            );
+        }
+        for when in [
+            "/status == 'ok'",
+            "/body == 'ok'",
+            "/order/id == '/id'",
+            "at(\"/Order/Country\") == 'DE'",
+            "/odata.error/code == 'x'",
+            "sum(/lines, /Item/p) > 0",
+            "count(/Orders) > 0 and /live == true",
+            "at('/error.code') == 'x'",
+        ] {
+            assert_eq!(asked(when), [""; 0], "{when}");
         }
     }
 
