@@ -4,6 +4,7 @@ mod answer;
 mod expression;
 
 pub(crate) use answer::{in_condition, in_kept};
+pub(crate) use expression::in_expression;
 
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
@@ -87,14 +88,19 @@ pub(crate) fn advice(text: &str) -> Option<&'static str> {
     if is_reference(whole) {
         return Some(SECRET);
     }
-    let is_foreign = MARKS.iter().any(|mark| whole.contains(mark))
+    is_foreign(text).then_some(ALONE)
+}
+
+/// Whether a text is a value in another language, or a place of the order without its slash.
+fn is_foreign(text: &str) -> bool {
+    let whole = text.trim();
+    MARKS.iter().any(|mark| whole.contains(mark))
         || BEGINNINGS.iter().any(|beginning| whole.starts_with(beginning))
         || is_variable_or_function(whole)
         || is_call(whole)
         || names_a_root(text)
         || (whole.len() > 2 && whole.starts_with('`') && whole.ends_with('`'))
-        || (whole.starts_with("steps.") && whole.contains(".output"));
-    is_foreign.then_some(ALONE)
+        || (whole.starts_with("steps.") && whole.contains(".output"))
 }
 
 const fn is_variable(byte: u8) -> bool {

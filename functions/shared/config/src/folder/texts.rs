@@ -5,7 +5,7 @@ use domain::template::LITERAL;
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
-use crate::foreign::{advice, in_condition, in_kept, in_name, in_path};
+use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path};
 
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
@@ -37,8 +37,33 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
     }
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         conditions(&mut reader, &step.table("poll"));
+        for entry in step.one_or_more("when") {
+            expression(&mut reader, entry.at, &entry.path, entry.exact_text().unwrap_or_default());
+        }
+        for table in [&step, &step.table("undo")] {
+            for entry in ["send", "headers"].into_iter().filter_map(|key| table.get(key)) {
+                each_text(entry.at, entry.value, &mut |at, value, is_name| {
+                    if !is_name && value.starts_with('=') {
+                        expression(&mut reader, at, &entry.path, value);
+                    }
+                });
+            }
+            if let Some(entry) = table.get("path") {
+                // Its braces were checked.
+                for inner in entry.exact_text().unwrap_or_default().split(['{', '}']).skip(1).step_by(2) {
+                    expression(&mut reader, entry.at, &entry.path, inner);
+                }
+            }
+        }
     }
     reader.finish(())
+}
+
+/// Blames an expression that means something else than it says.
+fn expression(reader: &mut Reader<'_>, at: usize, path: &str, text: &str) {
+    if let Some((part, advice)) = in_expression(text) {
+        reader.blame(at, format!("{path}: {part:?} {advice}"));
+    }
 }
 
 /// Blames the conditions of `answers` that do not ask the answer.
@@ -48,6 +73,7 @@ pub(super) fn conditions(reader: &mut Reader<'_>, table: &Table<'_>) {
         if let Some((part, advice)) = entry.text().and_then(in_condition) {
             reader.blame(entry.at, format!("{}: {part} {advice}", entry.path));
         }
+        expression(reader, entry.at, &entry.path, entry.exact_text().unwrap_or_default());
     }
 }
 
@@ -146,6 +172,43 @@ mod tests {
         let files = [("stepwarden.toml", &agent), ("workflows/w-1.toml", &workflow)];
         let checked = Folder::check(&files.map(|(name, text)| (name.to_owned(), text.to_owned())));
         checked.err().map_or_else(Vec::new, |faults| faults.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn rule_33_a_text_in_quotes_is_no_place_of_the_order() {
+        let when = |when: &str| faults(&format!("1 }}\nwhen = {when}\nheaders = {{ "), "\"/id\"");
+        for text in
+            ["/Order/Home", "/OrderID", "/Outputs/a/ID", "Order.Home", "$COUNTRY", "{{ x }}", "${x}", "{= /Order/Name}"]
+        {
+            for comparison in [format!("/Order/Country == \"{text}\""), format!("/Order/Country in ['DE', \"{text}\"]")]
+            {
+                let found = when(&format!("{comparison:?}"));
+                let place = format!("workflows/w-1.toml:7:8: step \"pay\": when: {text:?} stands for itself");
+                assert!(found.len() == 1 && found[0].starts_with(&place), "{comparison}: {found:?}");
+            }
+            for sent in [format!("= 'Hi {text}'"), format!("= if(/Order/a exists, /Order/a, '{text}')")] {
+                let found = faults(&format!("{sent:?}"), "\"/id\"");
+                let is_whole = sent.starts_with("= if") || ["{{ x }}", "${x}", "{= /Order/Name}"].contains(&text);
+                assert!(
+                    !is_whole || found.len() == 1 && found[0].contains(":6:14: step \"pay\": send: "),
+                    "{sent}: {found:?}"
+                );
+            }
+        }
+        assert!(asked("/country == 'Order.Home'").len() == 3);
+        for sensible in ["/orders/5", "/Order/", "DE", "Order 5", "order.created", "$5", "/", "Order/", "{x}"] {
+            assert_eq!(when(&format!("{:?}", format!("/Order/Country == '{sensible}'"))), [""; 0], "{sensible}");
+            assert_eq!(
+                faults(&format!("{:?}", format!("= '{sensible}' + /OrderID")), "\"/id\""),
+                [""; 0],
+                "{sensible}"
+            );
+        }
+        assert_eq!(when("\"at('/Order/First Name') == 'x'\""), [""; 0]);
+        assert!(faults("\"= /SubmittedAt + '30d'\"", "\"/id\"")[0].contains("a time span has no quotes"));
+        assert_eq!(faults("\"= text(/Order/Days) + 'd'\"", "\"/id\""), [""; 0]);
+        let path = "1 }\npath = \"a/{= 'Order.Home' + /OrderID}\"\nheaders = { ";
+        assert!(faults(path, "\"/id\"")[0].contains(":7:8: step \"pay\": path: \"Order.Home\" stands"));
     }
 
     #[test]

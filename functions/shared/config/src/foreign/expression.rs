@@ -1,5 +1,12 @@
 //! The parts of an expression that was read: its pointers, and its texts in quotes.
 
+use super::{ROOTS, is_foreign};
+
+const QUOTED: &str = "stands for itself, as a text in quotes: a value is a pointer without quotes, such as /Order/Country. If the \
+                      text itself is meant, join it of two with +";
+const TIME: &str = "is joined to the value as a text: a time span has no quotes, such as /SubmittedAt + 30d. If the text itself is \
+                    meant, join it of two with +";
+
 /// What stands in an expression.
 pub(super) struct Parts<'t> {
     /// The pointers, as they are written. Those of `at("…")` are texts.
@@ -34,4 +41,35 @@ impl<'t> Parts<'t> {
 /// Whether a text behind this is that of `at("…")`: a pointer.
 pub(super) fn is_at(before: &str) -> bool {
     before.trim_end().strip_suffix('(').is_some_and(|before| before.trim_end().ends_with("at"))
+}
+
+/// The text in quotes that is surely meant otherwise, and what to write.
+pub(crate) fn in_expression(expression: &str) -> Option<(&str, &'static str)> {
+    let problem = |(before, text): (&str, &str)| match () {
+        () if is_at(before) => None,
+        () if is_time_span(text) && follows_a_pointer(before) => Some(TIME),
+        () if is_pointer(text) || (!text.starts_with('/') && is_foreign(text)) => Some(QUOTED),
+        () => None,
+    };
+    Parts::of(expression).texts.into_iter().find_map(|(before, text)| Some((text, problem((before, text))?)))
+}
+
+/// Whether a text is a place of the order, and not the beginning of a path such as `"/Order/"`.
+fn is_pointer(text: &str) -> bool {
+    let Some((root, inner)) = text.strip_prefix('/').map(|text| text.split_once('/').unwrap_or((text, ""))) else {
+        return false;
+    };
+    let has_members = ["Order", "Outputs"].contains(&root);
+    ROOTS.contains(&root) && !text.ends_with('/') && has_members != inner.is_empty()
+}
+
+fn is_time_span(text: &str) -> bool {
+    let unit = text.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    unit.len() < text.len() && ["s", "m", "h", "d", "w"].contains(&unit)
+}
+
+/// Whether a text behind this is added to a pointer.
+fn follows_a_pointer(before: &str) -> bool {
+    let added_to = before.trim_end().strip_suffix('+');
+    added_to.is_some_and(|text| text.split_whitespace().next_back().is_some_and(|word| word.starts_with('/')))
 }
