@@ -4,7 +4,7 @@ mod answer;
 mod expression;
 
 pub(crate) use answer::{in_condition, in_kept};
-pub(crate) use expression::in_expression;
+pub(crate) use expression::{in_expression, in_when};
 
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
@@ -174,7 +174,7 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
     };
     let has_operator =
         |operator: &&str| text.split_once(&format!(" {operator} ")).is_some_and(|(_, behind)| is_value(behind));
-    let is_joined = |mark: char| text.split_once(mark).is_some_and(|(_, behind)| is_value(behind));
+    let is_joined = |mark: &str| text.split_once(mark).is_some_and(|(_, behind)| is_value(behind));
     let mut names = text.split('/').skip(1);
     let is_index = |name: &str| {
         let inner = name.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(inner, _)| inner);
@@ -192,11 +192,12 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
     } else if names.clone().any(is_index) {
         Some(INDEX)
     } else if OPERATORS.iter().any(has_operator)
-        || is_joined('*')
-        || is_joined('+')
         || text.contains(|sign| "{}|".contains(sign))
         || text.contains("??")
         || text.contains("()")
+        || [" exists", " missing"].iter().any(|word| text.ends_with(word))
+        || text.ends_with([';', ',', '!'])
+        || ["*", "+", "==", "!=", "<=", ">=", "<", ">", "=", "?"].into_iter().any(is_joined)
         || names.clone().any(|name| name.starts_with(':'))
     {
         Some(MORE)

@@ -259,6 +259,15 @@ impl Template {
     }
 }
 
+/// Why an expression can never be computed, whatever the order. One that is sent has its `=`; a text that is none has no such
+/// reason.
+#[must_use]
+pub fn never_computed(text: &str) -> Option<NoValue> {
+    let is_sent = text.starts_with(expression::BEGINNING);
+    let expression = if is_sent { Expression::read(text).ok()? } else { Expression::condition(text.trim()).ok()? };
+    expression.fault_of_constants(is_sent)
+}
+
 /// What ends a pointer that may find nothing.
 const OPTIONAL: char = '?';
 /// What begins a text that stands for the rest of itself.

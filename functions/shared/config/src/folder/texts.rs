@@ -1,11 +1,11 @@
 //! The texts that a workflow sends and keeps: none is a template of another language.
 
 use domain::located::{Document, Entry, Faults, Reader, Table};
-use domain::template::LITERAL;
+use domain::template::{LITERAL, never_computed};
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
-use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path};
+use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path, in_when};
 
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
@@ -38,7 +38,11 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         conditions(&mut reader, &step.table("poll"));
         for entry in step.one_or_more("when") {
-            expression(&mut reader, entry.at, &entry.path, entry.exact_text().unwrap_or_default());
+            let text = entry.exact_text().unwrap_or_default();
+            expression(&mut reader, entry.at, &entry.path, text);
+            if let Some(advice) = in_when(text) {
+                reader.blame(entry.at, format!("{}: {text:?} {advice}", entry.path));
+            }
         }
         for table in [&step, &step.table("undo")] {
             for entry in ["send", "headers"].into_iter().filter_map(|key| table.get(key)) {
@@ -63,6 +67,8 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
 fn expression(reader: &mut Reader<'_>, at: usize, path: &str, text: &str) {
     if let Some((part, advice)) = in_expression(text) {
         reader.blame(at, format!("{path}: {part:?} {advice}"));
+    } else if let Some(why) = never_computed(text) {
+        reader.blame(at, format!("{path}: {text:?} can never be computed: {why}"));
     }
 }
 
@@ -207,6 +213,10 @@ mod tests {
         assert_eq!(when("\"at('/Order/First Name') == 'x'\""), [""; 0]);
         assert!(faults("\"= /SubmittedAt + '30d'\"", "\"/id\"")[0].contains("a time span has no quotes"));
         assert_eq!(faults("\"= text(/Order/Days) + 'd'\"", "\"/id\""), [""; 0]);
+        for constant in ["1 == 2", "/Order/a == 1 / 0", "'/Order/a' exists == true"] {
+            assert!(!when(&format!("{constant:?}")).is_empty(), "{constant}");
+        }
+        assert!(asked("/n == 1 / 0")[0].contains(": \"/n == 1 / 0\" can never be computed: it divides by zero"));
         let path = "1 }\npath = \"a/{= 'Order.Home' + /OrderID}\"\nheaders = { ";
         assert!(faults(path, "\"/id\"")[0].contains(":7:8: step \"pay\": path: \"Order.Home\" stands"));
     }

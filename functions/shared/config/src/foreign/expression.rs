@@ -4,6 +4,8 @@ use super::{ROOTS, is_foreign};
 
 const QUOTED: &str = "stands for itself, as a text in quotes: a value is a pointer without quotes, such as /Order/Country. If the \
                       text itself is meant, join it of two with +";
+const ALWAYS: &str =
+    "is the same for each order: compare a place of it, such as /Order/Country == \"DE\", or leave it out";
 const TIME: &str = "is joined to the value as a text: a time span has no quotes, such as /SubmittedAt + 30d. If the text itself is \
                     meant, join it of two with +";
 
@@ -41,6 +43,11 @@ impl<'t> Parts<'t> {
 /// Whether a text behind this is that of `at("…")`: a pointer.
 pub(super) fn is_at(before: &str) -> bool {
     before.trim_end().strip_suffix('(').is_some_and(|before| before.trim_end().ends_with("at"))
+}
+
+/// Why a condition of a step does not depend on the order.
+pub(crate) fn in_when(condition: &str) -> Option<&'static str> {
+    (!Parts::of(condition).has_place()).then_some(ALWAYS)
 }
 
 /// The text in quotes that is surely meant otherwise, and what to write.

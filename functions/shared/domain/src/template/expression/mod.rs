@@ -3,6 +3,7 @@
 //! An expression is a text that begins with `=`. It is pure and total: the same order gives the same value on each attempt,
 //! in each process and on either form. Its work is bounded by [`EXPRESSION_STEPS_MAX`], and numbers are exact to 38 digits.
 
+mod constant;
 mod number;
 mod parse;
 mod value;
