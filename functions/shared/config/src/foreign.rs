@@ -2,9 +2,11 @@
 
 mod answer;
 mod expression;
+mod path;
 
 pub(crate) use answer::{in_condition, in_kept};
 pub(crate) use expression::{in_expression, in_when};
+pub(crate) use path::{in_path, in_poll_path};
 
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
@@ -48,27 +50,6 @@ pub(crate) fn in_header(text: &str) -> Option<&'static str> {
 pub(crate) fn in_name(name: &str) -> Option<&'static str> {
     let is_foreign = name.ends_with(".$") || name.starts_with("Fn::") || MARKS.iter().any(|mark| name.contains(mark));
     is_foreign.then_some("would be sent as this name: a value is a pointer by itself, such as \"/Order/Total\"")
-}
-
-/// What is wrong with a path of a step.
-pub(crate) fn in_path(path: &str) -> Option<&'static str> {
-    const WRITE: &str = "would be called as this path: a value stands in braces, such as \"{/Order/Ref}/capture\"";
-    // Text and pointers in turns: its braces were checked.
-    let (mut texts, pointers) = (path.split(['{', '}']).step_by(2), path.split(['{', '}']).skip(1).step_by(2));
-    if let Some(problem) = { pointers }.filter(|pointer| !pointer.starts_with('=')).find_map(in_pointer) {
-        return Some(problem);
-    }
-    let is_place = |name: &str| {
-        let is_variable = name.starts_with([':', '$']) && is_letter(name.chars().nth(1));
-        is_variable || name == "OrderID" || names_a_root(name)
-    };
-    let mut is_whole = true;
-    let is_foreign = |text: &str| {
-        // Behind a pointer, a name goes on.
-        let mut names = text.split('/').skip(usize::from(!std::mem::take(&mut is_whole)));
-        names.any(is_place) || text.ends_with('$')
-    };
-    texts.any(is_foreign).then_some(WRITE)
 }
 
 fn is_reference(text: &str) -> bool {

@@ -5,7 +5,7 @@ use domain::template::{LITERAL, never_computed};
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
-use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path, in_when};
+use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path, in_poll_path, in_when};
 
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
@@ -25,14 +25,22 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
             reader.blame(at, format!("{}: {value:?} {advice}{remedy}", entry.path));
         });
     };
+    let steps: Vec<Table<'_>> = root.elements("step").into_iter().filter_map(Entry::table).collect();
+    let is_kept = |step: &str, member: &str| {
+        let keeps = |table: &&Table<'_>| match table.get("keep").map(|keep| keep.value) {
+            Some(DeValue::Table(members)) => members.contains_key(member),
+            Some(_) | None => member == "ID",
+        };
+        steps.iter().filter(|table| table.exact_text("name") == Some(step)).any(|table| keeps(&table))
+    };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         check(step.get("keep"), &in_kept, REMEDY);
-        check(step.table("poll").get("path"), &in_path, "");
+        check(step.table("poll").get("path"), &|path| in_poll_path(path, &is_kept), "");
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
             check(table.get("send"), &advice, REMEDY);
             check(table.get("headers"), &advice, REMEDY);
-            check(table.get("path"), &in_path, "");
+            check(table.get("path"), &|path| in_path(path, &is_kept), "");
         }
     }
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
@@ -274,15 +282,83 @@ mod tests {
             "orders/$ref",
             "orders/OrderID",
             "a/Order.Ref",
+            "orders/Order/Ref",
+            "Outputs/pay/ID",
+            "orders/$.id",
+            "orders/@id",
+            "orders/*",
+            "?ref=/Order/Ref",
+            "?ref=$ref",
+            "?a=1&ref=:ref",
+            "?ref=@ref",
+            "?id=OrderID",
+            "?id=Order.Ref",
+            "?t=now()",
+            "pay/ID",
             "{/Order/Lines/*}",
             "{/Order/x|upper}",
         ] {
             let found = of_path(path);
             assert!(found.len() == 1 && found[0].contains(":6:8: step \"pay\": path: "), "{path}: {found:?}");
         }
-        for path in
-            ["v1/items:cancel", "a/{/Order/Ref}/b", "{/OrderID}", "a$b", "orders/{/Order/Ref}:cancel", "Order/5"]
-        {
+        for path in [
+            "v1/items:cancel",
+            "a/{/Order/Ref}/b",
+            "{/OrderID}",
+            "a$b",
+            "orders/{/Order/Ref}:cancel",
+            "Order/5",
+            "Order/Cancel",
+            "orders/{/Order/Ref}/",
+            "pay/confirm",
+            "npm/@shop/cake",
+            "?assignee=%40me",
+            "?$filter=x%20eq%201",
+            "orders/%2A",
+            "?to=/done",
+            "?sort=-a,b&x=a@b.example",
+        ] {
+            assert_eq!(of_path(path), [""; 0], "{path}");
+        }
+        assert!(of_path("/orders/{/OrderID}")[0].ends_with("leave the slash at the start out"));
+    }
+
+    #[test]
+    fn rule_36_a_poll_reads_the_answer_by_braces() {
+        let of_path = |path: &str| {
+            let answers = "poll.answers = [{ status = 200, when = \"/a == 1\", means = \"done\" }]";
+            let step = format!("wait_within = \"1h\"\npoll.path = {path:?}\n{answers}\nheaders = {{ ");
+            faults(&format!("1 }}\n{step}"), "\"/id\"")
+        };
+        for path in [
+            "header:Location",
+            "{header:Location}/x",
+            "{header:Location}?a=1",
+            "{/header:Location}",
+            "a/{}",
+            "a/{/}",
+            "a/{/OrderId}",
+            "a/{/body/id}",
+            "a/{/charge.id}",
+            "a?id=/id",
+            "a?id=$id",
+            "pay/y",
+            "a/:id",
+        ] {
+            let found = of_path(path);
+            assert!(found.len() == 1 && found[0].contains(":8:13: step \"pay\": poll.path: "), "{path}: {found:?}");
+        }
+        for path in [
+            "{header:Location}",
+            "jobs/{header:Location}",
+            "{header:X-Job}/state",
+            "a/{answer:/OrderId}",
+            "a/{answer:/Order/id}?of={answer:/body/id?}",
+            "transfers/{/id}/",
+            "a/{/OrderID}?x={/Order/Ref?}",
+            "/v1/a?id=%24id",
+            "a/{/order/id}",
+        ] {
             assert_eq!(of_path(path), [""; 0], "{path}");
         }
     }

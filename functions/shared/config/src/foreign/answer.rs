@@ -57,9 +57,11 @@ pub(crate) fn in_kept(text: &str) -> Option<&'static str> {
     if text.starts_with("header:") || text.starts_with("answer:") {
         return None;
     }
-    if !text.starts_with('/') {
-        return Some(KEPT);
-    }
+    if text.starts_with('/') { in_polled(text) } else { Some(KEPT) }
+}
+
+/// What is wrong with a pointer into an answer that is kept, or that a poll needs.
+pub(super) fn in_polled(text: &str) -> Option<&'static str> {
     in_pointer(text).or_else(|| {
         Some(match Meant::by(text)? {
             Meant::Order => KEPT_OF_ORDER,
