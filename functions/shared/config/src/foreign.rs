@@ -3,10 +3,14 @@
 mod answer;
 mod expression;
 mod path;
+mod setting;
 
 pub(crate) use answer::{in_condition, in_kept};
 pub(crate) use expression::{in_expression, in_when};
 pub(crate) use path::{in_path, in_poll_path};
+pub(crate) use setting::{
+    in_event, in_event_pointer, in_header_text, in_mailbox, in_plain_setting, in_reference, in_step_header, in_url,
+};
 
 const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
@@ -28,23 +32,6 @@ const MARKS: [&str; 9] = ["{{", "{%", "${", "$(", "#{", "<%", "@{", "%{", "<<Ord
 /// How values of other languages begin.
 const BEGINNINGS: [&str; 9] =
     [".[", ".Order", ".Outputs", "States.", "Fn::", "!Ref ", "!Sub ", "!GetAtt ", "workflow.input."];
-
-/// Why a header, which is the same for each order, is not what its author means. A text has no other way to be sent in a
-/// header, so only what is surely meant otherwise is refused.
-pub(crate) fn in_header(text: &str) -> Option<&'static str> {
-    let text = text.trim();
-    let is_place = |root: &str| {
-        let rest = text.strip_prefix('/').and_then(|text| text.strip_prefix(root));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    if is_reference(text) {
-        Some("would be sent as this text: write { secret = \"env:NAME\" } in place of it")
-    } else if ROOTS.iter().any(|root| is_place(root)) || MARKS.iter().any(|mark| text.contains(mark)) {
-        Some("would be sent as this text with each order: a header of an agent has no place to fill")
-    } else {
-        None
-    }
-}
 
 /// What is wrong with the name of a member that is sent or kept.
 pub(crate) fn in_name(name: &str) -> Option<&'static str> {

@@ -5,7 +5,9 @@ use domain::template::{LITERAL, never_computed};
 use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
-use crate::foreign::{advice, in_condition, in_expression, in_kept, in_name, in_path, in_poll_path, in_when};
+use crate::foreign::{
+    advice, in_condition, in_expression, in_kept, in_name, in_path, in_poll_path, in_step_header, in_when,
+};
 
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
 
@@ -39,7 +41,8 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
             check(table.get("send"), &advice, REMEDY);
-            check(table.get("headers"), &advice, REMEDY);
+            let of_header = |text: &str| advice(text).or_else(|| in_step_header(text));
+            check(table.get("headers"), &of_header, REMEDY);
             check(table.get("path"), &|path| in_path(path, &is_kept), "");
         }
     }
@@ -170,6 +173,12 @@ mod tests {
         }
         let header = faults("1 }\nheaders = { X-Ref = \"{{Order.Ref}}\"", "\"/id\"");
         assert!(header.len() == 1 && header[0].contains(":7:21: step \"pay\": headers"), "{header:?}");
+        for text in
+            ["$TOKEN", "$.Order.Ref", "Bearer {token}", "Bearer env:TOKEN", "secret:TOKEN", "file:/run/secrets/x"]
+        {
+            let header = faults(&format!("1 }}\nheaders = {{ X-Ref = {text:?}"), "\"/id\"");
+            assert!(header.len() == 1 && header[0].contains(":7:21: step \"pay\": headers"), "{header:?}");
+        }
         for name in ["amount.$", "{{k}}", "Fn::Join"] {
             let found = faults(&format!("{{ {name:?} = 1 }}"), "\"/id\"");
             assert!(found.len() == 1 && found[0].contains(":6:16: step \"pay\": send: "), "{found:?}");

@@ -51,6 +51,11 @@ impl Meant {
     }
 }
 
+/// Whether a pointer has dots where slashes are meant, as in `/error.code`.
+pub(super) fn names_a_dotted_member(pointer: &str) -> bool {
+    matches!(Meant::by(pointer), Some(Meant::Member))
+}
+
 /// What is wrong with a text of `keep`.
 pub(crate) fn in_kept(text: &str) -> Option<&'static str> {
     // Read already: no other part of an answer can be named.
