@@ -1,18 +1,20 @@
 //! Texts that another language would fill. Here they would be sent, or kept, as they are.
 
 mod answer;
+mod code;
 mod expression;
 mod path;
 mod setting;
 
 pub(crate) use answer::{in_condition, in_kept};
+pub(crate) use code::names_an_output;
 pub(crate) use expression::{in_expression, in_when};
 pub(crate) use path::{in_path, in_poll_path};
 pub(crate) use setting::{
     in_event, in_event_pointer, in_header_text, in_mailbox, in_plain_setting, in_reference, in_step_header, in_url,
 };
 
-const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
+pub(crate) const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
 const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \"= \
                     /Order/Total * 100\"";
@@ -62,7 +64,8 @@ pub(crate) fn advice(text: &str) -> Option<&'static str> {
 /// Whether a text is a value in another language, or a place of the order without its slash.
 fn is_foreign(text: &str) -> bool {
     let whole = text.trim();
-    MARKS.iter().any(|mark| whole.contains(mark))
+    code::is_code(whole)
+        || MARKS.iter().any(|mark| whole.contains(mark))
         || BEGINNINGS.iter().any(|beginning| whole.starts_with(beginning))
         || is_variable_or_function(whole)
         || is_call(whole)

@@ -6,7 +6,8 @@ use domain::workflow::WORKFLOW;
 use toml::de::DeValue;
 
 use crate::foreign::{
-    advice, in_condition, in_expression, in_kept, in_name, in_path, in_poll_path, in_step_header, in_when,
+    ALONE, advice, in_condition, in_expression, in_kept, in_name, in_path, in_poll_path, in_step_header, in_when,
+    names_an_output,
 };
 
 const REMEDY: &str = ". If the text itself is meant, begin it with a backslash";
@@ -35,13 +36,18 @@ pub(super) fn check(text: &str) -> Result<(), Faults> {
         };
         steps.iter().filter(|table| table.exact_text("name") == Some(step)).any(|table| keeps(&table))
     };
+    let names: Vec<&str> = steps.iter().filter_map(|table| table.exact_text("name")).collect();
+    let of_send = |text: &str| {
+        let output = || names_an_output(text.trim(), &names, &is_kept).then_some(ALONE);
+        advice(text).or_else(output)
+    };
     for step in root.elements("step").into_iter().filter_map(Entry::table) {
         check(step.get("keep"), &in_kept, REMEDY);
         check(step.table("poll").get("path"), &|path| in_poll_path(path, &is_kept), "");
         let undo: Table<'_> = step.table("undo");
         for table in [&step, &undo] {
-            check(table.get("send"), &advice, REMEDY);
-            let of_header = |text: &str| advice(text).or_else(|| in_step_header(text));
+            check(table.get("send"), &of_send, REMEDY);
+            let of_header = |text: &str| of_send(text).or_else(|| in_step_header(text));
             check(table.get("headers"), &of_header, REMEDY);
             check(table.get("path"), &|path| in_path(path, &is_kept), "");
         }
@@ -143,6 +149,7 @@ mod tests {
             wrong.extend((!found.is_empty()).then_some((line, found)));
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(faults("\"\u{feff}/Order/Total\"", "\"/id\"").len(), 1, "an invisible sign before a pointer");
     }
 
     #[test]
