@@ -2,6 +2,7 @@
 
 mod children;
 mod demands;
+mod deployed;
 mod members;
 mod schedules;
 mod schemas;
@@ -168,6 +169,7 @@ impl Folder {
             add(&mut faults, file, texts::check(text, workflow));
         }
         let text = deployment_text.unwrap_or_default();
+        add(&mut faults, DEPLOYMENT_FILE, deployed::check(text));
         add(
             &mut faults,
             DEPLOYMENT_FILE,

@@ -1,6 +1,20 @@
 //! Texts that another language would fill. Here they would be sent, or kept, as they are.
 
-const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
+mod answer;
+mod code;
+mod expression;
+mod path;
+mod setting;
+
+pub(crate) use answer::{in_condition, in_kept};
+pub(crate) use code::names_an_output;
+pub(crate) use expression::{in_expression, in_when};
+pub(crate) use path::{in_path, in_poll_path};
+pub(crate) use setting::{
+    in_event, in_event_pointer, in_header_text, in_mailbox, in_plain_setting, in_reference, in_step_header, in_url,
+};
+
+pub(crate) const ALONE: &str = "would be sent as this text: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \
                      \"= /Order/Total * 100\"";
 const MORE: &str = "is more than a pointer: a value is a pointer by itself, such as \"/Order/Total\", or computed, such as \"= \
                     /Order/Total * 100\"";
@@ -8,6 +22,7 @@ const INDEX: &str = "is not how an element is named: write its number behind a s
 const SEVERAL: &str = "names several values, and a pointer finds one: send the whole array, such as \"/Order/Lines\"";
 const OPTIONAL: &str =
     "has ? before its end: where a value may be missing, write it at the end, such as \"/Order/Note?\"";
+const BLANK: &str = "ends with a blank: leave it out";
 const NO_NAME: &str = "has no name between two slashes, or behind the last one";
 const SECRET: &str = "would be sent as this text: a secret stands in the settings of the agent, such as \
                       headers.x-api-key.secret";
@@ -19,19 +34,6 @@ const MARKS: [&str; 9] = ["{{", "{%", "${", "$(", "#{", "<%", "@{", "%{", "<<Ord
 /// How values of other languages begin.
 const BEGINNINGS: [&str; 9] =
     [".[", ".Order", ".Outputs", "States.", "Fn::", "!Ref ", "!Sub ", "!GetAtt ", "workflow.input."];
-
-/// Why a header, which is the same for each order, is not what its author means. A text has no other way to be sent in a
-/// header, so only what is surely meant otherwise is refused.
-pub(crate) fn in_header(text: &str) -> Option<&'static str> {
-    let text = text.trim();
-    if is_reference(text) {
-        Some("would be sent as this text: write { secret = \"env:NAME\" } in place of it")
-    } else if is_place(text) || MARKS.iter().any(|mark| text.contains(mark)) {
-        Some("would be sent as this text with each order: a header of an agent has no place to fill")
-    } else {
-        None
-    }
-}
 
 /// Whether a text is a place of a mapping.
 pub(crate) fn is_place(text: &str) -> bool {
@@ -46,27 +48,6 @@ pub(crate) fn is_place(text: &str) -> bool {
 pub(crate) fn in_name(name: &str) -> Option<&'static str> {
     let is_foreign = name.ends_with(".$") || name.starts_with("Fn::") || MARKS.iter().any(|mark| name.contains(mark));
     is_foreign.then_some("would be sent as this name: a value is a pointer by itself, such as \"/Order/Total\"")
-}
-
-/// What is wrong with a path of a step.
-pub(crate) fn in_path(path: &str) -> Option<&'static str> {
-    const WRITE: &str = "would be called as this path: a value stands in braces, such as \"{/Order/Ref}/capture\"";
-    // Text and pointers in turns: its braces were checked.
-    let (mut texts, pointers) = (path.split(['{', '}']).step_by(2), path.split(['{', '}']).skip(1).step_by(2));
-    if let Some(problem) = { pointers }.filter(|pointer| !pointer.starts_with('=')).find_map(in_pointer) {
-        return Some(problem);
-    }
-    let is_place = |name: &str| {
-        let is_variable = name.starts_with([':', '$']) && is_letter(name.chars().nth(1));
-        is_variable || name == "OrderID" || names_a_root(name)
-    };
-    let mut is_whole = true;
-    let is_foreign = |text: &str| {
-        // Behind a pointer, a name goes on.
-        let mut names = text.split('/').skip(usize::from(!std::mem::take(&mut is_whole)));
-        names.any(is_place) || text.ends_with('$')
-    };
-    texts.any(is_foreign).then_some(WRITE)
 }
 
 fn is_reference(text: &str) -> bool {
@@ -86,14 +67,20 @@ pub(crate) fn advice(text: &str) -> Option<&'static str> {
     if is_reference(whole) {
         return Some(SECRET);
     }
-    let is_foreign = MARKS.iter().any(|mark| whole.contains(mark))
+    is_foreign(text).then_some(ALONE)
+}
+
+/// Whether a text is a value in another language, or a place of the order without its slash.
+fn is_foreign(text: &str) -> bool {
+    let whole = text.trim();
+    code::is_code(whole)
+        || MARKS.iter().any(|mark| whole.contains(mark))
         || BEGINNINGS.iter().any(|beginning| whole.starts_with(beginning))
         || is_variable_or_function(whole)
         || is_call(whole)
         || names_a_root(text)
         || (whole.len() > 2 && whole.starts_with('`') && whole.ends_with('`'))
-        || (whole.starts_with("steps.") && whole.contains(".output"));
-    is_foreign.then_some(ALONE)
+        || (whole.starts_with("steps.") && whole.contains(".output"))
 }
 
 const fn is_variable(byte: u8) -> bool {
@@ -167,7 +154,7 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
     };
     let has_operator =
         |operator: &&str| text.split_once(&format!(" {operator} ")).is_some_and(|(_, behind)| is_value(behind));
-    let is_joined = |mark: char| text.split_once(mark).is_some_and(|(_, behind)| is_value(behind));
+    let is_joined = |mark: &str| text.split_once(mark).is_some_and(|(_, behind)| is_value(behind));
     let mut names = text.split('/').skip(1);
     let is_index = |name: &str| {
         let inner = name.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(inner, _)| inner);
@@ -175,17 +162,22 @@ pub(crate) fn in_pointer(text: &str) -> Option<&'static str> {
             inner.is_empty() || inner.starts_with(|sign: char| sign.is_ascii_digit() || "*?'\":-".contains(sign))
         })
     };
-    if names.clone().any(|name| ["*", "**", "#", "-"].contains(&name) || name.ends_with("[*]") || name.ends_with("[]"))
+    if text.trim_end_matches('?').ends_with(char::is_whitespace) || text.ends_with(char::is_whitespace) {
+        Some(BLANK)
+    } else if names
+        .clone()
+        .any(|name| ["*", "**", "#", "-"].contains(&name) || name.ends_with("[*]") || name.ends_with("[]"))
     {
         Some(SEVERAL)
     } else if names.clone().any(is_index) {
         Some(INDEX)
     } else if OPERATORS.iter().any(has_operator)
-        || is_joined('*')
-        || is_joined('+')
         || text.contains(|sign| "{}|".contains(sign))
         || text.contains("??")
         || text.contains("()")
+        || [" exists", " missing"].iter().any(|word| text.ends_with(word))
+        || text.ends_with([';', ',', '!'])
+        || ["*", "+", "==", "!=", "<=", ">=", "<", ">", "=", "?"].into_iter().any(is_joined)
         || names.clone().any(|name| name.starts_with(':'))
     {
         Some(MORE)

@@ -402,8 +402,8 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<Arc<str>, Arc<str>>,
     /// The output to reply with: a template whose texts that begin with a slash are JSON pointers into the service's
-    /// answer. A `header:NAME`, `answer:status` or `answer:text` in it is a header of the response, its status, or its body as
-    /// a text. What ends with a question mark may be missing. Absent: the whole answer.
+    /// answer, as behind `answer:`. A `header:NAME`, `answer:status` or `answer:text` in it is a header of the response, its
+    /// status, or its body as a text. What ends with a question mark may be missing. Absent: the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<Template>,
     /// Where the state is asked if the service takes the call on: the `Poll` of the reply, with `{/pointers}` into the answer,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub use condition::{BadCondition, BodyCondition};
 pub(crate) use expression::Expression;
-pub use expression::{BadExpression, NoValue};
+pub use expression::{BadExpression, NoValue, never_computed};
 pub(crate) use known::Known;
 pub use path::PathTemplate;
 pub use poll::{Led, PollPath};
@@ -94,10 +94,13 @@ pub enum BadTemplate {
          begins with a slash"
     )]
     Poll,
+    /// A path that begins with a slash.
+    #[error("is below the URL of the operation: leave the slash at the start out")]
+    Rooted,
     /// A path that no URL may have.
     #[error(
-        "must be 1 to {PATH_CHARS_MAX} letters, digits and -._~!$&'()*+,;=:@, in segments that are neither empty nor \
-         dots, or behind a ? parameters such as name={{/Order/Name}}"
+        "must be 1 to {PATH_CHARS_MAX} letters, digits, escapes such as %20 and -._~!$&'()*+,;=:@, in segments that are \
+         neither empty nor dots, or behind a ? parameters such as name={{/Order/Name}}"
     )]
     Path,
 }

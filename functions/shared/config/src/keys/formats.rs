@@ -210,12 +210,31 @@ fn mailbox(text: &str) -> Checked {
 fn operation(text: &str) -> Checked {
     let is_segment = |segment: &str| {
         let mut bytes = segment.bytes();
-        !["", ".", ".."].contains(&segment) && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        !["", ".", ".."].contains(&segment)
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte))
     };
     let text = text.trim();
     let problem = format!(
-        "must be a path such as \"charge\" or \"v1/charges\", of letters, digits, - . _ ~ and at most \
+        "must be a path such as \"charge\" or \"v1/charges\", of letters, digits, - . _ ~ : and at most \
          {NAME_OF_SERVICE_CHARS_MAX} characters"
     );
-    must(text.len() <= NAME_OF_SERVICE_CHARS_MAX && text.split('/').all(is_segment), problem)
+    must(
+        text.len() <= NAME_OF_SERVICE_CHARS_MAX && text.strip_suffix('/').unwrap_or(text).split('/').all(is_segment),
+        problem,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::operation;
+
+    #[test]
+    fn an_operation_is_a_path_that_may_end_with_a_slash() {
+        for text in ["charge", "v1/charges", "charges:create", "charge/", "v1/charges/"] {
+            assert_eq!(operation(text), Ok(()), "{text}");
+        }
+        for text in ["", "/", "/charge", "a//", "a//b", "..", "a/../", "a?x=1", "a b", "{/Order/Ref}", "$charge"] {
+            assert!(operation(text).is_err(), "{text}");
+        }
+    }
 }

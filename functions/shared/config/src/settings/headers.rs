@@ -6,7 +6,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::auth::secret;
 use crate::auth::Placed;
-use crate::foreign::in_header;
 use crate::keys::DEPLOYMENT;
 
 /// A stored file without the values of headers and the URLs of sinks: each may be a secret. `None` if it cannot be read.
@@ -36,8 +35,6 @@ pub(super) fn headers(reader: &mut Reader<'_>, table: &Table<'_>) -> (HeaderMap,
         } else if entry.value.is_str() && header::is_secret(name.as_str()) {
             let advice = "write a reference to it, such as { secret = \"env:PAYMENT_KEY\" }";
             reader.blame_value(&entry, format_args!("is a secret, and none may stand in this file: {advice}"));
-        } else if let Some(problem) = entry.value.as_str().and_then(in_header) {
-            reader.blame_value(&entry, problem);
         } else if let Some(mut value) = entry.text().and_then(|text| HeaderValue::try_from(text).ok()) {
             // It may be a secret, so no `Debug` shows it.
             value.set_sensitive(true);

@@ -29,6 +29,10 @@ impl Place {
             header::is_name(header).then(|| vec![HEADERS.to_owned(), header.to_ascii_lowercase()])
         } else {
             match name.strip_prefix(ANSWER)? {
+                // A member of the body, also one with a name that the order has.
+                pointer if pointer.starts_with('/') => {
+                    return Some(Self::parse(&text[ANSWER.len()..]).map(Part::Place));
+                }
                 "status" => Some(vec![STATUS.to_owned()]),
                 "text" => Some(vec![TEXT.to_owned()]),
                 _ => None,
@@ -196,6 +200,12 @@ mod tests {
                 r#"{"Body":{"Status":7}}"#,
                 r#"{"Body":{"Status":7},"Code":201}"#,
             ),
+            (
+                r#"{"Ref":"answer:/Order/Ref","None":"answer:/OrderID?","Code":"answer:status"}"#,
+                r#"{"Order":{"Ref":7}}"#,
+                r#"{"Code":201,"Ref":7}"#,
+            ),
+            (r#"{"Ref":"answer:/Body","Code":"answer:status"}"#, r#"{"Body":7}"#, r#"{"Code":201,"Ref":7}"#),
             (r#"{"Code":"answer:status","All":""}"#, r#"{"a":1}"#, r#"{"All":"","Code":201}"#),
             (r#"{"Text":"\\answer:text"}"#, "{}", r#"{"Text":"answer:text"}"#),
         ] {
@@ -212,6 +222,12 @@ mod tests {
                 .unwrap_err()
                 .starts_with("/id is there twice")
         );
+    }
+
+    #[test]
+    fn rule_19_a_member_of_the_body_with_a_name_of_the_order_is_kept_of_any_answer() {
+        let answer = Json::document(br#"{"Order":{"Ref":7}}"#).unwrap();
+        assert_eq!(keep(r#""answer:/Order""#).keep(&answer, 100).unwrap().text(), r#"{"Ref":7}"#);
     }
 
     #[test]

@@ -42,13 +42,18 @@ impl PathTemplate {
         if path.iter().any(may_lack) {
             return Err(BadTemplate::Braces);
         }
-        let has_path = is_path(&example) && has_only(&path, b"!$&'()*+,;=:@/");
+        if text.starts_with('/') {
+            return Err(BadTemplate::Rooted);
+        }
+        let has_path = is_path(closed(&example, ends_open(&path))) && has_only(&path, b"!$&'()*+,;=:@/%");
         let is_parameter = |parameter: &Vec<Piece>| {
             let name = parameter.first();
             matches!(name, Some(Piece::Text(name)) if !name.is_empty() && !name.starts_with('='))
-                && has_only(parameter, b"!$'()*+,;=:@/?[]")
+                && has_only(parameter, b"!$'()*+,;=:@/?[]%")
         };
-        let is_good = (has_path || (path.is_empty() && !query.is_empty())) && query.iter().all(is_parameter);
+        let has_escapes = has_escapes(&path, false) && query.iter().all(|parameter| has_escapes(parameter, true));
+        let is_good =
+            has_escapes && (has_path || (path.is_empty() && !query.is_empty())) && query.iter().all(is_parameter);
         match is_good && text.len() <= PATH_CHARS_MAX {
             true => Ok(Self { path, query }),
             false => Err(BadTemplate::Path),
@@ -78,7 +83,7 @@ impl PathTemplate {
     pub fn fill<'a>(&self, find: &impl Fn(&Pointer) -> Option<&'a RawValue>) -> Result<Arc<str>, Unfilled> {
         let mut path = String::new();
         write(&self.path, find, &mut path)?;
-        if !self.path.is_empty() && !is_path(&path) {
+        if !self.path.is_empty() && !is_path(closed(&path, ends_open(&self.path))) {
             return Err(Unfilled::Path);
         }
         let mut mark = '?';
@@ -142,6 +147,29 @@ pub(super) fn has_only(pieces: &[Piece], signs: &[u8]) -> bool {
         Piece::Text(text) => text.bytes().all(|byte| is_unreserved(byte) || signs.contains(&byte)),
         Piece::Place(_) | Piece::Computed(_) => true,
     })
+}
+
+/// Whether each `%` of its texts begins an escape. In a path, none stands for a sign that could lead elsewhere.
+pub(super) fn has_escapes(pieces: &[Piece], is_query: bool) -> bool {
+    let is_escape = |text: &str| {
+        let sign = text.get(..2).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let sign = sign.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        sign.is_some_and(|sign| is_query || !(sign.is_ascii_control() || b"/\\.%".contains(&sign)))
+    };
+    pieces.iter().all(|piece| match piece {
+        Piece::Text(text) => text.split('%').skip(1).all(is_escape),
+        Piece::Place(_) | Piece::Computed(_) => true,
+    })
+}
+
+/// Whether a slash ends it. A place that is empty makes no such end.
+pub(super) fn ends_open(pieces: &[Piece]) -> bool {
+    matches!(pieces.last(), Some(Piece::Text(text)) if text.ends_with('/'))
+}
+
+/// The path without the slash at its end, where it may have one.
+pub(super) fn closed(path: &str, is_open: bool) -> &str {
+    path.strip_suffix('/').filter(|_| is_open).unwrap_or(path)
 }
 
 /// Whether all places have a value, or may not be without one.
@@ -245,10 +273,32 @@ mod tests {
 
     #[test]
     fn a_path_that_could_leave_its_service_is_refused() {
-        for text in ["", "/a", "a/", "a//b", "../a", "a/./b", "a#b", "a b", "a%2F", "é", "a[0]", &"a".repeat(1_025)] {
+        for text in [
+            "",
+            "a//",
+            "{/id}//",
+            "a//b",
+            "../a",
+            "a/./b",
+            "a#b",
+            "a b",
+            "a%2F",
+            "a%2e",
+            "a%5c",
+            "a%00",
+            "a%252F",
+            "a%",
+            "a%4",
+            "a%4g",
+            "é",
+            "a[0]",
+            &"a".repeat(1_025),
+        ] {
             assert_eq!(PathTemplate::parse(text), Err(BadTemplate::Path), "{text}");
         }
-        for text in ["?", "a?", "a?&x=1", "a?x=1&", "a?=1", "a?{/id}", "a?x=a b", "a?x=%41", "a?x=1#y", "../a?x=1"] {
+        for text in
+            ["?", "a?", "a?&x=1", "a?x=1&", "a?=1", "a?{/id}", "a?x=a b", "a?x=%4", "a?x=%{/id}", "a?x=1#y", "../a?x=1"]
+        {
             assert_eq!(PathTemplate::parse(text), Err(BadTemplate::Path), "{text}");
         }
         for text in ["{", "}", "{}", "{a}", "a{/b", "a/b}", "{/a{/b}}", "{/a?}", "{/a?}?x=1", "a?x={/b", "a?x=}"] {
@@ -258,5 +308,24 @@ mod tests {
             assert_eq!(path(text), Err(Unfilled::Path), "{text}");
         }
         assert_eq!(path("a{/dots}{/empty}").as_deref(), Ok("a.."));
+        for text in ["a/{/empty}", "a/{/empty}/", "{/empty}/", "a/{/dots}/"] {
+            assert_eq!(path(text), Err(Unfilled::Path), "{text}");
+        }
+        for text in ["/", "/a", "/{/id}"] {
+            assert_eq!(PathTemplate::parse(text), Err(BadTemplate::Rooted), "{text}");
+        }
+    }
+
+    #[test]
+    fn rule_19_a_path_may_end_with_a_slash_and_have_escapes() {
+        for (text, filled) in [
+            ("a/", "a/"),
+            ("a/{/id}/", "a/1.10/"),
+            ("a/?x={/id}", "a/?x=1.10"),
+            ("%40me/a%20b", "%40me/a%20b"),
+            ("?$filter=x%20eq%201&p=%2Fa%252F", "?$filter=x%20eq%201&p=%2Fa%252F"),
+        ] {
+            assert_eq!(path(text).as_deref(), Ok(filled), "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-use super::path::{Piece, encode, has_only, is_path, piece_of, split};
+use super::path::{Piece, closed, encode, ends_open, has_escapes, has_only, is_path, piece_of, split};
 use super::{BadTemplate, PathTemplate, Place, Unfilled};
 use crate::header;
 use crate::json::Json;
@@ -16,6 +16,8 @@ use crate::search::{Pointer, plain_text};
 
 /// What a place begins with that names a header of the answer.
 const HEADER: &str = "header:";
+/// What a place begins with that is of the answer in any case.
+const ANSWER: &str = "answer:";
 /// What a place of the order begins with. Any other is of the answer.
 const OF_ORDER: [&str; 5] = ["OrderID", "Order", "IdempotencyKey", "SubmittedAt", "Outputs"];
 
@@ -66,11 +68,15 @@ impl PollPath {
         let pieces = |parts: &[Part]| -> Vec<Piece> { parts.iter().map(Part::piece).collect() };
         let is_parameter = |parameter: &Vec<Part>| {
             matches!(parameter.first(), Some(Part::Text(name)) if !name.is_empty() && !name.starts_with('='))
-                && has_only(&pieces(parameter), b"!$'()*+,;=:@/?[]")
+                && has_only(&pieces(parameter), b"!$'()*+,;=:@/?[]%")
+                && has_escapes(&pieces(parameter), true)
         };
         let example: String =
             poll.path.iter().map(|part| if let Part::Text(text) = part { text } else { "x" }).collect();
-        let has_path = is_path(&example) && has_only(&pieces(&poll.path), b"!$&'()*+,;=:@/");
+        let path = pieces(&poll.path);
+        let has_path = is_path(closed(&example, ends_open(&path)))
+            && has_only(&path, b"!$&'()*+,;=:@/%")
+            && has_escapes(&path, false);
         let is_good = (has_path || (poll.path.is_empty() && !poll.query.is_empty() && !poll.is_rooted))
             && poll.query.iter().all(is_parameter);
         if is_good && text.len() <= PATH_CHARS_MAX { Ok(poll) } else { Err(BadTemplate::Poll) }
@@ -142,7 +148,8 @@ impl PollPath {
         })?;
         let path = text.strip_prefix('/').unwrap_or(&text);
         let path = split(path, '?').first().copied().unwrap_or_default();
-        if is_path(path) || (path.is_empty() && text.starts_with('?')) {
+        let is_open = matches!(self.path.last(), Some(Part::Text(text)) if text.ends_with('/'));
+        if is_path(closed(path, is_open)) || (path.is_empty() && text.starts_with('?')) {
             Ok(Led::Path(text.into()))
         } else {
             Err(Unfilled::Path)
@@ -195,6 +202,11 @@ impl Part {
                 true => Ok(Self::OfHeader(header.to_owned(), is_optional)),
                 false => Err(BadTemplate::Poll),
             };
+        }
+        // A member of the body, also one with a name that the order has.
+        if let Some(pointer) = text.strip_prefix(ANSWER).filter(|pointer| pointer.starts_with('/')) {
+            let place = Place::parse(pointer)?;
+            return Ok(Self::OfBody(Place { shown: Some(name.into()), ..place }));
         }
         let place = Place::parse(text)?;
         let is_of_order = place.pointer.names().first().is_some_and(|root| OF_ORDER.contains(&&**root));
@@ -273,12 +285,14 @@ mod tests {
 
     #[test]
     fn rule_36_a_poll_has_places_of_the_order_and_of_the_answer() {
-        let body = r#"{"id":"t 7","n":7,"o":null,"cut":"x"#;
+        let body = r#"{"id":"t 7","n":7,"o":null,"OrderID":"b-1","cut":"x"#;
         for (path, expected) in [
             ("/v1/transfers/{/id}", "/v1/transfers/t%207"),
             ("transfers/{/n}/state", "transfers/7/state"),
             ("payments?reference={/IdempotencyKey}", "payments?reference=o-1%2Fpay"),
             ("jobs/{header:Location}", "jobs/j%2F7"),
+            ("transfers/{/n}/", "transfers/7/"),
+            ("a%20b?x={answer:/OrderID}&y={answer:/none?}", "a%20b?x=b-1"),
             ("?id={/n}&ref={/Order/ref}&of={/o?}&none={/Order/none?}&x[]=1", "?id=7&ref=a%2Fb&x%5B%5D=1"),
         ] {
             assert_eq!(led(path, body, Some("j/7")), Ok(Led::Path(expected.into())), "{path}");
@@ -291,6 +305,8 @@ mod tests {
             ("a/{/Order/none}", "{}", Unfilled::NoText("/Order/none".into())),
             ("a/{/id}", r#"{"id":".."}"#, Unfilled::Path),
             ("/{/id}", r#"{"id":""}"#, Unfilled::Path),
+            ("a/{/id}", r#"{"id":""}"#, Unfilled::Path),
+            ("a/{/id}/", r#"{"id":""}"#, Unfilled::Path),
             ("{header:Location}", "{}", Unfilled::NoText("header:Location".into())),
         ] {
             assert_eq!(led(path, body, None), Err(missing), "{path}");
@@ -303,7 +319,9 @@ mod tests {
 
     #[test]
     fn what_is_no_path_of_a_poll_is_refused() {
-        for text in ["", "/", "//a", "https://bank.example/a", "a b", "{header:a b}", "/?a=1", "a#b"] {
+        for text in
+            ["", "/", "//a", "https://bank.example/a", "a b", "{header:a b}", "/?a=1", "a#b", "a//", "a%2F", "a?x=%"]
+        {
             assert_eq!(PollPath::parse(text), Err(BadTemplate::Poll), "{text}");
         }
         for text in ["a/{/id?}", "{header:Location?}", "a/{", "a/{id}", "a/{= /id}"] {

@@ -72,15 +72,12 @@ pub(super) fn template(
         };
         entry.place_of(|text| text == wrong)
     };
-    let remedy = |problem: &BadTemplate| match problem {
-        BadTemplate::Pointer(text, _) | BadTemplate::Expression(text, _) | BadTemplate::Answer(text) => if_meant(text),
-        BadTemplate::NotAnObject
-        | BadTemplate::NotJson
-        | BadTemplate::TooLarge
-        | BadTemplate::TooDeep
-        | BadTemplate::Braces
-        | BadTemplate::Poll
-        | BadTemplate::Path => String::new(),
+    let remedy = |problem: &BadTemplate| {
+        let (BadTemplate::Pointer(text, _) | BadTemplate::Expression(text, _) | BadTemplate::Answer(text)) = problem
+        else {
+            return String::new();
+        };
+        if_meant(text)
     };
     let fault = |problem: &BadTemplate| format!("{} {problem}{}", entry.path, remedy(problem));
     template.map_err(|problem| reader.blame(place(&problem), fault(&problem))).ok()

@@ -3,6 +3,7 @@
 //! An expression is a text that begins with `=`. It is pure and total: the same order gives the same value on each attempt,
 //! in each process and on either form. Its work is bounded by [`EXPRESSION_STEPS_MAX`], and numbers are exact to 38 digits.
 
+mod constant;
 mod number;
 mod parse;
 mod value;
@@ -400,6 +401,15 @@ impl Node {
         scope.reads(list)?;
         serde_json::from_str(list.get()).map_err(|_| NoValue::Type("an array", "an object"))
     }
+}
+
+/// Why an expression can never be computed, whatever the order. One that is sent has its `=`; a text that is none has no such
+/// reason.
+#[must_use]
+pub fn never_computed(text: &str) -> Option<NoValue> {
+    let is_sent = text.starts_with(BEGINNING);
+    let expression = if is_sent { Expression::read(text).ok()? } else { Expression::condition(text.trim()).ok()? };
+    expression.fault_of_constants(is_sent)
 }
 
 #[cfg(test)]
