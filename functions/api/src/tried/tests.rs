@@ -2,10 +2,11 @@
 
 use domain::definition::Catalogue;
 use domain::workflow::Workflows;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Role};
-use crate::config::ApiConfig;
+use super::*;
+use crate::caller::Role;
 use crate::testing::{Answer, Fake};
 
 const SETTINGS: &str = r#"
@@ -90,6 +91,17 @@ fn each_call_is_shown_as_far_as_it_is_known_and_nothing_is_stored_or_queued() {
     assert!(steps[1]["NeverRuns"].as_str().unwrap().starts_with("it does not apply"), "{steps}");
     assert_eq!((steps[1].get("Forward"), steps[1].get("Undo")), (None, None));
     fake.queued_nothing();
+}
+
+#[test]
+fn a_try_that_takes_long_pauses_so_that_it_ends_when_its_caller_is_gone() {
+    let fake = fake();
+    let began = fake.ports.now();
+    let is_over = |since: &mut Timestamp| pause(&fake.ports, since).now_or_never().is_some();
+    fake.ports.advance(BUSY_MS_MAX - 1);
+    assert!(is_over(&mut { began }));
+    fake.ports.advance(1);
+    assert!(!is_over(&mut { began }));
 }
 
 #[test]
