@@ -24,8 +24,11 @@ use crate::preview::{EXAMPLE, taken};
 use crate::problem::Problem;
 use crate::{body, reply, workflows};
 
-/// The bytes that are shown of the body of a call. The bodies of all steps fit into one answer.
+/// The bytes that are shown of the body of a call.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
+/// The bytes that are shown of all bodies. Their escapes in JSON, and those of a Lambda function's answer, fit into its
+/// 6 MiB.
+const ALL_SHOWN_BYTES_MAX: usize = 512 * 1024;
 /// The time after which a try pauses before the next call, in milliseconds.
 const BUSY_MS_MAX: u64 = 10;
 
@@ -56,6 +59,7 @@ pub(crate) async fn post(
     let (order, workflow) = taken(config, &order, ports.environment().wall(), |_| Ok(Arc::new(workflow)))?;
     let mut trial = Trial::new(&order, &workflow, &settings, &unknown_base);
     let mut steps: Vec<TriedStep<'_>> = workflow.steps.iter().map(|_| TriedStep::default()).collect();
+    let mut room = ALL_SHOWN_BYTES_MAX;
     let mut since = ports.environment().now();
     for index in trial.in_turn() {
         pause(ports, &mut since).await;
@@ -68,7 +72,7 @@ pub(crate) async fn post(
             pause(ports, &mut since).await;
             step.undo = Some(trial.undo(index));
         }
-        step.forward.iter_mut().chain(&mut step.undo).for_each(cut);
+        step.forward.iter_mut().chain(&mut step.undo).for_each(|call| cut(call, &mut room));
         steps[index] = step;
     }
     Ok(reply::json(StatusCode::OK, &Tried { order_id: EXAMPLE, steps }))
@@ -105,13 +109,15 @@ fn unreadable(fault: &impl ToString) -> Problem {
 }
 
 /// Shows no more of a body than there is room for.
-fn cut(call: &mut TriedCall<'_>) {
+fn cut(call: &mut TriedCall<'_>, room: &mut usize) {
     for shown in call.body.iter_mut().chain(&mut call.document) {
-        if shown.len() > SHOWN_BYTES_MAX {
+        let shown_bytes_max = SHOWN_BYTES_MAX.min(*room);
+        if shown.len() > shown_bytes_max {
             call.whole_bytes = Some(shown.len());
-            let end = shown.floor_char_boundary(SHOWN_BYTES_MAX);
+            let end = shown.floor_char_boundary(shown_bytes_max);
             shown.to_mut().truncate(end);
         }
+        *room = room.saturating_sub(shown.len());
     }
 }
 
