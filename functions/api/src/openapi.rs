@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::definition::{Catalogue, Pin};
+use domain::json::Json;
 use domain::schema::Schema;
 use http::Response;
 use serde_json::value::RawValue;
@@ -18,8 +19,8 @@ use crate::{reply, workflows};
 const CONTRACT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 /// Before the first of its schemas.
 const SCHEMAS: &str = r#""schemas":{"#;
-/// The schema of an order: before its members, and the first ones.
-const DOCUMENT: [&str; 2] = [r#""Document":{"#, r#""additionalProperties":true,"description":"The order: any"#];
+/// The schema of the body of `POST /orders`. A try has an order as well, and names the workflow in its path.
+const BODY: [&str; 2] = [r#""schema":"#, r##"{"$ref":"#/components/schemas/Document"}"##];
 /// The schemas that are shown, in bytes: the answer of a function has a limit.
 const SCHEMAS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -82,9 +83,10 @@ impl Added {
     fn to_contract(&self) -> String {
         let mut contract = CONTRACT.replacen(SCHEMAS, &format!("{SCHEMAS}{}", self.schemas), 1);
         if !self.rules.is_empty() {
-            let [before, first] = DOCUMENT;
+            let [before, document] = BODY;
             let rules = self.rules.join(",");
-            contract = contract.replacen(&DOCUMENT.concat(), &format!(r#"{before}"allOf":[{rules}],{first}"#), 1);
+            let body = format!(r#"{before}{{"allOf":[{document},{rules}]}}"#);
+            contract = contract.replacen(&BODY.concat(), &body, 1);
         }
         contract
     }
@@ -97,8 +99,45 @@ fn within(schema: &Schema, place: &str) -> String {
     };
     // References are relative to the contract.
     members.retain(|name, _| !["$id", "$schema"].contains(&&**name));
-    let text = serde_json::to_string(&members).unwrap_or_default();
-    text.replace(r##""$ref":"#"##, &format!(r##""$ref":"#/components/schemas/{place}"##))
+    referring(&members, place)
+}
+
+/// The members of a schema, with its references. What stands where no schema does, as in `const`, stays as it is.
+fn referring(members: &BTreeMap<String, &RawValue>, place: &str) -> String {
+    let text = |name: &String, value: &RawValue| {
+        let value = value.get();
+        match &**name {
+            "$ref" => serde_json::from_str(value).ok().and_then(|reference: String| {
+                serde_json::to_string(&format!("#/components/schemas/{place}{}", reference.strip_prefix('#')?)).ok()
+            }),
+            "additionalProperties" | "contains" | "else" | "if" | "items" | "not" | "propertyNames" | "then" => {
+                Some(subschema(value, place))
+            }
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
+                serde_json::from_str(value).ok().map(|all: Vec<&RawValue>| {
+                    let all: Vec<String> = all.iter().map(|one| subschema(one.get(), place)).collect();
+                    format!("[{}]", all.join(","))
+                })
+            }
+            "$defs" | "patternProperties" | "properties" => serde_json::from_str(value)
+                .ok()
+                .map(|named: BTreeMap<String, &RawValue>| object(&named, |_, one| subschema(one.get(), place))),
+            _ => None,
+        }
+        .unwrap_or_else(|| value.to_owned())
+    };
+    object(members, text)
+}
+
+/// A schema in another one: an object, or `true` or `false`.
+fn subschema(text: &str, place: &str) -> String {
+    serde_json::from_str(text).map_or_else(|_| text.to_owned(), |members| referring(&members, place))
+}
+
+fn object(members: &BTreeMap<String, &RawValue>, text: impl Fn(&String, &RawValue) -> String) -> String {
+    let member = |(name, value): (&String, &&RawValue)| format!("{}:{}", Json::of(name).text(), text(name, value));
+    let members: Vec<String> = members.iter().map(member).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Outcome;
 use domain::ports::Environment;
+use domain::time::Timestamp;
 use domain::workflow::Workflow;
 use http::{HeaderMap, Response, StatusCode};
 use http_call::{Trial, unknown_base};
@@ -23,8 +24,13 @@ use crate::preview::{EXAMPLE, taken};
 use crate::problem::Problem;
 use crate::{body, reply, workflows};
 
-/// The bytes that are shown of the body of a call. The bodies of all steps fit into one answer.
+/// The bytes that are shown of the body of a call.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
+/// The bytes that are shown of all bodies. Their escapes in JSON, and those of a Lambda function's answer, fit into its
+/// 6 MiB.
+const ALL_SHOWN_BYTES_MAX: usize = 512 * 1024;
+/// The time after which a try pauses before the next call, in milliseconds.
+const BUSY_MS_MAX: u64 = 10;
 
 /// Tries an order with a version of a workflow.
 pub(crate) async fn post(
@@ -53,19 +59,32 @@ pub(crate) async fn post(
     let (order, workflow) = taken(config, &order, ports.environment().wall(), |_| Ok(Arc::new(workflow)))?;
     let mut trial = Trial::new(&order, &workflow, &settings, &unknown_base);
     let mut steps: Vec<TriedStep<'_>> = workflow.steps.iter().map(|_| TriedStep::default()).collect();
+    let mut room = ALL_SHOWN_BYTES_MAX;
+    let mut since = ports.environment().now();
     for index in trial.in_turn() {
+        pause(ports, &mut since).await;
         let (mut step, _) = trial.forward(index);
         if step.never_runs.is_none() {
             let is_sent = step.forward.as_ref().is_none_or(|call| call.unsendable.is_none());
             if let Some(output) = outputs.get(&*step.step).filter(|_| is_sent) {
                 trial.suppose(index, &Outcome::Done(output.clone()));
             }
+            pause(ports, &mut since).await;
             step.undo = Some(trial.undo(index));
         }
-        step.forward.iter_mut().chain(&mut step.undo).for_each(cut);
+        step.forward.iter_mut().chain(&mut step.undo).for_each(|call| cut(call, &mut room));
         steps[index] = step;
     }
     Ok(reply::json(StatusCode::OK, &Tried { order_id: EXAMPLE, steps }))
+}
+
+/// Lets the host do other work, or end this if the caller is gone, once the calls since then took long to compute.
+async fn pause(ports: &impl ApiPorts, since: &mut Timestamp) {
+    let environment = ports.environment();
+    if since.ms_until(environment.now()) >= BUSY_MS_MAX {
+        environment.sleep(1).await;
+        *since = environment.now();
+    }
 }
 
 /// The supposed outputs. Each is as small as a step's.
@@ -90,13 +109,15 @@ fn unreadable(fault: &impl ToString) -> Problem {
 }
 
 /// Shows no more of a body than there is room for.
-fn cut(call: &mut TriedCall<'_>) {
+fn cut(call: &mut TriedCall<'_>, room: &mut usize) {
     for shown in call.body.iter_mut().chain(&mut call.document) {
-        if shown.len() > SHOWN_BYTES_MAX {
+        let shown_bytes_max = SHOWN_BYTES_MAX.min(*room);
+        if shown.len() > shown_bytes_max {
             call.whole_bytes = Some(shown.len());
-            let end = shown.floor_char_boundary(SHOWN_BYTES_MAX);
+            let end = shown.floor_char_boundary(shown_bytes_max);
             shown.to_mut().truncate(end);
         }
+        *room = room.saturating_sub(shown.len());
     }
 }
 

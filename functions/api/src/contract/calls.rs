@@ -280,8 +280,8 @@ pub(super) fn calls() -> Vec<Call> {
             .refuses(["ConfigurationRefused", "FaultyConfiguration"]),
         get("/openapi.json", "getContract", Orders, "Read this contract")
             .says(
-                "With the schemas of the workflows that new orders begin with, as Order.NAME.VERSION; Document refers \
-                     to them. At most 2 MiB of them.",
+                "With the schemas of the workflows that new orders begin with, as Order.NAME.VERSION; the body of POST \
+                     /orders refers to them. At most 2 MiB of them.",
             )
             .gives(200, "OpenAPI 3.1.", parts::anything),
         get(PROBLEM_PAGE, "getProblem", About, "Read about a problem: its meaning and its remedy")

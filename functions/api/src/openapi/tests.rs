@@ -84,6 +84,11 @@ fn at<'a>(contract: &'a Value, reference: &str) -> &'a Value {
     contract.pointer(reference.trim_start_matches('#')).unwrap_or_else(|| panic!("{reference}"))
 }
 
+/// The schema of an order that is posted.
+fn body_of_post(contract: &Value) -> &Value {
+    &contract["paths"]["/orders"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+}
+
 const SCHEMA: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://shop.example/order","required":["Lines"],
     "properties":{"Lines":{"items":{"$ref":"#/$defs/Line"}},"Same":{"$ref":"#"}},
     "$defs":{"Line":{"properties":{"Price":{"maximum":9007199254740993}}}}}"##;
@@ -112,7 +117,7 @@ fn apply(fake: &Fake, files: &[(&str, &str)], more: &Value) {
 
 #[test]
 fn the_schema_of_a_workflow_is_in_the_served_contract_and_an_order_refers_to_it() {
-    for place in [SCHEMAS, &*DOCUMENT.concat()] {
+    for place in [SCHEMAS, &*BODY.concat()] {
         assert_eq!(CONTRACT.matches(place).count(), 1, "{place}");
     }
     let with = "schema = \"order.json\"";
@@ -131,13 +136,13 @@ fn the_schema_of_a_workflow_is_in_the_served_contract_and_an_order_refers_to_it(
     let fits = json!({"$ref": own});
     let named = json!({"properties": {"Workflow": {"const": "shop"}}, "required": ["Workflow"]});
     let rules = json!([
+        {"$ref": "#/components/schemas/Document"},
         {"if": named, "then": fits},
         {"if": {"properties": {"Workflow": {"type": "null"}}}, "then": fits},
     ]);
-    let document = &answer.body["components"]["schemas"]["Document"];
-    assert_eq!(document["allOf"], rules);
-    let body = &answer.body["paths"]["/orders"]["post"]["requestBody"]["content"]["application/json"]["schema"];
-    assert_eq!(at(&answer.body, body["$ref"].as_str().unwrap()), document);
+    assert_eq!(body_of_post(&answer.body), &json!({"allOf": rules}));
+    let of_try = |contract: &Value| ["Document", "Try"].map(|name| contract["components"]["schemas"][name].clone());
+    assert_eq!(of_try(&answer.body), of_try(&contract()), "a try may be of another workflow");
     assert_eq!(answer.body["components"]["schemas"].get("Order.plain.1"), None);
 
     // Some orders begin with the one version, some with the other.
@@ -146,15 +151,41 @@ fn the_schema_of_a_workflow_is_in_the_served_contract_and_an_order_refers_to_it(
     apply(&fake, &files, &json!({"SharePercent": 20}));
     let shared = fake.get("/openapi.json").body;
     let both = json!({"anyOf": [fits, {"$ref": "#/components/schemas/Order.shop.2"}]});
-    assert_eq!(shared["components"]["schemas"]["Document"]["allOf"][0]["then"], both);
+    assert_eq!(body_of_post(&shared)["allOf"][1]["then"], both);
     let third = step("shop", 3, "");
     apply(
         &fake,
         &[files[0], files[2], files[1], files[3], ("workflows/shop-3.toml", &*third)],
         &json!({"SharePercent": 20}),
     );
-    let document = &fake.get("/openapi.json").body["components"]["schemas"]["Document"];
-    assert_eq!(document.get("allOf"), None, "an order may begin with the version that has no schema");
+    let served = fake.get("/openapi.json").body;
+    assert_eq!(body_of_post(&served).get("allOf"), None, "an order may begin with the version that has no schema");
+}
+
+#[test]
+fn references_are_of_the_contract_wherever_a_schema_stands_and_data_stays_as_it_is() {
+    let [line, data, there] = [
+        json!({"$ref": "#/$defs/Line"}),
+        json!({"$ref": "#/$defs/Line"}),
+        json!({"$ref": "#/components/schemas/Order.shop.1/$defs/Line"}),
+    ];
+    let of = |line: &Value| {
+        json!({
+            "$defs": {"Line": {"type": "object"}, "Other": line},
+            "properties": {"items": line, "const": {"items": line, "default": data}, "$ref": true},
+            "patternProperties": {"^x": line},
+            "additionalProperties": line, "propertyNames": {"not": line}, "contains": line, "prefixItems": [line, false],
+            "items": {"if": line, "then": line, "else": line},
+            "allOf": [line], "anyOf": [{"oneOf": [line]}],
+            "const": data, "enum": [data, {"items": data}], "default": {"properties": data}, "examples": [data],
+        })
+    };
+    // A name may be written with an escape.
+    let schema = of(&line).to_string().replacen(r#""$ref":"#, r#""\u0024ref":"#, 1);
+    let files =
+        [("workflows/order.json", &*schema), ("workflows/shop.toml", &step("shop", 1, "schema = \"order.json\""))];
+    let served = applied(&files, &json!({})).get("/openapi.json").body;
+    assert_eq!(served["components"]["schemas"]["Order.shop.1"], of(&there));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use domain::definition::Catalogue;
 use domain::workflow::Workflows;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Role};
-use crate::config::ApiConfig;
+use super::*;
+use crate::caller::Role;
 use crate::testing::{Answer, Fake};
 
 const SETTINGS: &str = r#"
@@ -93,6 +94,17 @@ fn each_call_is_shown_as_far_as_it_is_known_and_nothing_is_stored_or_queued() {
 }
 
 #[test]
+fn a_try_that_takes_long_pauses_so_that_it_ends_when_its_caller_is_gone() {
+    let fake = fake();
+    let began = fake.ports.now();
+    let is_over = |since: &mut Timestamp| pause(&fake.ports, since).now_or_never().is_some();
+    fake.ports.advance(BUSY_MS_MAX - 1);
+    assert!(is_over(&mut { began }));
+    fake.ports.advance(1);
+    assert!(!is_over(&mut { began }));
+}
+
+#[test]
 fn rule_42_the_values_of_headers_are_shown_to_administrators_alone() {
     let fake = fake();
     let tenant = |role| header(&tried(&fake, role, &json!({}))[0]["Forward"], "x-tenant");
@@ -135,4 +147,30 @@ fn a_long_body_is_shown_in_part_and_a_step_that_cannot_be_sent_says_why() {
     let why = charge["Unsendable"].as_str().unwrap();
     assert!(why.starts_with("`path` has a segment that is empty or dots"), "{why}");
     assert_eq!(answer.body["Steps"][2]["NeverRuns"], "step charge, which comes before it, is rejected");
+}
+
+#[test]
+fn the_bodies_of_all_steps_fit_into_the_answer_of_a_function() {
+    let fake = fake();
+    let step = |n: usize| {
+        format!(
+            "[[step]]\nname = \"s{n}\"\nagent = \"bank\"\nsend = {{ t = \"/Order/T\" }}\nundo = {{ send = {{ t = \"/Order/T\" }} }}\n"
+        )
+    };
+    let steps: String = (0..50).map(step).collect();
+    let files = json!([
+        {"Name": "stepwarden.toml", "Text": SETTINGS},
+        {"Name": "workflows/shop.toml", "Text": WORKFLOW},
+        {"Name": "workflows/long.toml", "Text": format!("name = \"long\"\nversion = 1\n{steps}")},
+    ]);
+    let folder = json!({"By": "ada", "Reason": "long", "Files": files}).to_string();
+    assert_eq!(fake.post("/configuration", &[], &folder).status, 200);
+    // Each of these has two characters in the body, four in the answer, and eight in that of a function.
+    let body = json!({"Order": {"T": "\"".repeat(20_000)}}).to_string();
+    let answer = fake.post("/workflows/long/1/try", &[], &body);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(json!(answer.text).to_string().len() < 6_291_556);
+    let [first, last] = [&answer.body["Steps"][0]["Forward"], &answer.body["Steps"][49]["Undo"]];
+    assert_eq!(first["Body"].as_str().unwrap().len(), 16_384);
+    assert_eq!((&last["Body"], &last["WholeBytes"]), (&json!(""), &first["WholeBytes"]));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::{AgentSettings, Settings};
 use domain::json::Json;
 use domain::machine::{Foreseen, Missing, Preview, Previewed};
-use domain::message::Outcome;
+use domain::message::{Failure, Outcome};
 use domain::order::Order;
 use domain::task::Direction;
 use domain::workflow::{StepRule, Workflow};
@@ -59,10 +59,12 @@ impl<'a> Trial<'a> {
             Foreseen::Comes => {}
         }
         let previewed = self.preview.call(index, Direction::Forward);
-        if let Some(Previewed::Unsendable(failure)) = &previewed {
-            self.preview.suppose(index, &Outcome::Failed(failure.clone()));
+        let call = self.call(rule, Direction::Forward, previewed.as_ref());
+        if let Some(why) = &call.unsendable {
+            let failure = Failure { code: "unsendable".into(), message: (&**why).into() };
+            self.preview.suppose(index, &Outcome::Failed(failure));
         }
-        step.forward = Some(self.call(rule, previewed.as_ref()));
+        step.forward = Some(call);
         (step, previewed)
     }
 
@@ -74,16 +76,18 @@ impl<'a> Trial<'a> {
     /// The undo of a step.
     #[must_use]
     pub fn undo(&self, index: usize) -> TriedCall<'static> {
-        self.call(&self.workflow.steps[index], self.preview.call(index, Direction::Undo).as_ref())
+        let previewed = self.preview.call(index, Direction::Undo);
+        self.call(&self.workflow.steps[index], Direction::Undo, previewed.as_ref())
     }
 
-    fn call(&self, rule: &StepRule, previewed: Option<&Previewed>) -> TriedCall<'static> {
+    fn call(&self, rule: &StepRule, direction: Direction, previewed: Option<&Previewed>) -> TriedCall<'static> {
         let default = AgentSettings::default();
         let settings = self.settings.of(&rule.agent).unwrap_or(&default);
         let none = |why: &'static str| TriedCall { no_call: Some(why.into()), ..TriedCall::default() };
         let unsendable = |why: String| TriedCall { unsendable: Some(why.into()), ..TriedCall::default() };
         match previewed {
-            None if rule.approval.is_some() => none("people decide"),
+            None if direction == Direction::Forward => none("people decide"),
+            None if rule.approval.is_some() => none("a decision has nothing to undo"),
             None if rule.child.is_some() && !rule.no_undo => none("the order is cancelled"),
             None => none("the step has no undo"),
             Some(Previewed::Unknown(missing)) => TriedCall { needs: pointers(missing), ..TriedCall::default() },

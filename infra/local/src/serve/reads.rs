@@ -1,8 +1,8 @@
 //! The threads of reads that cost much: searches, lists, documents and counts.
 //!
 //! Orders are carried out on other threads, and so is `/health`. A read waits for its turn here, and too many reads are
-//! refused; orders go on meanwhile. Searches and the other reads have turns of their own, so that a search does not hold
-//! up the overview.
+//! refused; orders go on meanwhile. Searches, tries of an order and the other reads have turns of their own, so that
+//! neither a search nor a try holds up the overview.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -27,12 +27,16 @@ const VIEWS_AT_ONCE: usize = 4;
 /// Other reads that wait for their turn.
 const VIEWS_WAITING_MAX: usize = 64;
 
+/// Tries that wait for their turn. One at a time is carried out: its work is all computing.
+const TRIES_WAITING_MAX: usize = 8;
+
 /// The threads, and the turns.
 #[derive(Debug)]
 pub(super) struct Reads {
     /// `None` only when it ends.
     runtime: Option<Runtime>,
     searches: Turns,
+    tries: Turns,
     views: Turns,
 }
 
@@ -50,6 +54,7 @@ enum Cost {
     Little,
     View,
     Search,
+    Try,
 }
 
 /// Work that ends when its caller is gone.
@@ -62,10 +67,15 @@ impl Reads {
     /// The system's error.
     pub(super) fn start() -> std::io::Result<Self> {
         let threads = (available_parallelism().map_or(1, NonZero::get) / 2).clamp(1, THREADS_MAX);
-        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("reads").enable_time().build()?;
-        let (searches, views) =
-            (Turns::new(threads, SEARCHES_WAITING_MAX), Turns::new(VIEWS_AT_ONCE, VIEWS_WAITING_MAX));
-        Ok(Self { runtime: Some(runtime), searches, views })
+        // One more for the try: it computes for long without a pause.
+        let runtime =
+            Builder::new_multi_thread().worker_threads(threads + 1).thread_name("reads").enable_time().build()?;
+        Ok(Self {
+            runtime: Some(runtime),
+            searches: Turns::new(threads, SEARCHES_WAITING_MAX),
+            tries: Turns::new(1, TRIES_WAITING_MAX),
+            views: Turns::new(VIEWS_AT_ONCE, VIEWS_WAITING_MAX),
+        })
     }
 
     /// Answers a request: here if it costs little, otherwise on the threads for that, when it is its turn.
@@ -83,6 +93,7 @@ impl Reads {
             Cost::Little => return answer(request).await,
             Cost::View => &self.views,
             Cost::Search => &self.searches,
+            Cost::Try => &self.tries,
         };
         let Some(_present) = turns.present.take(caller) else { return too_many() };
         let (Ok(_turn), Some(runtime)) = (turns.at_once.acquire().await, &self.runtime) else { return too_many() };
@@ -116,7 +127,7 @@ impl Cost {
         let [first, _, third] = [segments.next(), segments.next(), segments.next()];
         match (first, third) {
             (Some("configuration"), _) => Self::View,
-            (Some("workflows"), _) if path.ends_with("/try") => Self::View,
+            (Some("workflows"), _) if path.ends_with("/try") => Self::Try,
             _ if !matches!(*method, Method::GET | Method::HEAD) => Self::Little,
             (Some("orders"), Some("document")) => Self::Search,
             (Some("orders"), _) if path == "/orders" => Self::Search,
@@ -171,9 +182,8 @@ mod tests {
         for path in ["/overview", "/metrics", "/bulk/j1", "/openapi.json", "/configuration", "/nowhere"] {
             assert_eq!(Cost::of(&Method::GET, path), Cost::View, "{path}");
         }
-        for path in ["/configuration", "/workflows/shop/2/try"] {
-            assert_eq!(Cost::of(&Method::POST, path), Cost::View, "{path}");
-        }
+        assert_eq!(Cost::of(&Method::POST, "/configuration"), Cost::View);
+        assert_eq!(Cost::of(&Method::POST, "/workflows/shop/2/try"), Cost::Try);
     }
 
     #[tokio::test]
@@ -208,6 +218,31 @@ mod tests {
             200,
             "who leaves gives the turn back"
         );
+    }
+
+    #[tokio::test]
+    async fn one_try_at_a_time_holds_up_no_other_read() {
+        let reads = Reads::start().unwrap();
+        let (first, begun) = tokio::sync::oneshot::channel();
+        let (held, holds) = std::sync::mpsc::channel::<()>();
+        // It computes until the test is over.
+        let computes = |_| async move {
+            first.send(()).unwrap();
+            holds.recv().unwrap_err();
+            Response::new(Bytes::new())
+        };
+        let path = "/workflows/shop/2/try";
+        let mut trying = Box::pin(reads.answer(None, get(path), computes));
+        assert!(futures_util::poll!(&mut trying).is_pending());
+        begun.await.unwrap();
+        let ok = |_| async { Response::new(Bytes::new()) };
+        let mut second = Box::pin(reads.answer(None, get(path), ok));
+        assert!(futures_util::poll!(&mut second).is_pending(), "it waits for its turn");
+        for path in ["/overview", "/orders?value=x"] {
+            assert_eq!(reads.answer(None, get(path), ok).await.status(), 200, "{path}");
+        }
+        drop(held);
+        assert_eq!((trying.await.status(), second.await.status()), (StatusCode::OK, StatusCode::OK));
     }
 
     #[tokio::test]

@@ -172,7 +172,8 @@ impl Folder<'_> {
             return Step { tried, answer: None, undo_answer: None };
         }
         let mut answer = None;
-        if !matches!(forward, Some(Previewed::Unsendable(_)))
+        let is_sent = tried.forward.as_ref().is_none_or(|call| call.unsendable.is_none());
+        if is_sent
             && let Some((meant, outcome)) = self.meant(rule, Direction::Forward, request_of(forward.as_ref())).await
         {
             answer = Some(meant);

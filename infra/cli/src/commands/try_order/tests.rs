@@ -269,6 +269,35 @@ async fn a_step_that_cannot_be_sent_says_why_and_is_no_success() {
 }
 
 #[tokio::test]
+async fn a_call_that_cannot_be_put_into_http_fails_its_step_whatever_is_supposed() {
+    let workflow = r#"
+name = "shop"
+version = 1
+[[step]]
+name = "charge"
+agent = "bank"
+encode = "form"
+send = { note = "/Order/Note" }
+undo = "none"
+[[step]]
+name = "ship"
+agent = "bank"
+after = ["charge"]
+send = {}
+undo = "none"
+"#;
+    let checked = checked_of("default = \"shop\"\n[agents.bank]\nurl = \"https://bank.example\"", workflow);
+    // No form can hold a lone surrogate.
+    let text = shown(&checked, r#"{"Note": "\ud800"}"#, &[("charge", 200, "{}")]).await.text();
+    for part in [
+        "● charge (bank)\nunsendable: ",
+        "○ ship (bank) does not run: step charge, which comes before it, is rejected\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn a_step_without_a_call_says_so_and_people_may_be_supposed_to_decide() {
     let settings = "default = \"w\"\n[agents.own]\nqueue = \"own\"";
     let step = |name: &str, more: &str| format!("[[step]]\nname = \"{name}\"\n{more}\n");
@@ -282,6 +311,7 @@ async fn a_step_without_a_call_says_so_and_people_may_be_supposed_to_decide() {
     for part in [
         "● ask (people)\nno call: people decide\n\nThe answer 200 means done\nIts output: {\"By\":\"ann\"}\n",
         "● pack (own)\nno call: a program takes the request from its own queue\n",
+        "↶ undo of ask\nno call: a decision has nothing to undo\n",
         "↶ undo of pack\nno call: the step has no undo\n",
         "● pay (payment)\nPOST http://payment.invalid/charge\n",
     ] {
