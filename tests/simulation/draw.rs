@@ -60,6 +60,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
         receives_max: rng.pick(&[3, 5, 10]),
         batch_max: rng.pick(&[1, 3, 10]),
+        settings: settings().into(),
         policies,
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
         deployed_at_ms,
@@ -99,6 +100,11 @@ fn name_fallbacks(policies: &mut [Policy], rng: &mut Rng) {
             policy.fallback = others.take(count).map(|other| AGENTS[other].into()).collect();
         }
     }
+}
+
+/// The settings of the agents.
+fn settings() -> String {
+    AGENTS.map(|agent| format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n")).concat()
 }
 
 fn habits(rng: &mut Rng, plan: &Plan, skew_ms: u64) -> Habits {

@@ -63,7 +63,10 @@ pub struct Setup {
     pub receives_max: u32,
     /// Largest batch.
     pub batch_max: usize,
-    /// The settings of each agent.
+    /// The settings of the agents, in TOML: the URL of each is `https://NAME.example/v1`, and its operations are `do` and
+    /// `undo`.
+    pub settings: Arc<str>,
+    /// The policy of each agent, in place of that of its settings.
     pub policies: Vec<Policy>,
     /// The habits of each service.
     pub services: Vec<Habits>,

@@ -61,6 +61,7 @@ pub(crate) fn setup() -> Setup {
         visibility_ms: 30_000,
         receives_max: 10,
         batch_max: 10,
+        settings: "".into(),
         policies: vec![Policy::default(); agents],
         services: vec![Habits { settles_within_ms: 30_000, is_careless: false }; agents],
         deployed_at_ms: None,

@@ -91,7 +91,9 @@ impl Outside {
 
     /// A service hears a call. Returns what becomes of it.
     fn called(&mut self, agent: &Arc<str>, direction: Direction, call: &Call<'_>) -> Course {
-        let hash = observe::hash_of(&format!("{:?}", observe::body(&self.setup.shape, call)));
+        let outputs: Vec<_> = call.outputs.iter().map(|(step, output)| (step, output.text())).collect();
+        let content = (call.order.text(), outputs, call.body.map(Json::text), call.encode);
+        let hash = observe::hash_of(&format!("{:?}", (content, call.path, call.method, call.headers)));
         let now_ms = self.clock.now_ms();
         let ledger = self.books.entry((call.order_id, call.step.into())).or_default();
         ledger.attempt = ledger.attempt.max(call.attempt);

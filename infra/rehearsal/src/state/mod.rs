@@ -4,6 +4,7 @@
 
 pub mod books;
 pub mod by_hand;
+pub mod keys;
 pub mod queues;
 pub mod records;
 pub mod services;
