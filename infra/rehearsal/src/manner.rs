@@ -5,7 +5,9 @@ use domain::message::Failure;
 use serde_json::{Value, json};
 
 use crate::seen::Way;
-use crate::state::books::IN_USE;
+
+/// The code of a 409 while a call with the same key is at work.
+pub const IN_USE: &str = "in-use";
 
 /// The manner of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

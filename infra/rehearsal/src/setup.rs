@@ -10,7 +10,9 @@ use domain::workflow::Workflows;
 use crate::faults::{Fault, Plan};
 use crate::manner::Manner;
 use crate::shape::Shape;
-use crate::state::tokens::FETCH_MS_MAX;
+
+/// The longest time from the start of a call to that of its request, for a token, in milliseconds (rule 6).
+pub const FETCH_MS_MAX: u64 = 1_000;
 
 /// One application: a request of an operator.
 #[derive(Debug, Clone)]
