@@ -12,9 +12,9 @@ use std::error::Error;
 use std::io;
 
 #[cfg(feature = "simulated")]
-pub(crate) use network::{HttpClient, NoResponse, Responded, Timer};
+pub use network::{CallOf, HttpClients, Network, NetworkBody, NetworkError};
 #[cfg(feature = "simulated")]
-pub use network::{HttpClients, Network, NetworkBody, NetworkError};
+pub(crate) use network::{HttpClient, NoResponse, Responded, Timer, of_call};
 #[cfg(not(feature = "simulated"))]
 pub use sockets::HttpClients;
 pub use sockets::TlsError;

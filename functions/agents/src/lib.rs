@@ -30,9 +30,9 @@ mod tests;
 pub use agent::{Answer, Callbacks, handle};
 pub use answer::{Expected, answer_to};
 pub use auth::{Now, Resolver, Secret, Signer, Variable, machine_secrets};
-pub use client::{HttpClients, TlsError};
 #[cfg(feature = "simulated")]
-pub use client::{Network, NetworkBody, NetworkError};
+pub use client::{CallOf, Network, NetworkBody, NetworkError};
+pub use client::{HttpClients, TlsError};
 pub use config::{BadUrl, Condition, Meaning, Operations, Reference, Remote, SecretSource, StatusTable};
 pub use fleet::{Applied, Fleet, Host, HostPolicy, NothingApplied, WEBHOOKS};
 pub use http_agent::{AgentFault, AgentService, HttpAgent, http_agent};

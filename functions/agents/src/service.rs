@@ -43,6 +43,8 @@ impl HttpService {
             Ok(request) => request.map(Full::new),
             Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
         };
+        #[cfg(feature = "simulated")]
+        let request = crate::client::of_call(request, call);
         let Some(_place) = self.calls.place() else {
             let problem = format!("all {} calls that the limit of open files allows are under way", self.calls.max);
             return Answer::NotCalled { problem };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use agent::{Agent, Callbacks};
+use agents::{Fleet, NothingApplied};
 use domain::instance::Instance;
 use domain::message::{Request, decode};
 use domain::redaction::Redaction;
@@ -18,9 +18,9 @@ use crate::seen::{Seen, Try, WANTED_MS};
 use crate::setup::Setup;
 use crate::shape::{FIRST_AGENT, SCHEDULER, SUBMISSION};
 use crate::state::queues::Given;
-use crate::state::services::Remote;
 use crate::state::{Shared, State};
 use crate::who::{BETWEEN, Who};
+use crate::wire::fleet;
 
 /// The function of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +63,6 @@ impl Role {
     }
 }
 
-type MakeRemote = Box<dyn Fn() -> Remote + Send + Sync>;
-
 /// One instance.
 pub struct Slot {
     /// Its function.
@@ -79,7 +77,8 @@ pub struct Slot {
     skew_ms: i64,
     generation: u32,
     instance: Arc<Instance>,
-    agent: Option<Arc<Agent<MakeRemote>>>,
+    /// What calls, of an agent.
+    fleet: Option<Arc<Fleet<NothingApplied>>>,
 }
 
 impl Slot {
@@ -95,11 +94,9 @@ impl Slot {
             let instance = Instance { name: name.clone(), catalogue, shards: state.setup.shards };
             (name, skew_ms, Arc::new(instance))
         };
-        let agent = match role {
-            Role::Calls(place) => Some(Arc::new(agent(shared, place, name.clone(), skew_ms))),
-            Role::Submits | Role::Schedules | Role::Buries | Role::Supervises(_) | Role::ApiConfig => None,
-        };
-        Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, agent }
+        let is_agent = matches!(role, Role::Calls(_));
+        let fleet = is_agent.then(|| Arc::new(fleet(shared, name.clone(), skew_ms)));
+        Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, fleet }
     }
 
     /// Its replacement.
@@ -132,7 +129,7 @@ impl Slot {
     #[must_use]
     pub fn handles(&self, ports: Ports, given: &[Given]) -> Work {
         let instance = self.instance.clone();
-        match (self.role, &self.agent) {
+        match (self.role, &self.fleet) {
             (Role::Submits, _) => {
                 let batch = given.iter().map(Given::delivery).collect();
                 Box::pin(async move { Done::Batch(submission::handle(&ports, &instance, batch).await) })
@@ -141,12 +138,12 @@ impl Slot {
                 let batch = given.iter().map(Given::dead_letter).collect();
                 Box::pin(async move { Done::Batch(supervisor::dead_letters(&ports, &instance, batch).await) })
             }
-            (Role::Calls(_), Some(agent)) => {
+            (Role::Calls(_), Some(fleet)) => {
                 let batch = given.iter().map(Given::delivery).collect();
-                let (agent, given) = (agent.clone(), given.to_vec());
+                let (fleet, given) = (fleet.clone(), given.to_vec());
                 Box::pin(async move {
                     ports.begin_attempts(&given);
-                    Done::Batch(agent::handle(&ports, &agent, batch).await)
+                    Done::Batch(fleet.handle(&ports, batch).await)
                 })
             }
             (Role::Schedules | Role::Calls(_) | Role::Supervises(_) | Role::ApiConfig, _) => {
@@ -197,20 +194,6 @@ impl Ports {
             state.see(&self.who.name, &handed);
         }
     }
-}
-
-fn agent(shared: &Shared, place: usize, name: Arc<str>, skew_ms: i64) -> Agent<MakeRemote> {
-    let setup = shared.lock().setup.clone();
-    let callbacks = Callbacks::below("http://api", setup.catalogue(&setup.shape.first));
-    let policy = setup.policies[place].clone();
-    let (shared, its_setup) = (shared.clone(), setup.clone());
-    let make: MakeRemote = Box::new(move || {
-        let phase = Arc::new(AtomicU8::new(BETWEEN));
-        let who = Who { name: name.clone(), invocation: 0, skew_ms, phase };
-        Remote { shared: shared.clone(), setup: its_setup.clone(), who, agent: place }
-    });
-    let agent = Agent::new(&*setup.shape.agents[place], policy, make);
-    agent.unwrap_or_else(|error| panic!("the policy of a world makes sense: {error}")).called_back(Some(callbacks))
 }
 
 impl State {

@@ -1,19 +1,16 @@
 //! Converts the system's records and messages into the auditor's observations.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Outcome, Settled, Settlement};
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
-use serde_json::value::RawValue;
 
 use crate::seen;
-use crate::seen::{Body, Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
+use crate::seen::{Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
 use crate::shape::Shape;
 
 /// The member of an output whose text names the version and the step by whose mapping it was kept.
@@ -59,25 +56,6 @@ pub fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
-}
-
-/// What a call carries.
-#[must_use]
-pub fn body(shape: &Shape, call: &Call<'_>) -> Body {
-    let known = |(step, output): (&Arc<str>, &Json)| (shape.index_of(step).unwrap_or(usize::MAX), hash(output));
-    let members = |body: &Json| -> BTreeMap<Arc<str>, u64> {
-        let members: BTreeMap<Arc<str>, Box<RawValue>> = serde_json::from_str(body.text()).unwrap_or_default();
-        members.into_iter().map(|(name, value)| (name, hash_of(value.get()))).collect()
-    };
-    Body {
-        document: (*call.order != Json::empty()).then(|| hash(call.order)),
-        outputs: call.outputs.iter().map(known).collect(),
-        members: call.body.map(members),
-        encode: call.encode,
-        path: call.path.map(Arc::from),
-        method: call.method,
-        headers: call.headers.clone(),
-    }
 }
 
 /// The text in an output that names the version and the step by whose mapping it was kept.

@@ -8,7 +8,11 @@ use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
 use domain::workflow::Workflows;
 
 use crate::faults::{Fault, Plan};
+use crate::manner::Manner;
 use crate::shape::Shape;
+
+/// The longest time from the start of a call to that of its request, for a token, in milliseconds (rule 6).
+pub const FETCH_MS_MAX: u64 = 1_000;
 
 /// One application: a request of an operator.
 #[derive(Debug, Clone)]
@@ -28,6 +32,18 @@ pub struct Habits {
     pub settles_within_ms: u64,
     /// Its undo looks only for an effect that is there, and leaves no mark for one that comes later.
     pub is_careless: bool,
+    /// How it puts its answers.
+    pub manner: Manner,
+    /// If its callers need a token: how long one lasts, in milliseconds. `https://tokens.example/NAME` issues them.
+    pub token_life_ms: Option<u64>,
+}
+
+impl Habits {
+    /// Those of a careful service by the contract whose calls settle within this time, in milliseconds.
+    #[must_use]
+    pub const fn careful(settles_within_ms: u64) -> Self {
+        Self { settles_within_ms, is_careless: false, manner: Manner::Contract, token_life_ms: None }
+    }
 }
 
 /// The setup of a world.
@@ -63,7 +79,10 @@ pub struct Setup {
     pub receives_max: u32,
     /// Largest batch.
     pub batch_max: usize,
-    /// The settings of each agent.
+    /// The settings of the agents, in TOML: the URL of each is `https://NAME.example/v1`, and its operations are `do` and
+    /// `undo`.
+    pub settings: Arc<str>,
+    /// The policy of each agent, in place of that of its settings.
     pub policies: Vec<Policy>,
     /// The habits of each service.
     pub services: Vec<Habits>,
@@ -95,10 +114,12 @@ impl Setup {
     }
 
     /// The true time within which a call of a service has its effect, in milliseconds. The setting includes the
-    /// difference of the clocks.
+    /// difference of the clocks, and the fetch of a token.
     #[must_use]
     pub fn settled_ms(&self, agent: usize) -> u64 {
-        self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
+        let service = &self.services[agent];
+        let fetch_ms = service.token_life_ms.map_or(0, |_| FETCH_MS_MAX);
+        service.settles_within_ms - 2 * self.skew_ms - 1 - fetch_ms
     }
 
     /// A new instance's catalogue of these workflows, with the setting of each agent.

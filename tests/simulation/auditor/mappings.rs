@@ -53,7 +53,7 @@ pub enum Source {
 fn headers_of(of: Try) -> BTreeMap<Arc<str>, Arc<str>> {
     let undo = if of.way == Way::Undo { "/undo" } else { "" };
     let key = format!("{}/s{}{undo}", of.order, of.step);
-    BTreeMap::from([("X-Key".into(), key.into()), ("X-Order".into(), of.order.to_string().into())])
+    BTreeMap::from([("x-key".into(), key.into()), ("x-order".into(), of.order.to_string().into())])
 }
 
 impl Mapped {
@@ -80,7 +80,9 @@ impl Auditor {
         let usual = Mapped::default();
         let sent = flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way);
         let path = sent.path.as_ref().map(|path| Arc::from(format!("{path}/{}", of.order)));
-        must((&body.path, body.encode) == (&path, sent.encode), Invariant::Mapping, || {
+        let is_empty = sent.members.is_none() && !sent.method.has_usual_body();
+        let encode = if is_empty { Encoding::Empty } else { sent.encode };
+        must((&body.path, body.encode) == (&path, encode), Invariant::Mapping, || {
             format!("{of} is called below {:?} ({:?}), and ought to be below {path:?}", body.path, body.encode)
         })?;
         let headers = if sent.has_headers { headers_of(of) } else { BTreeMap::new() };
@@ -88,7 +90,7 @@ impl Auditor {
             format!("{of} is called by {:?} with {:?}, and ought to be by {:?}", body.method, body.headers, sent.method)
         })?;
         match &sent.members {
-            None if !sent.method.has_usual_body() || sent.encode == Encoding::Empty => {
+            None if encode == Encoding::Empty => {
                 let is_empty = body.document.is_none() && body.outputs.is_empty() && body.members.is_none();
                 must(is_empty, Invariant::Mapping, || {
                     format!("{of} is called with {body:?}, and ought to send nothing")

@@ -11,9 +11,9 @@ use domain::task::{Direction, StepState, Task};
 
 use super::{Heard, Outside, Shared, sleep};
 use crate::simulation::shapes::AGENTS;
+use rehearsal::manner::IN_USE;
 use rehearsal::observe;
 use rehearsal::seen::WANTED_MS;
-use rehearsal::state::books::IN_USE;
 
 /// What happens: a service works on a call for seconds or minutes, and answers 409 to a repeat meanwhile.
 pub(in crate::simulation) const AT_WORK: &str = "effect long after the call began";
@@ -91,7 +91,9 @@ impl Outside {
 
     /// A service hears a call. Returns what becomes of it.
     fn called(&mut self, agent: &Arc<str>, direction: Direction, call: &Call<'_>) -> Course {
-        let hash = observe::hash_of(&format!("{:?}", observe::body(&self.setup.shape, call)));
+        let outputs: Vec<_> = call.outputs.iter().map(|(step, output)| (step, output.text())).collect();
+        let content = (call.order.text(), outputs, call.body.map(Json::text), call.encode);
+        let hash = observe::hash_of(&format!("{:?}", (content, call.path, call.method, call.headers)));
         let now_ms = self.clock.now_ms();
         let ledger = self.books.entry((call.order_id, call.step.into())).or_default();
         ledger.attempt = ledger.attempt.max(call.attempt);

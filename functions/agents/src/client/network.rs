@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agent::Call;
 use bytes::Bytes;
+use domain::id::OrderId;
+use domain::time::Timestamp;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use http::{Request, Response};
@@ -32,6 +35,37 @@ pub trait Network: Send + Sync {
 
     /// Waits by the clock of the simulation.
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// The call that a request is of: among the extensions of the request, where no service sees it. A request for a token
+/// has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallOf {
+    /// The order.
+    pub order_id: OrderId,
+    /// The step.
+    pub step: Arc<str>,
+    /// The key of the call.
+    pub idempotency_key: Arc<str>,
+    /// The attempt.
+    pub attempt: u32,
+    /// The start of the call, by the clock of the agent. A call may have several requests: a token may be refused.
+    pub started_at: Timestamp,
+    /// The time-out of the call, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// The request, which is of this call.
+pub(crate) fn of_call(mut request: Request<Full<Bytes>>, call: &Call<'_>) -> Request<Full<Bytes>> {
+    request.extensions_mut().insert(CallOf {
+        order_id: call.order_id,
+        step: call.step.into(),
+        idempotency_key: call.idempotency_key.into(),
+        attempt: call.attempt,
+        started_at: call.started_at,
+        timeout_ms: call.timeout_ms,
+    });
+    request
 }
 
 /// Why no answer came.

@@ -11,17 +11,13 @@ use agent::Answer;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Failure, idempotency_key};
-use domain::task::Direction;
-use domain::workflow::StepRule;
+use domain::message::Failure;
 
 use crate::event::Event;
 use crate::faults::Fault;
+use crate::manner::IN_USE;
 use crate::seen::{Seen, Try, Way};
-use crate::state::{JUMPED_MS_MAX, State};
-
-/// The code of a 409 while a call with the same key is at work.
-pub const IN_USE: &str = "in-use";
+use crate::state::State;
 
 /// A call of a service.
 #[derive(Debug, Clone)]
@@ -35,14 +31,22 @@ pub(crate) struct Made {
     pub(crate) started_ms: i64,
     /// The path for a result that comes later.
     pub(crate) callback: Option<Arc<str>>,
-    /// Where the state of the call is asked, if it is taken on.
-    pub(crate) poll: Option<Arc<str>>,
+    /// Its header `Authorization`.
+    pub(crate) authorization: Option<Arc<str>>,
+    /// Whether its state is asked, if it is taken on.
+    pub(crate) is_polled: bool,
 }
 
 /// The answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Said {
+    /// This, which its caller ought to understand.
     Answers(Answer),
+    /// There is no connection.
+    Unconnected,
+    /// The connection breaks after the call.
+    Breaks,
+    /// The caller's code panics.
     Panics,
 }
 
@@ -50,23 +54,23 @@ pub(crate) enum Said {
 #[derive(Debug, Default)]
 pub struct Books {
     /// By order, step and service.
-    steps: BTreeMap<(OrderId, usize, usize), Ledger>,
+    pub(super) steps: BTreeMap<(OrderId, usize, usize), Ledger>,
     /// Keys that a service remembers.
-    keys: BTreeSet<(usize, Arc<str>)>,
+    pub(super) keys: BTreeSet<(usize, Arc<str>)>,
     works: BTreeMap<u64, Work>,
     /// Resubmitted orders: their services keep the keys.
-    vouched: BTreeSet<OrderId>,
+    pub(super) vouched: BTreeSet<OrderId>,
     /// Orders of which a service dropped an old key.
-    forgotten: BTreeSet<OrderId>,
+    pub(super) forgotten: BTreeSet<OrderId>,
 }
 
 /// The state of one step of one order at its service.
 #[derive(Debug, Default)]
-struct Ledger {
+pub(super) struct Ledger {
     effects: u32,
     undos: u32,
     /// Undone, or blocked by an undo before it.
-    is_closed: bool,
+    pub(super) is_closed: bool,
     character: Option<Character>,
 }
 
@@ -82,7 +86,7 @@ struct Character {
 
 /// A call that a service works on.
 #[derive(Debug)]
-struct Work {
+pub(super) struct Work {
     call: Made,
     /// The call to answer, if its connection lasts.
     caller: Option<u64>,
@@ -105,7 +109,7 @@ impl Books {
     }
 
     /// The call with this key that its service is at work on.
-    fn work_on(&self, (agent, key): &(usize, Arc<str>)) -> Option<&Work> {
+    pub(super) fn work_on(&self, (agent, key): &(usize, Arc<str>)) -> Option<&Work> {
         self.works.values().find(|work| (work.call.agent, &work.call.key) == (*agent, key))
     }
 }
@@ -160,7 +164,7 @@ impl State {
             let unless_alone = (!is_taken_on || self.rng.chance(5_000)).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
-            return Begun::Says(Answer::UnderWay { after_ms, unless_alone, poll: call.poll.clone().map(Ok) });
+            return Begun::Says(Answer::UnderWay { after_ms, unless_alone, poll: None });
         }
         let now_ms = self.now_ms;
         let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
@@ -245,9 +249,9 @@ impl State {
         }
     }
 
-    /// What a service tells of the state of a call, at the place that it named. The question has no effect. `None`: it is
+    /// What the service of an agent tells of the state of a call, at this path. The question has no effect. `None`: it is
     /// silent.
-    pub(crate) fn state_of(&mut self, agent: usize, of: Try, key: &str, path: &str) -> Option<Answer> {
+    pub(crate) fn state_of(&mut self, agent: usize, path: &str) -> Option<Answer> {
         let (is_away, is_misconfigured) = self.is_out(agent);
         if is_away || is_misconfigured || self.strikes(Fault::ServiceBusy) {
             return Some(Answer::retry("503"));
@@ -255,10 +259,12 @@ impl State {
         if self.strikes(Fault::ServiceSilent) {
             return None;
         }
-        let key = (agent, Arc::from(key));
-        if !path.starts_with("calls/") {
-            return Some(Answer::fail("no-such-path", "nobody named it"));
-        }
+        let number = path.strip_prefix("calls/").and_then(|number| number.parse().ok());
+        let polled = number.and_then(|number: u64| self.remotes.polled.get(&number));
+        let Some((_, of, key)) = polled.filter(|(place, ..)| *place == agent).cloned() else {
+            return Some(Answer::misconfigured("404"));
+        };
+        let key = (agent, key);
         if !self.remotes.books.keys.contains(&key) {
             let is_at_work = self.remotes.books.work_on(&key).is_some();
             return Some(if is_at_work { Answer::under_way() } else { Answer::misconfigured("404") });
@@ -329,106 +335,6 @@ fn answer_of(of: Try, number: u32, says_too_much: bool) -> Answer {
     Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
 }
 
-// ---- dropped keys
-
-impl State {
-    /// Whether no call for this key is in flight or at work.
-    pub(crate) fn is_quiet(&self, key: &Arc<str>) -> bool {
-        let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
-        !self.remotes.has_under_way(key) && !(0..self.setup.shape.agents.len()).any(is_at_work)
-    }
-
-    /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
-    /// the write failed.
-    pub(crate) fn forget_what_is_replied(&mut self, of: Try) {
-        let Some(step) = self.setup.shape.steps.get(of.step).cloned() else { return };
-        let key_of = |direction| idempotency_key(of.order, &step, direction);
-        let forward = key_of(Direction::Forward);
-        let key = match of.way {
-            Way::Forward => forward.clone(),
-            Way::Undo => key_of(Direction::Undo),
-        };
-        let Some(agent) = self.agent_of(of) else { return };
-        let is_unwritten = |key: &Arc<str>| self.remotes.unwritten.contains(key);
-        let is_written = !is_unwritten(&key) && (of.way == Way::Forward || !is_unwritten(&forward));
-        // By a clock that is set back, a claim that is over holds again: its agent, paused until then, calls once more.
-        let may_forget = self.setup.has_memo(agent)
-            && !self.setup.clocks_jump()
-            && is_written
-            && self.is_quiet(&key)
-            && self.is_quiet(&forward);
-        let known_key = (agent, key);
-        if !may_forget || !self.remotes.books.keys.contains(&known_key) || !self.strikes(Fault::ServiceForgot) {
-            return;
-        }
-        self.remotes.books.keys.remove(&known_key);
-        self.tell(&format!("the service forgets {}", known_key.1));
-        if of.way == Way::Undo
-            && let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step, agent))
-        {
-            ledger.is_closed = false;
-        }
-    }
-
-    /// The index of a step's present agent.
-    pub(crate) fn agent_of(&self, of: Try) -> Option<usize> {
-        let task = self.tables.task(of.order)?;
-        let step = task.steps.get(of.step)?;
-        self.setup.shape.place_of(&step.agent)
-    }
-
-    fn rule_of(&self, of: Try) -> Option<&StepRule> {
-        let version = self.tables.task(of.order)?.workflow_version;
-        let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
-        workflow.steps.get(of.step)
-    }
-
-    /// A service that drops keys some time after the step's horizon.
-    fn forget_at_the_horizon(&mut self, of: Try) {
-        let Some(rule) = self.rule_of(of) else { return };
-        let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
-        if has_memo || !self.setup.shape.short_horizon || !self.setup.plan.has(Fault::KeyExpired) {
-            return;
-        }
-        let kept_ms = rule.horizon_ms + 2 * rule.complete_within_ms + 4 * self.setup.skew_ms + 20_000;
-        // The time for which clocks are wrong does not count.
-        let kept_ms = kept_ms + if self.setup.clocks_jump() { 2 * JUMPED_MS_MAX } else { 0 };
-        let forget = Event::Forget(of.order, of.step, of.way == Way::Undo);
-        self.after(kept_ms, forget);
-    }
-
-    /// The time for which a service keeps a key is over.
-    pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
-        let Some(step) = self.setup.shape.steps.get(step) else { return };
-        let key = idempotency_key(order, step, direction);
-        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) {
-            return;
-        }
-        let forgets = |agent: usize| self.remotes.books.keys.remove(&(agent, key.clone()));
-        if (0..self.setup.shape.agents.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
-            return;
-        }
-        self.counts.add(Fault::KeyExpired);
-        self.remotes.books.forgotten.insert(order);
-        self.tell(&format!("the service forgets {key}, which is old"));
-    }
-
-    /// An operator vouches for an order's services, if they still have its keys.
-    pub fn vouch(&mut self, order: OrderId) -> bool {
-        let may = !self.remotes.books.forgotten.contains(&order);
-        if may {
-            self.remotes.books.vouched.insert(order);
-        }
-        may
-    }
-
-    /// Whether services drop old keys in this world.
-    #[must_use]
-    pub fn keys_expire(&self) -> bool {
-        self.setup.shape.short_horizon && self.setup.plan.has(Fault::KeyExpired)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -443,7 +349,17 @@ mod tests {
     fn call(way: Way, key: &str) -> Made {
         let order = OrderId::from_idempotency_key("test", "services");
         let of = Try { order, step: 0, way, attempt: 1 };
-        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0, callback: None, poll: None }
+        Made {
+            id: 1,
+            of,
+            agent: 0,
+            key: key.into(),
+            timeout_ms: 1_000,
+            started_ms: 0,
+            callback: None,
+            authorization: None,
+            is_polled: false,
+        }
     }
 
     fn says(state: &mut State, way: Way, key: &str) -> Answer {

@@ -4,10 +4,12 @@
 
 pub mod books;
 pub mod by_hand;
+pub mod keys;
 pub mod queues;
 pub mod records;
 pub mod services;
 pub mod store;
+pub mod tokens;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

@@ -2,23 +2,22 @@
 //! even if its caller no longer waits. What a service does with a call is in [`books`](crate::state::books).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, pending};
-use std::panic::resume_unwind;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use agent::{Answer, Call, Service};
-use domain::task::Direction;
-use domain::template::Led;
+use agent::Answer;
+use domain::time::Timestamp;
 use serde_json::json;
 
 use crate::event::Event;
 use crate::faults::Fault;
-use crate::observe;
-use crate::seen::{Heard, Seen, Try};
-use crate::setup::Setup;
-use crate::state::books::{Begun, Books, IN_USE, Made, Said};
+use crate::manner::IN_USE;
+use crate::seen::{Body, Heard, Seen, Try, Way};
+use crate::setup::FETCH_MS_MAX;
+use crate::state::books::{Begun, Books, Made, Said};
+use crate::state::tokens::Tokens;
 use crate::state::{Shared, State};
 use crate::who::Who;
 
@@ -39,8 +38,13 @@ pub struct Remotes {
     pub named: BTreeMap<Arc<str>, Arc<str>>,
     /// Results that services tell later, by the call.
     pub(crate) told_later: BTreeMap<u64, Told>,
+    /// The calls whose state may be asked, by number: agent, attempt and key.
+    pub(crate) polled: BTreeMap<u64, (usize, Try, Arc<str>)>,
     /// The attempts at whose state an agent's instance was asked to look.
     pub(crate) looked: BTreeSet<(Arc<str>, Try)>,
+    pub(crate) tokens: Tokens,
+    /// By instance and key: the start of the call that was sent last, by the clock of the instance.
+    sent: BTreeMap<(Arc<str>, Arc<str>), Timestamp>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }
@@ -90,81 +94,54 @@ pub(crate) struct Told {
     pub(crate) body: Arc<str>,
 }
 
-/// An agent's client of a service.
-pub struct Remote {
-    /// The world.
-    pub shared: Shared,
-    /// Its constants.
-    pub setup: Arc<Setup>,
-    /// The agent's instance.
-    pub who: Who,
-    /// The index of the agent.
-    pub agent: usize,
+/// A call as its service receives it.
+pub(crate) struct Received {
+    /// The attempt.
+    pub(crate) of: Try,
+    /// The index of the agent whose service it is.
+    pub(crate) agent: usize,
+    /// Its key.
+    pub(crate) key: Arc<str>,
+    /// What it carries.
+    pub(crate) body: Body,
+    /// The start of the call, by the clock of the agent.
+    pub(crate) started_at: Timestamp,
+    /// The time-out, which the service does not know, in milliseconds.
+    pub(crate) timeout_ms: u64,
+    /// The path for a result that comes later.
+    pub(crate) callback: Option<Arc<str>>,
+    /// Its header `Authorization`.
+    pub(crate) authorization: Option<Arc<str>>,
 }
 
-impl Service for Remote {
-    async fn forward(&mut self, call: &Call<'_>) -> Answer {
-        self.call(Direction::Forward, call).await
-    }
-
-    async fn undo(&mut self, call: &Call<'_>) -> Answer {
-        self.call(Direction::Undo, call).await
-    }
-
-    async fn look(&mut self, call: &Call<'_>) -> Answer {
-        let of = observe::of(&self.setup.shape, call.order_id, call.step, Direction::Forward, call.attempt);
-        let (Some(look), Some(of)) = (call.look, of) else {
-            return Answer::under_way();
-        };
-        let state = self.shared.lock().state_of(self.agent, of, call.idempotency_key, &look.path);
-        match state {
-            Some(answer) => answer,
-            // It is silent.
-            None => pending().await,
-        }
-    }
-}
-
-impl Remote {
-    async fn call(&self, direction: Direction, call: &Call<'_>) -> Answer {
-        let Some(of) = observe::of(&self.setup.shape, call.order_id, call.step, direction, call.attempt) else {
-            return Answer::fail("no-such-step", "there is no such step");
-        };
-        let id = self.shared.lock().begin_call(&self.who, self.agent, of, call);
-        let said = AnswerOf { shared: self.shared.clone(), id }.await;
-        self.shared.lock().see(&self.who.name, &Seen::Answered { of, call: id, heard: heard(&said) });
-        match said {
-            Said::Answers(answer) => answer,
-            // Not `panic!`, which would print: this panic is caught.
-            Said::Panics => resume_unwind(Box::new("a client panics on purpose")),
-        }
-    }
-}
-
-/// What an answer says about its call.
-fn heard(said: &Said) -> Heard {
-    match said {
-        Said::Answers(Answer::Fail(failure)) => Heard::No(failure.code.clone()),
-        Said::Answers(Answer::UnderWay { unless_alone: Some(failure), .. }) if *failure.code != *IN_USE => {
-            Heard::No(failure.code.clone())
-        }
-        Said::Answers(
-            Answer::Done(_)
-            | Answer::Retry { .. }
-            | Answer::Misconfigured { .. }
-            | Answer::NotCalled { .. }
-            | Answer::UnderWay { unless_alone: Some(_), .. },
-        ) => Heard::Settled,
-        Said::Answers(Answer::Unknown { .. } | Answer::UnderWay { unless_alone: None, .. }) | Said::Panics => {
-            Heard::Open
+impl Said {
+    /// What it says about its call.
+    pub(crate) fn heard(&self) -> Heard {
+        match self {
+            Self::Answers(Answer::Fail(failure)) => Heard::No(failure.code.clone()),
+            Self::Answers(Answer::UnderWay { unless_alone: Some(failure), .. }) if *failure.code != *IN_USE => {
+                Heard::No(failure.code.clone())
+            }
+            Self::Answers(
+                Answer::Done(_)
+                | Answer::Retry { .. }
+                | Answer::Misconfigured { .. }
+                | Answer::NotCalled { .. }
+                | Answer::UnderWay { unless_alone: Some(_), .. },
+            )
+            | Self::Unconnected => Heard::Settled,
+            Self::Answers(Answer::Unknown { .. } | Answer::UnderWay { unless_alone: None, .. })
+            | Self::Breaks
+            | Self::Panics => Heard::Open,
         }
     }
 }
 
 /// Waits for the answer of a call.
-struct AnswerOf {
-    shared: Shared,
-    id: u64,
+pub(crate) struct AnswerOf {
+    pub(crate) shared: Shared,
+    /// The number of the call.
+    pub(crate) id: u64,
 }
 
 impl Future for AnswerOf {
@@ -198,10 +175,14 @@ impl Drop for AnswerOf {
 }
 
 impl State {
-    fn begin_call(&mut self, who: &Who, agent: usize, of: Try, call: &Call<'_>) -> u64 {
-        let key: Arc<str> = call.idempotency_key.into();
+    /// A call of this caller is on its way. Returns its number.
+    pub(crate) fn begin_call(&mut self, who: &Who, received: Received) -> u64 {
+        let Received { of, agent, key, body, started_at, timeout_ms, callback, authorization } = received;
+        // With another token.
+        if self.remotes.sent.insert((who.name.clone(), key.clone()), started_at) == Some(started_at) {
+            self.see(&who.name, &Seen::SendsAgain { of, by: who.name.clone() });
+        }
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
-        let body = observe::body(&self.setup.shape, call);
         // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
         let is_twin = |under: &&Under| {
@@ -214,14 +195,13 @@ impl State {
         let by = who.name.clone();
         let called = Seen::Called { of, call: id, key: key.clone(), body, twins, agent, by, clock_ms };
         self.see(&who.name, &called);
-        let timeout_ms = call.timeout_ms;
-        let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms));
-        let callback = call.callback_url.and_then(|url| url.strip_prefix("http://api")).map(Arc::from);
-        let poll = call.poll.and_then(|poll| match poll.after(|_| None, &format!("{{\"id\":{id}}}")) {
-            Ok(Led::Path(path)) => Some(path),
-            Ok(Led::Reference(_)) | Err(_) => None,
-        });
-        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback, poll };
+        let fetch_ms = self.setup.services[agent].token_life_ms.map_or(0, |_| FETCH_MS_MAX);
+        let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms.saturating_sub(fetch_ms)));
+        let is_polled = of.way == Way::Forward && self.rule_of(of).is_some_and(|rule| rule.poll.is_some());
+        if is_polled {
+            self.remotes.polled.insert(id, (agent, of, key.clone()));
+        }
+        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback, authorization, is_polled };
         let under = Under { call: made, has_arrived: false, alive_until_ms, coming: None, answer: None, waiting: None };
         self.remotes.calls.insert(id, under);
         let ms = match self.strikes(Fault::CallLate) {
@@ -294,9 +274,12 @@ impl State {
         let (is_away, is_misconfigured) = self.is_out(call.agent);
         if is_away {
             let is_refused = self.rng.chance(6_000);
-            return is_refused.then(|| (Said::Answers(Answer::retry("no connection")), back_ms));
+            return is_refused.then_some((Said::Unconnected, back_ms));
         }
         if is_misconfigured {
+            return says(Answer::misconfigured("401"));
+        }
+        if !self.lets_in(call.agent, call.authorization.as_deref()) {
             return says(Answer::misconfigured("401"));
         }
         if self.strikes(Fault::ServiceBusy) {
@@ -315,7 +298,7 @@ impl State {
         };
         if self.strikes(Fault::ServiceAnswerLost) {
             let is_cut = self.rng.chance(5_000);
-            return is_cut.then(|| (Said::Answers(Answer::unknown("connection reset")), back_ms));
+            return is_cut.then_some((Said::Breaks, back_ms));
         }
         let timeout_ms = call.timeout_ms;
         let late_ms =
@@ -332,10 +315,7 @@ impl State {
         self.keep_working(call, ms, caller, is_taken_on);
         if is_taken_on && !is_lost {
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
-            return Some((
-                Said::Answers(Answer::UnderWay { after_ms, unless_alone: None, poll: call.poll.clone().map(Ok) }),
-                back_ms,
-            ));
+            return Some((Said::Answers(Answer::UnderWay { after_ms, unless_alone: None, poll: None }), back_ms));
         }
         let is_cut = is_lost && self.rng.chance(5_000);
         is_cut.then(|| (Said::Answers(Answer::unknown("504")), self.rng.between(0, ms)))
@@ -355,7 +335,7 @@ impl State {
         };
         // Where the state is asked, a third of the results is told to nobody.
         let few: &[u32] = &[0, 1, 1, 1, 1, 1, 1, 1, 2, 2];
-        let times = self.rng.pick(if call.poll.is_some() { &[0, 1, 1] } else { few });
+        let times = self.rng.pick(if call.is_polled { &[0, 1, 1] } else { few });
         let told = Told { of: call.of, path: path.clone(), body: body.into() };
         self.remotes.told_later.insert(call.id, told);
         for _ in 0..times {

@@ -1,0 +1,111 @@
+//! The keys that a service remembers, and drops.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::message::idempotency_key;
+use domain::task::Direction;
+use domain::workflow::StepRule;
+
+use crate::event::Event;
+use crate::faults::Fault;
+use crate::seen::{Try, Way};
+use crate::state::{JUMPED_MS_MAX, State};
+
+impl State {
+    /// Whether no call for this key is in flight or at work.
+    pub(crate) fn is_quiet(&self, key: &Arc<str>) -> bool {
+        let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
+        !self.remotes.has_under_way(key) && !(0..self.setup.shape.agents.len()).any(is_at_work)
+    }
+
+    /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
+    /// the write failed.
+    pub(crate) fn forget_what_is_replied(&mut self, of: Try) {
+        let Some(step) = self.setup.shape.steps.get(of.step).cloned() else { return };
+        let key_of = |direction| idempotency_key(of.order, &step, direction);
+        let forward = key_of(Direction::Forward);
+        let key = match of.way {
+            Way::Forward => forward.clone(),
+            Way::Undo => key_of(Direction::Undo),
+        };
+        let Some(agent) = self.agent_of(of) else { return };
+        let is_unwritten = |key: &Arc<str>| self.remotes.unwritten.contains(key);
+        let is_written = !is_unwritten(&key) && (of.way == Way::Forward || !is_unwritten(&forward));
+        // By a clock that is set back, a claim that is over holds again: its agent, paused until then, calls once more.
+        let may_forget = self.setup.has_memo(agent)
+            && !self.setup.clocks_jump()
+            && is_written
+            && self.is_quiet(&key)
+            && self.is_quiet(&forward);
+        let known_key = (agent, key);
+        if !may_forget || !self.remotes.books.keys.contains(&known_key) || !self.strikes(Fault::ServiceForgot) {
+            return;
+        }
+        self.remotes.books.keys.remove(&known_key);
+        self.tell(&format!("the service forgets {}", known_key.1));
+        if of.way == Way::Undo
+            && let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step, agent))
+        {
+            ledger.is_closed = false;
+        }
+    }
+
+    /// The index of a step's present agent.
+    pub(crate) fn agent_of(&self, of: Try) -> Option<usize> {
+        let task = self.tables.task(of.order)?;
+        let step = task.steps.get(of.step)?;
+        self.setup.shape.place_of(&step.agent)
+    }
+
+    pub(crate) fn rule_of(&self, of: Try) -> Option<&StepRule> {
+        let version = self.tables.task(of.order)?.workflow_version;
+        let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
+        workflow.steps.get(of.step)
+    }
+
+    /// A service that drops keys some time after the step's horizon.
+    pub(super) fn forget_at_the_horizon(&mut self, of: Try) {
+        let Some(rule) = self.rule_of(of) else { return };
+        let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
+        if has_memo || !self.setup.shape.short_horizon || !self.setup.plan.has(Fault::KeyExpired) {
+            return;
+        }
+        let kept_ms = rule.horizon_ms + 2 * rule.complete_within_ms + 4 * self.setup.skew_ms + 20_000;
+        // The time for which clocks are wrong does not count.
+        let kept_ms = kept_ms + if self.setup.clocks_jump() { 2 * JUMPED_MS_MAX } else { 0 };
+        let forget = Event::Forget(of.order, of.step, of.way == Way::Undo);
+        self.after(kept_ms, forget);
+    }
+
+    /// The time for which a service keeps a key is over.
+    pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
+        let Some(step) = self.setup.shape.steps.get(step) else { return };
+        let key = idempotency_key(order, step, direction);
+        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) {
+            return;
+        }
+        let forgets = |agent: usize| self.remotes.books.keys.remove(&(agent, key.clone()));
+        if (0..self.setup.shape.agents.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
+            return;
+        }
+        self.counts.add(Fault::KeyExpired);
+        self.remotes.books.forgotten.insert(order);
+        self.tell(&format!("the service forgets {key}, which is old"));
+    }
+
+    /// An operator vouches for an order's services, if they still have its keys.
+    pub fn vouch(&mut self, order: OrderId) -> bool {
+        let may = !self.remotes.books.forgotten.contains(&order);
+        if may {
+            self.remotes.books.vouched.insert(order);
+        }
+        may
+    }
+
+    /// Whether services drop old keys in this world.
+    #[must_use]
+    pub fn keys_expire(&self) -> bool {
+        self.setup.shape.short_horizon && self.setup.plan.has(Fault::KeyExpired)
+    }
+}
