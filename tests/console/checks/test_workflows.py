@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from console import Console
 from harness.serve import Server
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 from shapes import SHOP, answer, shops, workflow
 
 CHAIN = ["reserve-inventory", "charge-payment", "ship-order"]
@@ -180,3 +180,21 @@ def test_an_order_is_tried_without_a_call_and_an_output_may_be_supposed(console:
     field.fill('{"Priority": "soon"}')
     panel.get_by_role("button", name="Try", exact=True).click()
     expect(panel.locator("#try-problem")).to_contain_text("Priority")
+
+
+def test_a_step_may_have_any_name_in_a_try(console: Console) -> None:
+    answer(console.page, [workflow("odd", 1, {"constructor": ("a", [])}, Current=True)])
+    tried = {"Step": "constructor", "Agent": "a", "Forward": {"NoCall": "people decide"}}
+    sent: list[Any] = []
+
+    def fulfill(route: Route) -> None:
+        sent.append(route.request.post_data_json)
+        route.fulfill(json={"OrderID": "x", "Steps": [tried]})
+
+    console.page.route("**/workflows/odd/1/try", fulfill)
+    console.open("#/workflow/odd%401")
+    panel = console.page.get_by_role("region", name="Try an order")
+    panel.get_by_role("button", name="Try", exact=True).click()
+    expect(panel).to_contain_text("No call: people decide.")
+    expect(panel.locator("textarea")).to_have_count(1)
+    assert sent == [{"Order": {"Item": "mug"}, "Outputs": {}}]

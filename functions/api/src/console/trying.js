@@ -11,7 +11,7 @@ const known = new Map();
 
 /** The panel for a version of a workflow. */
 export function trying(one, redraw) {
-  if (!known.has(one.Name)) known.set(one.Name, { order: SAMPLE, outputs: {} });
+  if (!known.has(one.Name)) known.set(one.Name, { order: SAMPLE, outputs: new Map() });
   const mine = known.get(one.Name);
   const found = mine.found?.version === one.Version ? mine.found : {};
   const submit = async (event) => {
@@ -20,7 +20,7 @@ export function trying(one, redraw) {
     mine.order = byId("order").value;
     for (const { Name } of one.Steps) {
       const field = byId(OUTPUT + Name);
-      if (field) mine.outputs[Name] = field.value.trim();
+      if (field) mine.outputs.set(Name, field.value.trim());
     }
     mine.isBusy = true;
     redraw();
@@ -46,16 +46,16 @@ export function trying(one, redraw) {
 
 /** The steps, or the problem in words. */
 async function asked({ Name, Version, Steps }, { order, outputs }) {
-  const given = Steps.filter((step) => outputs[step.Name]);
+  const given = Steps.filter((step) => outputs.get(step.Name));
   // The texts are sent as they are typed, with all digits.
-  for (const [text, what] of [[order, "The order"], ...given.map((step) => [outputs[step.Name], `The output of ${step.Name}`])]) {
+  for (const [text, what] of [[order, "The order"], ...given.map((step) => [outputs.get(step.Name), `The output of ${step.Name}`])]) {
     try {
       JSON.parse(text);
     } catch (error) {
       return { problem: `${what} is no JSON: ${error.message}` };
     }
   }
-  const members = given.map((step) => `${JSON.stringify(step.Name)}:${outputs[step.Name]}`);
+  const members = given.map((step) => `${JSON.stringify(step.Name)}:${outputs.get(step.Name)}`);
   try {
     const body = `{"Order":${order},"Outputs":{${members.join()}}}`;
     return { steps: (await post(`workflows/${encodeURIComponent(Name)}/${Version}/try`, body)).Steps };
@@ -79,8 +79,8 @@ function steps(all, outputs) {
         step.RunsIf ? h("p", {}, `Whether it runs depends on ${step.RunsIf.join(", ")}.`) : null,
         call(step.Forward, `The call of ${step.Step}`),
         step.Undo ? [h("p", { class: "quiet" }, "Undo"), call(step.Undo, `The undo of ${step.Step}`)] : null,
-        needed.has(step.Step) || outputs[step.Step]
-          ? area(OUTPUT + step.Step, `Suppose this output of ${step.Step}, in JSON`, outputs[step.Step] ?? "", 2)
+        needed.has(step.Step) || outputs.get(step.Step)
+          ? area(OUTPUT + step.Step, `Suppose this output of ${step.Step}, in JSON`, outputs.get(step.Step) ?? "", 2)
           : null,
       ),
     ),
