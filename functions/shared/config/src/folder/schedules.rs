@@ -1,10 +1,9 @@
 //! What a schedule posts is an order that its workflow takes: found here, and not when it is due (rule 48).
 
 use domain::located::{Document, Fault, Faults, known_names};
-use domain::redaction::Redaction;
 use domain::schedule::{DUE_AT, Schedule};
 use domain::time::Timestamp;
-use domain::workflow::{FAR_AHEAD, Workflow, Workflows};
+use domain::workflow::{FAR_AHEAD, SOME_DAY, Workflow, Workflows};
 
 use toml::de::DeTable;
 
@@ -89,11 +88,28 @@ fn is_due_at(name: &str) -> bool {
 
 /// Why the first order of a schedule would be refused.
 fn problem(schedule: &Schedule, workflow: Option<&Workflow>) -> Option<String> {
-    let first = schedule.timing.next(Timestamp::from_epoch_ms(0))?;
-    let mut order = match schedule.order("", first, FAR_AHEAD) {
+    let first = [SOME_DAY, Timestamp::from_epoch_ms(0)].into_iter().find_map(|after| schedule.timing.next(after))?;
+    let order = match schedule.order("", first, FAR_AHEAD) {
         Ok(given) => given.order,
         Err(bad) => return Some(format!("order: {bad}")),
     };
-    let refused = workflow?.accept(&mut order, FAR_AHEAD, &Redaction::default()).err()?;
+    let refused = workflow?.never_accepts(&order, first)?;
     Some(format!("its orders would be refused: {refused}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Folder;
+
+    #[test]
+    fn rule_48_a_time_that_a_step_reckons_may_be_years_ahead() {
+        let settings = "default = \"w\"\n[agents.a]\nurl = \"http://localhost:1\"\n[[schedule]]\nname = \"renewals\"\n\
+                        cron = \"0 3 1 * *\"\norder = { Item = \"mug\" }\n";
+        let step = "[[step]]\nname = \"s\"\nagent = \"a\"\nundo = \"none\"\n\
+                    send = { Until = \"= /SubmittedAt + 3650d\" }\n";
+        let workflow = format!("name = \"w\"\nversion = 1\n{step}");
+        let files = [("stepwarden.toml", settings.to_owned()), ("workflows/w.toml", workflow)];
+        let found = Folder::check(&files.map(|(name, text)| (name.to_owned(), text)));
+        assert!(found.is_ok(), "{:?}", found.err());
+    }
 }

@@ -20,6 +20,8 @@ use crate::time::Timestamp;
 const OVER: &str = "is over already: the order could not be in time";
 const AFTER_DEADLINE: &str = "is not before the order's deadline: it could not be in time";
 
+/// The first day of 2026, for what is checked whatever the day.
+pub const SOME_DAY: Timestamp = Timestamp::from_epoch_ms(1_767_225_600_000);
 /// The first day of 9998. Whether a time of a document lies too far ahead depends on the day, and by then none does.
 pub const FAR_AHEAD: Timestamp = Timestamp::from_epoch_ms(253_339_228_800_000);
 
@@ -83,7 +85,7 @@ impl Workflow {
         let known = sent.known();
         let Known { document, is_whole } = known.unwrap_or(Known { document: Json::empty(), is_whole: false });
         let order_id = OrderId::of_installation("", "", &self.name);
-        let mut order = match Given::read(document, "".into(), FAR_AHEAD, || order_id) {
+        let order = match Given::read(document, "".into(), FAR_AHEAD, || order_id) {
             Ok(given) => given.order,
             Err(bad) => return Some(bad.to_string()),
         };
@@ -93,10 +95,22 @@ impl Workflow {
             );
         }
         let accepted = match is_whole {
-            true => self.accept(&mut order, Timestamp::from_epoch_ms(0), &Redaction::default()),
+            true => self.never_accepts(&order, SOME_DAY).map_or(Ok(()), Err),
             false => self.may_accept(&order, sent),
         };
         accepted.err().map(|refused| refused.to_string())
+    }
+
+    /// Why it takes no such order at this time, nor later where only its times stand against it.
+    #[must_use]
+    pub fn never_accepts(&self, order: &Order, at: Timestamp) -> Option<NotAccepted> {
+        let refused = |submitted_at| {
+            let mut order = Order { submitted_at, ..order.clone() };
+            // Nothing is over yet.
+            self.accept(&mut order, Timestamp::from_epoch_ms(0), &Redaction::default()).err()
+        };
+        let is_of_times = |refused: &NotAccepted| matches!(refused, NotAccepted::Time(_));
+        refused(at).filter(|first| !is_of_times(first) || refused(FAR_AHEAD).as_ref().is_some_and(is_of_times))
     }
 
     /// What can be said of a document of which the filled-in values are null.

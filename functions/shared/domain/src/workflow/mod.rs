@@ -21,7 +21,7 @@ mod when;
 
 use std::sync::Arc;
 
-pub use accept::{FAR_AHEAD, NotAccepted};
+pub use accept::{FAR_AHEAD, NotAccepted, SOME_DAY};
 pub use agents::{SETTLES_WITHIN, agent_names, agents_without_service, settles_within_ms};
 pub use approval::{Approval, PEOPLE};
 pub use call::{Encoding, Method};

@@ -389,7 +389,8 @@ async fn no_secret_is_shown_whatever_kind_it_is_of() {
 async fn a_step_that_makes_an_order_shows_its_workflow_and_document() {
     let step =
         "[[step]]\nname = \"again\"\nkind = \"order\"\nworkflow = \"order\"\nsend = { Item = \"/Order/Item\" }\n";
-    let checked = checked_of("default = \"w\"", &format!("name = \"w\"\nversion = 1\n{step}"));
+    let settings = "default = \"w\"\n[agents.inventory]\n[agents.payment]\n[agents.shipping]\n";
+    let checked = checked_of(settings, &format!("name = \"w\"\nversion = 1\n{step}"));
     let text = shown(&checked, r#"{"Item":"mug"}"#, &[]).await.text();
     let expected = "● again (orders)\nan order of order\n\n{\"Item\":\"mug\"}\n\n↶ undo of again\nno call: the order is cancelled\n";
     assert!(text.contains(expected), "{text}");
