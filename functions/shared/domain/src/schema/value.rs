@@ -124,11 +124,7 @@ impl<'a> Node<'a> {
 
     /// The value for people, in one line.
     pub(super) fn shown(&self) -> String {
-        if let Value::Number(literal) | Value::Text(Text { literal, .. }) = &self.value {
-            (*literal).to_owned()
-        } else {
-            self.spelled().into_owned()
-        }
+        if let Value::Number(literal) = self.value { literal.to_owned() } else { self.spelled().into_owned() }
     }
 
     /// The one spelling by itself.
