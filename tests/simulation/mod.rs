@@ -1,4 +1,4 @@
-//! The simulation: worlds of the [rehearsal](rehearsal) whose workflows and settings are drawn ([`draw`], [`shapes`]). The
+//! The simulation: worlds of the [`rehearsal`] whose workflows and settings are drawn ([`draw`], [`shapes`]). The
 //! [`auditor`] judges them.
 //!
 //! The worlds of [`engine`] are others: the real engine of the one-machine form, on a disk that fails. So are those of

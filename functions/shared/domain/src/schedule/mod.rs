@@ -245,7 +245,7 @@ impl Schedule {
         Some(Look { posts, passed: is_passed.then_some(passed) })
     }
 
-    /// The number of due times in a gap. More than [`PASSED_MAX`] are not counted.
+    /// The number of due times in a gap. More than `PASSED_MAX` are not counted.
     #[must_use]
     pub fn passed(&self, gap: Gap) -> usize {
         self.timing.last(gap.after, gap.before.minus_ms(1), PASSED_MAX).len()

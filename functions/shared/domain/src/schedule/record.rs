@@ -24,7 +24,7 @@ pub struct ScheduleRecord {
     pub version: u64,
     /// The last due time that was decided: posted, or passed over. It never goes back.
     pub through: Timestamp,
-    /// Due times before it that were passed over, at most [`GAPS_MAX`] gaps. The clock that did so may have been ahead.
+    /// Due times before it that were passed over, at most `GAPS_MAX` gaps. The clock that did so may have been ahead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
     /// The last order.
