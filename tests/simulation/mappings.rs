@@ -27,6 +27,7 @@ pub fn draw(rng: &mut Rng, version: u32, place: usize, after: &[usize]) -> Mappe
         // Nor has this one.
         method: METHODS[(version as usize * 7 + name.len() + place) % METHODS.len()],
         has_headers: (version as usize + place).is_multiple_of(3),
+        is_in_query: (version as usize * 5 + place) % 4 == 1,
     };
     let forward = sent(name.clone(), after);
     let with_own: Vec<usize> = after.iter().copied().chain([place]).collect();
@@ -70,7 +71,8 @@ pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool) {
 
 fn write_sent(text: &mut String, sent: &Sent) {
     if let Some(path) = &sent.path {
-        let _ = writeln!(text, "path = \"{path}/{{/OrderID}}\"");
+        let place = if sent.is_in_query { format!("?from={path}&of=") } else { format!("{path}/") };
+        let _ = writeln!(text, "path = \"{place}{{/OrderID}}\"");
     }
     let _ = writeln!(text, "method = \"{}\"", sent.method.name());
     if sent.has_headers {

@@ -26,6 +26,8 @@ pub struct Mapped {
 pub struct Sent {
     /// The path before the order's ID.
     pub path: Option<Arc<str>>,
+    /// Whether both are in the query.
+    pub is_in_query: bool,
     /// The members of the body. `None`: the whole order.
     pub members: Option<BTreeMap<Arc<str>, Source>>,
     /// The encoding of the body.
@@ -79,7 +81,11 @@ impl Auditor {
         let Some(flow) = self.rules.workflows.get(&last.workflow) else { return Ok(()) };
         let usual = Mapped::default();
         let sent = flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way);
-        let path = sent.path.as_ref().map(|path| Arc::from(format!("{path}/{}", of.order)));
+        let below = |path: &Arc<str>| match sent.is_in_query {
+            true => format!("?from={path}&of={}", of.order).into(),
+            false => format!("{path}/{}", of.order).into(),
+        };
+        let path = sent.path.as_ref().map(below);
         let is_empty = sent.members.is_none() && !sent.method.has_usual_body();
         let encode = if is_empty { Encoding::Empty } else { sent.encode };
         must((&body.path, body.encode) == (&path, encode), Invariant::Mapping, || {
