@@ -5,9 +5,7 @@ use domain::message::Failure;
 use serde_json::{Value, json};
 
 use crate::seen::Way;
-
-/// The code of a 409 while a call with the same key is at work.
-pub const IN_USE: &str = "in-use";
+use crate::state::books::IN_USE;
 
 /// The manner of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,7 @@ use domain::workflow::Workflows;
 use crate::faults::{Fault, Plan};
 use crate::manner::Manner;
 use crate::shape::Shape;
-
-/// The longest time from the start of a call to that of its request, for a token, in milliseconds (rule 6).
-pub const FETCH_MS_MAX: u64 = 1_000;
+use crate::state::tokens::FETCH_MS_MAX;
 
 /// One application: a request of an operator.
 #[derive(Debug, Clone)]

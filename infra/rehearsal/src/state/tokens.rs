@@ -8,6 +8,9 @@ use crate::seen::Seen;
 use crate::state::{Shared, State};
 use crate::who::Who;
 
+/// The longest time from the start of a call to that of its request, for a token, in milliseconds (rule 6).
+pub const FETCH_MS_MAX: u64 = 1_000;
+
 /// What was issued.
 #[derive(Debug, Default)]
 pub struct Tokens {
