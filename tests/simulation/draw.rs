@@ -1,12 +1,9 @@
 //! What is drawn of a world: its size, its limits, its faults, and what operators apply in its middle: versions that are
 //! not compiled in, another default, a share of the orders for a version, other settings of an agent.
 
-use std::sync::Arc;
-
 use agent::{HealthPolicy, MemoPolicy, Policy, Rate};
 use domain::backoff::BackoffPolicy;
 use rehearsal::faults::{Fault, Plan};
-use rehearsal::manner::Manner;
 use rehearsal::rng::Rng;
 use rehearsal::setup::Application;
 use rehearsal::setup::{Habits, Setup};
@@ -63,7 +60,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
         receives_max: rng.pick(&[3, 5, 10]),
         batch_max: rng.pick(&[1, 3, 10]),
-        settings: Arc::default(),
+        settings: settings().into(),
         policies,
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
         deployed_at_ms,
@@ -71,9 +68,6 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         applied: Vec::new(),
         plan,
     };
-    // A stream of its own: everything else of a world stays as it was.
-    speak(&mut setup.services, &mut Rng::new(calm_at_ms.unsigned_abs().rotate_left(24)));
-    setup.settings = settings(&setup.services).into();
     if setup.plan.has(Fault::Applied) {
         setup.deployed_at_ms = None;
         let mut rng = Rng::new(calm_at_ms.unsigned_abs().rotate_left(8));
@@ -89,10 +83,7 @@ pub fn rules(setup: &Setup, drawn: &Drawn) -> Rules {
     Rules {
         workflows: drawn.flows(),
         choices: compiled_in(setup.shape.compiled(), 1),
-        // A token may be fetched until the end of the call's time.
-        margins_ms: (setup.policies.iter().zip(&setup.services))
-            .map(|(policy, service)| service.token_life_ms.map_or(ms(policy.margin_ms), |_| -1))
-            .collect(),
+        margins_ms: setup.policies.iter().map(|policy| ms(policy.margin_ms)).collect(),
         settled_ms: (0..setup.shape.agents.len()).map(|agent| ms(setup.settled_ms(agent))).collect(),
         wrong_clocks: setup.skew_ms > 0 || setup.clocks_jump() || setup.plan.has(Fault::TwoLeaders),
         are_careless: setup.services.iter().map(|service| service.is_careless).collect(),
@@ -111,31 +102,16 @@ fn name_fallbacks(policies: &mut [Policy], rng: &mut Rng) {
     }
 }
 
-/// How the services speak, and which of them need a token.
-fn speak(services: &mut [Habits], rng: &mut Rng) {
-    for service in services {
-        service.manner = rng.pick(&[Manner::Contract, Manner::Contract, Manner::Statuses, Manner::States]);
-        service.token_life_ms = rng.chance(3_000).then(|| rng.pick(&[2_000, 20_000, 3_600_000]));
-    }
-}
-
-/// The settings of their agents.
-fn settings(services: &[Habits]) -> String {
-    let one = |(agent, service): (&str, &Habits)| {
-        let token = format!(
-            "auth.oauth2 = {{ token_url = \"https://tokens.example/{agent}\", client_id = \"shop\", \
-             client_secret = \"env:SECRET\" }}\n"
-        );
-        let token = service.token_life_ms.map_or_else(String::new, |_| token);
-        format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n{}{token}", service.manner.settings())
-    };
-    AGENTS.into_iter().zip(services).map(one).collect()
+/// The settings of the agents.
+fn settings() -> String {
+    AGENTS.map(|agent| format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n")).concat()
 }
 
 fn habits(rng: &mut Rng, plan: &Plan, skew_ms: u64) -> Habits {
-    let settles_within_ms = rng.pick(&[2_000, 10_000, 30_000, 120_000, 600_000]) + 2 * skew_ms;
-    let is_careless = rng.chance(plan.rate(Fault::ServiceCareless));
-    Habits { is_careless, ..Habits::careful(settles_within_ms) }
+    Habits {
+        settles_within_ms: rng.pick(&[2_000, 10_000, 30_000, 120_000, 600_000]) + 2 * skew_ms,
+        is_careless: rng.chance(plan.rate(Fault::ServiceCareless)),
+    }
 }
 
 fn policy(rng: &mut Rng) -> Policy {

@@ -52,13 +52,7 @@ fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, S
 /// Writes the mappings of a step at the end of its table.
 pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool) {
     if let Some(name) = &mapped.keep {
-        // Half of the steps keep a header too. A result that comes later has none.
-        let place = if name.bytes().last().is_some_and(|last| last.is_multiple_of(2)) {
-            ", At = \"header:location?\""
-        } else {
-            ""
-        };
-        let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\"{place} }}", KEPT_MEMBER);
+        let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\" }}", KEPT_MEMBER);
     }
     write_sent(text, &mapped.forward);
     if no_undo {

@@ -148,12 +148,6 @@ faults! {
     OutputTooLarge = "output too large", 150;
     /// The client code of a service panics.
     ServicePanicked = "service client panicked", 100;
-    /// The body of an answer comes in two pieces.
-    BodySlow = "body in pieces", 500;
-    /// A service refuses all tokens of before.
-    TokenRevoked = "tokens revoked", 1_000;
-    /// The endpoint of the tokens gives none.
-    TokenRefused = "no token", 1_500;
     /// A service without lasting memory forgets a key once the agent has replied.
     ServiceForgot = "service forgot a key that its agent has in a memo", 6_000;
     /// A service forgets a key when the step's horizon is long over.

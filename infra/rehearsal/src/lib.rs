@@ -17,7 +17,6 @@ pub mod actors;
 pub mod event;
 pub mod executor;
 pub mod faults;
-pub mod manner;
 pub mod observe;
 pub mod ports;
 pub mod rng;

@@ -8,9 +8,7 @@ use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
 use domain::workflow::Workflows;
 
 use crate::faults::{Fault, Plan};
-use crate::manner::Manner;
 use crate::shape::Shape;
-use crate::state::tokens::FETCH_MS_MAX;
 
 /// One application: a request of an operator.
 #[derive(Debug, Clone)]
@@ -30,18 +28,6 @@ pub struct Habits {
     pub settles_within_ms: u64,
     /// Its undo looks only for an effect that is there, and leaves no mark for one that comes later.
     pub is_careless: bool,
-    /// How it puts its answers.
-    pub manner: Manner,
-    /// If its callers need a token: how long one lasts, in milliseconds. `https://tokens.example/NAME` issues them.
-    pub token_life_ms: Option<u64>,
-}
-
-impl Habits {
-    /// Those of a careful service by the contract whose calls settle within this time, in milliseconds.
-    #[must_use]
-    pub const fn careful(settles_within_ms: u64) -> Self {
-        Self { settles_within_ms, is_careless: false, manner: Manner::Contract, token_life_ms: None }
-    }
 }
 
 /// The setup of a world.
@@ -112,12 +98,10 @@ impl Setup {
     }
 
     /// The true time within which a call of a service has its effect, in milliseconds. The setting includes the
-    /// difference of the clocks, and the fetch of a token.
+    /// difference of the clocks.
     #[must_use]
     pub fn settled_ms(&self, agent: usize) -> u64 {
-        let service = &self.services[agent];
-        let fetch_ms = service.token_life_ms.map_or(0, |_| FETCH_MS_MAX);
-        service.settles_within_ms - 2 * self.skew_ms - 1 - fetch_ms
+        self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
     }
 
     /// A new instance's catalogue of these workflows, with the setting of each agent.

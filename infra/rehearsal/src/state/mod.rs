@@ -9,7 +9,6 @@ pub mod queues;
 pub mod records;
 pub mod services;
 pub mod store;
-pub mod tokens;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

@@ -14,23 +14,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
-use agent::Answer;
 use agents::{CallOf, Callbacks, Fleet, Host, HttpClients, Network, NetworkBody, NetworkError, NothingApplied, Secret};
 use bytes::Bytes;
-use domain::json::Json;
+use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use futures_util::{FutureExt, StreamExt, stream};
-use http::header::LOCATION;
-use http::{HeaderValue, Request, Response};
-use serde_json::{Value, json};
+use http::{Request, Response};
 
-use crate::faults::Fault;
-use crate::seen::{Seen, Try};
+use crate::seen::Seen;
 use crate::sleep::Sleep;
+use crate::state::Shared;
 use crate::state::books::Said;
 use crate::state::services::AnswerOf;
-use crate::state::tokens::Fetch;
-use crate::state::{Shared, State};
 use crate::who::{BETWEEN, Who};
 
 /// The base URL of the API.
@@ -75,7 +69,7 @@ impl Network for Wire {
             match call {
                 Some(call) if received::is_call(&request) => this.call(&request, &call).await,
                 Some(_) => this.look(&request).await,
-                None => this.token(&request).await,
+                None => Err(NetworkError::Unconnected(ErrorKind::HostUnreachable.into())),
             }
         }
         .boxed()
@@ -89,30 +83,21 @@ impl Network for Wire {
 impl Wire {
     /// A call goes to its service, and the answer comes back.
     async fn call(&self, request: &Request<Bytes>, call: &CallOf) -> Responded {
-        let (call, made) = {
+        let (of, id, way) = {
             let mut state = self.shared.lock();
-            let received = received::received(&state, request, call).ok_or_else(nowhere)?;
-            let made = Answered { of: received.of, agent: received.agent, key: received.key.clone(), id: 0 };
-            (state.begin_call(&self.who, received), made)
+            let Some(received) = received::received(&state, request, call) else {
+                return Err(NetworkError::Unconnected(ErrorKind::HostUnreachable.into()));
+            };
+            let (of, way) = (received.of, received.of.way);
+            (of, state.begin_call(&self.who, received), way)
         };
-        let made = Answered { id: call, ..made };
-        let said = AnswerOf { shared: self.shared.clone(), id: call }.await;
-        let heard = Seen::Answered { of: made.of, call, heard: said.heard() };
+        let said = AnswerOf { shared: self.shared.clone(), id }.await;
         let mut state = self.shared.lock();
-        let is_slow = matches!(said, Said::Answers(Answer::Done(_))) && state.strikes(Fault::BodySlow);
-        if !is_slow {
-            state.see(&self.who.name, &heard);
-        }
+        state.see(&self.who.name, &Seen::Answered { of, call: id, heard: said.heard() });
         match said {
-            Said::Answers(answer) => Ok(self.respond(&mut state, &made, &answer, is_slow.then_some(heard))),
+            Said::Answers(answer) => Ok(reply::to_call(&answer, way, id, state.clock(0))),
             Said::Unconnected => Err(NetworkError::Unconnected(ErrorKind::ConnectionRefused.into())),
-            // The answer is lost, or a part of it.
-            Said::Breaks if call.is_multiple_of(2) => Err(NetworkError::Broken(ErrorKind::ConnectionReset.into())),
-            Said::Breaks => {
-                let answer = Answer::Done(Json::empty());
-                let pieces = [Ok(Bytes::from_static(b"{\"Number")), Err(ErrorKind::UnexpectedEof.into())];
-                Ok(reply::respond(200, &answer, NetworkBody::of(stream::iter(pieces)), state.clock(0)))
-            }
+            Said::Breaks => Err(NetworkError::Broken(ErrorKind::ConnectionReset.into())),
             Said::Panics => {
                 drop(state);
                 // Not `panic!`, which would print: this panic is caught.
@@ -121,52 +106,13 @@ impl Wire {
         }
     }
 
-    /// An answer on its way. Of one whose body comes in pieces, this is heard with the last.
-    fn respond(
-        &self,
-        state: &mut State,
-        made: &Answered,
-        answer: &Answer,
-        heard: Option<Seen>,
-    ) -> Response<NetworkBody> {
-        if let Some(after_ms) = reply::wait_ms(answer) {
-            let until_ms = state.now_ms.saturating_add_unsigned(after_ms);
-            state.see(&self.who.name, &Seen::AskedToWait { of: made.of, by: self.who.name.clone(), until_ms });
-        }
-        let (status, body) = state.setup.services[made.agent].manner.puts(answer, made.of.way, made.id);
-        let body = Bytes::from(body);
-        let body = match heard {
-            None => body.into(),
-            Some(heard) => {
-                let ms = state.rng.between(1, 2_000);
-                let (this, rest) = (self.clone(), body.slice(body.len() / 2..));
-                let last = async move {
-                    Sleep::new(this.shared.clone(), ms).await;
-                    this.shared.lock().see(&this.who.name, &heard);
-                    Ok(rest)
-                };
-                let first = Ok(body.slice(..body.len() / 2));
-                NetworkBody::of(stream::iter([first]).chain(stream::once(last)))
-            }
-        };
-        let mut response = reply::respond(status, answer, body, state.clock(0));
-        if let (Answer::Done(_), Ok(place)) = (answer, HeaderValue::try_from(format!("/v1/results/{}", made.key))) {
-            response.headers_mut().insert(LOCATION, place);
-        }
-        response
-    }
-
     /// The state of a call is asked. The question has no effect.
     async fn look(&self, request: &Request<Bytes>) -> Responded {
         let told = {
             let mut state = self.shared.lock();
+            let asked = received::asked(&state, request);
             let now = state.clock(0);
-            let (agent, path) = received::asked(&state, request).ok_or_else(nowhere)?;
-            let answer = match state.lets_in(agent, received::authorization(request)) {
-                true => state.state_of(agent, path),
-                false => Some(Answer::misconfigured("401")),
-            };
-            answer.map(|answer| reply::to_look(&answer, now))
+            state.state_of(asked).map(|answer| reply::to_look(&answer, now))
         };
         match told {
             Some(response) => Ok(response),
@@ -174,38 +120,4 @@ impl Wire {
             None => pending().await,
         }
     }
-
-    /// A token is fetched.
-    async fn token(&self, request: &Request<Bytes>) -> Responded {
-        let fetch = Fetch::begin(&self.shared, &self.who);
-        let (agent, ms) = {
-            let mut state = self.shared.lock();
-            let agent = received::issuer(&state, request).ok_or_else(nowhere)?;
-            let longest_ms = state.setup.service_ms;
-            (agent, state.rng.between(0, longest_ms))
-        };
-        Sleep::new(self.shared.clone(), ms).await;
-        drop(fetch);
-        let mut state = self.shared.lock();
-        let (issued, now) = (state.issue(agent), state.clock(0));
-        let (status, body) = match issued {
-            Some((token, life_ms)) => {
-                (200, json!({"access_token": token, "token_type": "Bearer", "expires_in": life_ms / 1_000}))
-            }
-            None => (503, Value::Null),
-        };
-        Ok(reply::respond(status, &Answer::under_way(), Bytes::from(body.to_string()).into(), now))
-    }
-}
-
-/// The call that is answered.
-struct Answered {
-    of: Try,
-    agent: usize,
-    key: Arc<str>,
-    id: u64,
-}
-
-fn nowhere() -> NetworkError {
-    NetworkError::Unconnected(ErrorKind::HostUnreachable.into())
 }
