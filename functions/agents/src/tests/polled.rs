@@ -29,7 +29,7 @@ async fn rule_36_an_answer_under_way_says_where_its_state_is_asked() {
         ("https://evil.example/jobs/7", "leads to another host, scheme or port"),
         ("//evil.example/jobs/7", "leads to another host, scheme or port"),
         ("/jobs/../7", "a path with dots"),
-        ("/jobs/caf\u{e9}", "has nothing at header:Location"),
+        ("/jobs/caf\u{e9}", "a text, a number or a boolean at header:Location"),
         ("", "names no"),
     ] {
         match location(to).await {

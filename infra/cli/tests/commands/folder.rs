@@ -67,7 +67,10 @@ fn an_order_is_tried_without_a_server_and_a_script_knows_what_came_of_it() {
         let undo = json!({
             "Method": "POST",
             "URL": "http://localhost:9003/undo",
-            "Headers": {"idempotency-key": key, "content-type": "application/json"},
+            "Headers": [
+                {"Name": "idempotency-key", "Value": key},
+                {"Name": "content-type", "Value": "application/json"},
+            ],
             "Body": "{\"order\":\"01900000-0000-7000-8000-000000000000\"}",
         });
         assert_eq!((one["Steps"].as_array().unwrap().len(), &one["Steps"][0]["Undo"]), (1, &undo));

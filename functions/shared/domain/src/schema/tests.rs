@@ -110,6 +110,14 @@ fn a_schema_is_a_text_without_blanks_that_reads_the_same() {
     assert_eq!(stored.check(&document("7")).unwrap_err().len(), 1);
     let reasons = [&of, &stored].map(|schema| schema.check(&document("7")).unwrap_err()[0].reason.clone());
     assert!(reasons[0].starts_with("must be \"it's ") && reasons[0] == reasons[1], "{reasons:?}");
+    // U+FFFD by itself, and a surrogate without its other half.
+    for value in ["\"\u{fffd} it's \u{7f}\"", r#""\uD83D it's \u007F \ud83d\ude00 \"""#, r#""it \uDC00\\uDC00'""#] {
+        let of = schema(&format!("{{\"const\":{value}}}"));
+        let stored = Schema::stored(of.text());
+        assert_eq!([of.check(&document(value)), stored.check(&document(value))], [Ok(()), Ok(())], "{value}");
+        let other = document(&value.replace("it", "at"));
+        assert!(of.check(&other).is_err() && of.check(&other) == stored.check(&other), "{value}");
+    }
     let later = Schema::stored(r#"{"keywordOfNextYear": 1}"#).check(&document("7")).unwrap_err();
     assert!(later[0].reason.contains("another version"), "{later:?}");
 }

@@ -6,6 +6,9 @@ use crate::decimal::Decimal;
 use crate::json::lossy_text;
 use crate::tokens::{Tokens, is_plain, literal_text};
 
+/// An escape such as `\ud83d`.
+const ESCAPE_BYTES: usize = 6;
+
 /// A value.
 pub(super) struct Node<'a> {
     /// Where it begins in its text, in bytes.
@@ -147,14 +150,51 @@ impl<'a> Text<'a> {
     }
 
     fn spell(&self, into: &mut String) {
-        // What has no escape is its only spelling, and a lone surrogate stays as it is written.
-        let spelled = if is_plain(self.literal) || self.text.contains('\u{fffd}') {
-            None
-        } else {
-            serde_json::to_string(&self.text).ok()
+        // What has no escape is its only spelling.
+        let spelled = match is_plain(self.literal) {
+            true => None,
+            false if self.text.contains('\u{fffd}') => Some(with_lone_surrogates(self.literal)),
+            false => serde_json::to_string(&self.text).ok(),
         };
         into.push_str(spelled.as_deref().unwrap_or(self.literal));
     }
+}
+
+/// The one spelling of a text with escapes, which may have a surrogate without its other half: no text in Rust has one, so it
+/// stays an escape.
+fn with_lone_surrogates(literal: &str) -> String {
+    let within = |literal: &str| literal.get(1..literal.len() - 1).unwrap_or_default().to_owned();
+    let (mut spelled, inner) = (String::from('"'), within(literal));
+    let mut rest = &*inner;
+    loop {
+        let lone = lone_surrogate(rest);
+        let (before, after) = rest.split_at(lone.unwrap_or(rest.len()));
+        let text = literal_text(&format!("\"{before}\"")).map(Cow::into_owned).unwrap_or_default();
+        spelled.push_str(&within(&serde_json::to_string(&text).unwrap_or_default()));
+        if lone.is_none() {
+            spelled.push('"');
+            return spelled;
+        }
+        let (lone, after) = after.split_at(ESCAPE_BYTES);
+        spelled.push_str(&lone.to_ascii_lowercase());
+        rest = after;
+    }
+}
+
+/// Where the first escape of a surrogate without its other half begins.
+fn lone_surrogate(text: &str) -> Option<usize> {
+    let unit = |at: usize| u16::from_str_radix(text.get(at..at + ESCAPE_BYTES)?.strip_prefix("\\u")?, 16).ok();
+    let mut at = 0;
+    while at < text.len() {
+        at += match (unit(at), unit(at + ESCAPE_BYTES)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE_BYTES,
+            (Some(0xd800..=0xdfff), _) => return Some(at),
+            (Some(_), _) => ESCAPE_BYTES,
+            (None, _) if text.as_bytes()[at] == b'\\' => 2,
+            (None, _) => 1,
+        };
+    }
+    None
 }
 
 /// Ends an object or array, in the place of the comma after its last part.
