@@ -15,7 +15,7 @@ pub struct Try<'a> {
     /// The document, as a post has it. Its Workflow counts for nothing here.
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Document"))]
     pub order: Json,
-    /// The supposed outputs of steps, by their names.
+    /// The supposed outputs of steps, by their names. Those of no step count for nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<Cow<'a, str>, Json>,
 }
