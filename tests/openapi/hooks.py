@@ -54,9 +54,12 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
     given_cursors(case)
     near_day(case.query)
     if isinstance(case.body, dict):
-        known_names(case.body)
+        # A try has its order within.
+        for order in (case.body, case.body.get("Order")):
+            if isinstance(order, dict):
+                known_names(order)
+                near_time(order)
         output_of_done(case.body)
-        near_time(case.body)
         step_of_settle(case.body)
         state_of_action(case.body)
         ordered_times(case.body.get("Selector"))
