@@ -4,6 +4,7 @@
 
 pub mod books;
 pub mod by_hand;
+mod dead_letters;
 pub mod keys;
 pub mod queues;
 pub mod records;

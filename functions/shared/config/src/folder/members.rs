@@ -1,5 +1,5 @@
 //! The members of an order that a workflow names beside its mappings: each is a name, or one place in the order. A text
-//! that is neither would name nothing, and nobody would learn of it.
+//! that is neither would match no member, so it is a fault.
 
 use domain::located::{Entry, Reader, Table};
 
