@@ -49,15 +49,28 @@ pub fn http_agent(
     settings: AgentSettings,
     clients: &HttpClients,
 ) -> Result<HttpAgent, AgentFault> {
+    let policy = settings.policy.clone();
+    Ok(agent_of(name, policy, AgentService::Http(http_service(name, base, settings, clients)?))?)
+}
+
+/// The calls of this agent. Without a URL of its settings its service is under `base`.
+///
+/// # Errors
+/// [`AgentFault`].
+pub fn http_service(
+    name: &str,
+    base: &str,
+    settings: AgentSettings,
+    clients: &HttpClients,
+) -> Result<HttpService, AgentFault> {
     let settings = Arc::new(settings);
     let remote = Arc::new(remote(name, base, &settings)?);
-    let policy = settings.policy.clone();
     let client = match settings.auth.as_ref().and_then(|auth| auth.tls_client()) {
         Some(_) if !remote.is_encrypted() => return Err(AgentFault::Unencrypted),
         Some(client) => client,
         None => clients.reaching(remote.is_encrypted())?.apart(),
     };
-    Ok(agent_of(name, policy, AgentService::Http(HttpService::new(client, remote, settings, clients.calls.clone())))?)
+    Ok(HttpService::new(client, remote, settings, clients.calls.clone()))
 }
 
 /// The agent of this name whose settings have a fault. It makes no call.

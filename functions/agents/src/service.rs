@@ -1,5 +1,7 @@
 //! One HTTP service, for its agent.
 
+mod once;
+
 use std::sync::Arc;
 
 use agent::{Answer, Call, Service};
@@ -17,6 +19,8 @@ use crate::client::{HttpClient, NoResponse, Responded, Timer, chain, is_of_this_
 use crate::look::{self, state_of};
 use crate::poll::Polled;
 use crate::settings::AgentSettings;
+
+pub use once::{Answered, Proof};
 
 /// A remote service with the HTTP contract of the shipped agents. Cheap to make: all objects share one pool of
 /// connections.
@@ -107,8 +111,6 @@ async fn answer(
     statuses: &StatusTable,
     call: &Call<'_>,
 ) -> Answer {
-    let host = || called.authority().map_or("", |host| host.as_str());
-    let problem = |error: &NoResponse| format!("{}: {}", host(), chain(error));
     match response {
         Ok(response) => {
             trace::answered(response.status().as_u16());
@@ -120,12 +122,18 @@ async fn answer(
                 }
             }
         }
-        Err(error) if error.is_connect() && is_of_this_machine(&error) => {
-            Answer::NotCalled { problem: problem(&error) }
-        }
+        Err(error) => unanswered(&error, called),
+    }
+}
+
+/// What it means that no response came.
+fn unanswered(error: &NoResponse, called: &Uri) -> Answer {
+    let problem = format!("{}: {}", called.authority().map_or("", |host| host.as_str()), chain(error));
+    match error.is_connect() {
+        true if is_of_this_machine(error) => Answer::NotCalled { problem },
         // Nothing was sent without a connection.
-        Err(error) if error.is_connect() => Answer::retry(problem(&error)),
-        Err(error) => Answer::unknown(problem(&error)),
+        true => Answer::retry(problem),
+        false => Answer::unknown(problem),
     }
 }
 

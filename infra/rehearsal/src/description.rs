@@ -1,6 +1,8 @@
 //! What a user says of its services in `rehearsal.toml`: how fast they are, and how they behave when something goes wrong.
 //! What it leaves out is a service that keeps the four assumptions, slow and flaky.
 
+mod write;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -190,6 +192,11 @@ impl Description {
         self.services.get(agent).cloned().unwrap_or_default()
     }
 
+    /// Says this of the service of an agent.
+    pub fn set(&mut self, agent: &str, service: Service) {
+        self.services.insert(agent.into(), service);
+    }
+
     /// The agents that it names.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.services.keys().map(|agent| &**agent)
@@ -204,6 +211,13 @@ impl Default for Service {
 }
 
 impl Service {
+    /// Keeps the answer to an operation as its sample, without its members that are null: a file has none.
+    pub fn sample(&mut self, operation: &str, body: &Json) {
+        if let Some(body) = write::sample(body) {
+            self.answers.insert(operation.into(), body);
+        }
+    }
+
     fn read(table: &Table<'_>) -> Self {
         let latency = table.table("latency");
         let (rejects, outage, later) = (table.table("rejects"), table.table("outage"), table.table("later"));

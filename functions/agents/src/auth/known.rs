@@ -4,6 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use config::auth::{AuthSettings, Placed, Scheme, TlsSettings};
+use domain::json::Json;
+use domain::limits::ANSWER_BYTES_MAX;
 use domain::time::Timestamp;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request};
@@ -67,15 +69,27 @@ impl Known {
         Ok(())
     }
 
+    /// The text of a body, without the secrets that it repeats.
+    pub(crate) fn hide_in(&self, text: String) -> String {
+        let hidden = Json::of_any_depth(text.as_bytes(), ANSWER_BYTES_MAX).map(|json| self.hide(Answer::Done(json)));
+        let text = if let Ok(Answer::Done(json)) = hidden { json.text().to_owned() } else { text };
+        // A short one, or one that is no text of JSON, is not cut out.
+        let is_in = self.values().any(|value| !value.is_empty() && text.contains(value));
+        if is_in { "[hidden: it repeats a secret]".to_owned() } else { text }
+    }
+
     /// The answer, without the secrets that it repeats. A service that refuses the call may miss what its token lacks.
     pub(crate) fn hide(&self, mut answer: Answer) -> Answer {
         let lacks = self.token.as_ref().and_then(|token| token.lacks.as_deref());
         if let (Some(scopes), Answer::Misconfigured { problem, .. }) = (lacks, &mut answer) {
             problem.push_str(&format!("; the token endpoint did not give the scope {scopes}"));
         }
+        hide::hide(answer, &self.values().collect::<Vec<_>>())
+    }
+
+    fn values(&self) -> impl Iterator<Item = &str> {
         let token = self.token.as_ref().and_then(|token| token.header.to_str().ok()?.strip_prefix("Bearer "));
-        let values: Vec<&str> = self.values.iter().map(Secret::expose).chain(token).collect();
-        hide::hide(answer, &values)
+        self.values.iter().map(Secret::expose).chain(token)
     }
 }
 
