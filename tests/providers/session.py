@@ -4,7 +4,7 @@
 
 The providers are stubs after the public documentation of such services. The shop is infra/examples/providers: its
 workflow and its agents' settings, and no code. 240 orders with declines, repeats during the work, customers to be asked
-and ended tokens: each order's end and the providers' books agree.
+and ended tokens: each order's end and the providers' books agree. Before that `stepwarden probe` judges the providers.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 """
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import books
+import probed
 from harness import command
 from harness.report import Report
 
@@ -23,6 +24,8 @@ def main() -> int:
     """Gives the exit status."""
     program, report = command.options("providers").program, Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-providers-") as scratch:
+        title = "a probe is right about each provider, and calls what it announced"
+        report.check(title, lambda: probed.agree(program, Path(scratch) / "probed"))
         title = "each order's end and the providers' books agree"
         report.check(title, lambda: books.agree(program, Path(scratch) / "books"))
     return report.close()

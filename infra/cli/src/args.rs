@@ -24,7 +24,7 @@ use local::terminal::tell;
 pub use api::{ApiArgs, CommandArgs, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
 pub use backup::{BackupArgs, RestoreArgs};
-pub use folder::{ApplyArgs, CheckArgs, InitArgs, Supposed, TryArgs};
+pub use folder::{ApplyArgs, CheckArgs, InitArgs, ProbeArgs, Supposed, TryArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
@@ -55,6 +55,7 @@ Examples:
   stepwarden check shop                      all faults of a folder, without a server
   stepwarden try shop order.json             what it would send for an order, without a call
   stepwarden submit order.json --wait        post an order and wait until it is processed
+  stepwarden probe shop --order order.json   whether its test services keep the rules, by real calls
   stepwarden overview                        orders by state, failures and causes
   stepwarden numbers --last 7d               what came through in a week, how long it took, which step is slowest
   stepwarden numbers --day yesterday         the same of one day
@@ -68,8 +69,8 @@ Examples:
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
-/// The commands that call no API. Some have one option of those that do.
-const LOCAL: [(&str, Option<&str>); 12] = [
+/// The commands that call no API. Some have options of those that do.
+const LOCAL: [(&str, Option<&str>); 13] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -78,6 +79,7 @@ const LOCAL: [(&str, Option<&str>); 12] = [
     ("completions", None),
     ("check", Some("output")),
     ("try", Some("output")),
+    ("probe", Some("output yes")),
     ("token", Some("output")),
     ("audit", Some("output")),
     ("backup", Some("output")),
@@ -230,6 +232,9 @@ pub enum RemoteCommand {
     /// Show what a configuration folder would do with an order: each step's calls, byte for byte. No call is made
     #[command(after_help = folder::TRY_HELP)]
     Try(TryArgs),
+    /// Call the services of a configuration folder, to see whether they keep what is assumed of them: says before what it calls
+    #[command(after_help = folder::PROBE_HELP)]
+    Probe(ProbeArgs),
     /// Apply a configuration folder to a running server or deployment: show what changes, ask, and apply it
     Apply(ApplyArgs),
     /// List the settled dead letters and their outcomes
@@ -349,7 +354,8 @@ fn described() -> clap::Command {
     let global: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
     command.mut_subcommands(|command| match LOCAL.iter().find(|(name, _)| *name == command.get_name()) {
         Some((_, shown)) => {
-            let hidden = global.iter().filter(|arg| *shown != Some(arg.get_id().as_str()));
+            let hidden =
+                global.iter().filter(|arg| !shown.is_some_and(|shown| shown.split(' ').any(|id| id == arg.get_id())));
             command.args(hidden.map(|arg| arg.clone().hide(true)))
         }
         None => {

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use config::{Checked, DEPLOYMENT_FILE, FILE_BYTES_MAX, FILES_MAX, Fault, Faults, Folder, WORKFLOWS_FOLDER};
 
+/// What a rehearsal is told of the services. It is no part of the configuration.
+pub const REHEARSAL_FILE: &str = "rehearsal.toml";
+
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -25,7 +28,8 @@ pub enum FolderError {
 /// The files of a folder, each with its name relative to it, and its text.
 pub type Files = Vec<(String, String)>;
 
-/// Reads a folder: its files `*.toml`, and all files of `workflows`. Hidden files are left out, as editors make them.
+/// Reads a folder: its files `*.toml` but for [`REHEARSAL_FILE`], and all files of `workflows`. Hidden files are left out, as
+/// editors make them.
 ///
 /// # Errors
 /// [`FolderError`]; among the faults are the files that are no text.
@@ -45,7 +49,7 @@ pub fn check(folder: &Path) -> Result<Checked, FolderError> {
 
 /// The files that can be read, and the faults of the others.
 fn read_all(folder: &Path) -> Result<(Files, Vec<Fault>), FolderError> {
-    let mut names = names(folder, "", |name| name.ends_with(".toml"))?;
+    let mut names = names(folder, "", |name| name.ends_with(".toml") && name != REHEARSAL_FILE)?;
     let mut faults = Vec::new();
     match workflows(folder)? {
         Workflows::Folder => {
@@ -149,9 +153,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
         fs::create_dir_all(folder.path().join("workflows/old")).unwrap();
-        for name in
-            ["README.md", "agents.toml", "stepwarden.toml", ".hidden.toml", "workflows/a.toml~", "workflows/b.toml"]
-        {
+        for name in [
+            "README.md",
+            "agents.toml",
+            "rehearsal.toml",
+            "stepwarden.toml",
+            ".hidden.toml",
+            "workflows/a.toml~",
+            "workflows/b.toml",
+        ] {
             write(name, b"");
         }
         write("workflows/.b.toml.swp", b"\xff");

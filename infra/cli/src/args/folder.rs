@@ -63,6 +63,50 @@ pub struct TryArgs {
     pub json: bool,
 }
 
+pub(super) const PROBE_HELP: &str = "\
+Probe a test system: the calls are real. They are made by the code of the agents, with keys of orders that nobody posts, and
+their IDs are shown. First you see each service with the most calls and effects there, and are asked. What was done is undone
+at the end, where the step has an undo. A step that needs outputs of earlier steps has these called as well.
+
+Each agent is probed by its first step that has an undo, or by those of --step. The series: the same call twice; twice at once;
+repeated after the caller hung up; the same key with another body; the call under the key of another step; undo of what was
+never done; undo twice; forward after undo; a wrong token.
+
+For each assumption you see: holds; does not hold, with what was answered; or cannot tell, with what to look up. Effects are
+not seen from outside: what tells is a value that the service makes for each of them, such as an id, and times. Settings to
+paste, and rehearsal.toml, follow from it.
+
+Exit status: 0 nothing is broken, 1 an assumption does not hold, 2 no call was made, or rehearsal.toml cannot be written.";
+
+/// `stepwarden probe`
+#[derive(Debug, Clone, Args)]
+pub struct ProbeArgs {
+    /// The folder, with stepwarden.toml and workflows/
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The agents to probe; default: all of the workflow
+    #[arg(value_name = "AGENT")]
+    pub agents: Vec<String>,
+    /// An order that the test system takes
+    #[arg(long, value_name = "ORDER.json")]
+    pub order: PathBuf,
+    /// The workflow, in the place of the one that the order names
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Probe an agent by this step of it (repeatable)
+    #[arg(long = "step", value_name = "STEP")]
+    pub steps: Vec<String>,
+    /// Say what would be called, and call nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write rehearsal.toml into the folder
+    #[arg(long)]
+    pub write: bool,
+    /// Overwrite it
+    #[arg(long, requires = "write")]
+    pub force: bool,
+}
+
 /// An answer that is supposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supposed {

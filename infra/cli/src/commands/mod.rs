@@ -1,7 +1,7 @@
 //! The commands that call an API.
 //!
 //! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
-//! decision about an order. A command asks the API, which decides; `try` asks its code.
+//! decision about an order. A command asks the API, which decides; `try` and `probe` ask its code.
 
 mod act;
 mod apply;
@@ -24,6 +24,7 @@ mod init;
 mod list;
 mod numbers;
 mod overview;
+mod probe;
 mod query;
 mod schedules;
 mod submit;
@@ -103,6 +104,11 @@ async fn carried_out(
         RemoteCommand::Try(args) => {
             let variable = environment.variable.unwrap_or(|_| None);
             Box::pin(try_order::run(&args, api.output, variable)).await
+        }
+        RemoteCommand::Probe(args) => {
+            let variable = environment.variable.unwrap_or(|_| None);
+            let asking = probe::Asking { format: api.output, yes: api.yes, terminal, variable };
+            Box::pin(probe::run(&args, asking)).await
         }
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),

@@ -22,6 +22,7 @@ use domain::definition::{Catalogue, Deployment, UnknownWorkflow};
 use domain::limits::ANSWER_BYTES_MAX;
 use domain::machine::Previewed;
 use domain::message::{Outcome, Request};
+use domain::order::Order;
 use domain::output;
 use domain::task::Direction;
 use domain::time::Timestamp;
@@ -39,6 +40,7 @@ use crate::args::{Format, Supposed, TryArgs};
 use crate::exit::Exit;
 use crate::remote::clock;
 use shown::{Meant, Secret, Shown, Step, Tried};
+use wire::Problem;
 
 /// `stepwarden try DIR ORDER.json`.
 pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> Result<Exit, CommandError> {
@@ -52,7 +54,7 @@ pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> R
     };
     let (_, body) = submit::read(Some(&args.order), false)?;
     let answers = answers(&args.answers)?;
-    let trial = Folder { checked: &checked, variable, answers, now: clock::now() };
+    let trial = Folder { answers, ..Folder::new(&checked, variable) };
     let shown = trial.order(body.into(), args.workflow.as_deref(), args.step.as_deref()).await?;
     let is_json = args.json || format == Format::Json;
     print(&if is_json { shown.json() } else { shown.text() })?;
@@ -90,28 +92,39 @@ fn response(status: StatusCode, file: &[u8]) -> Response<Bytes> {
     response
 }
 
+/// An order and its workflow, or the answer of the API that refuses it.
+pub(super) type Accepted = Result<(Order, Arc<Workflow>), Box<Problem<'static>>>;
+
 /// A folder, and what is supposed.
-struct Folder<'a> {
-    checked: &'a Checked,
+pub(super) struct Folder<'a> {
+    pub(super) checked: &'a Checked,
     variable: Variable,
     answers: BTreeMap<String, Response<Bytes>>,
     now: Timestamp,
 }
 
-impl Folder<'_> {
-    /// What becomes of an order with this document, or why it is refused.
-    async fn order(&self, document: Bytes, workflow: Option<&str>, only: Option<&str>) -> Result<Shown, CommandError> {
+impl<'a> Folder<'a> {
+    /// Nothing is supposed.
+    pub(super) fn new(checked: &'a Checked, variable: Variable) -> Self {
+        Self { checked, variable, answers: BTreeMap::new(), now: clock::now() }
+    }
+
+    /// What this document becomes, under the id [`EXAMPLE`].
+    pub(super) fn accepted(&self, document: &Bytes, workflow: Option<&str>) -> Result<Accepted, CommandError> {
         let compiled = Workflows::shipped().map_err(|fault| CommandError::usage(fault.to_string()))?;
         let catalogue = Catalogue::serving(compiled, None, BTreeMap::new(), Some(self.served()));
         let deployment = self.applied(&catalogue)?;
         let channels = ApiConfig::new(self.checked.reply_channels.keys().cloned());
         let choose = |named: Option<&str>| self.choose(&catalogue, deployment.as_ref(), workflow.or(named));
-        let (order, workflow) = match api::preview(&channels, &document, self.now, choose) {
+        let problem_of = |problem: Bytes| serde_json::from_slice(&problem).expect("the API's own document is JSON");
+        Ok(api::preview(&channels, document, self.now, choose).map_err(problem_of))
+    }
+
+    /// What becomes of an order with this document, or why it is refused.
+    async fn order(&self, document: Bytes, workflow: Option<&str>, only: Option<&str>) -> Result<Shown, CommandError> {
+        let (order, workflow) = match self.accepted(&document, workflow)? {
             Ok(accepted) => accepted,
-            Err(problem) => {
-                let problem = serde_json::from_slice(&problem);
-                return Ok(Shown::Refused { problem: problem.expect("the API's own document is JSON") });
-            }
+            Err(problem) => return Ok(Shown::Refused { problem }),
         };
         self.check_names(&workflow, only)?;
         let base = |agent: &str| self.base(agent);
@@ -225,7 +238,7 @@ impl Folder<'_> {
         Some((meant, outcome))
     }
 
-    fn settings(&self, agent: &str) -> AgentSettings {
+    pub(super) fn settings(&self, agent: &str) -> AgentSettings {
         self.checked.settings.of(agent).cloned().unwrap_or_default()
     }
 
@@ -234,7 +247,7 @@ impl Folder<'_> {
         self.url_of_variable(agent).unwrap_or_else(|| unknown_base(agent))
     }
 
-    fn url_of_variable(&self, agent: &str) -> Option<String> {
+    pub(super) fn url_of_variable(&self, agent: &str) -> Option<String> {
         let url = Workflows::SHIPPED_AGENTS.contains(&agent).then(|| (self.variable)(&variable_of(agent)))??;
         Some(url.trim().to_owned()).filter(|url| !url.is_empty())
     }

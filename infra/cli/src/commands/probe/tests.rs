@@ -1,0 +1,142 @@
+//! A service that keeps all rules, and one for each rule that is broken.
+
+mod stub;
+
+use config::Folder as Files;
+
+use super::judge::{Assumption, Verdict};
+use super::*;
+use stub::{Breaks, Stub, TOKEN};
+
+const WORKFLOW: &str = r#"
+name = "shop"
+version = 1
+[[step]]
+name = "reserve"
+agent = "stock"
+send = { item = "/Order/Item" }
+keep = { ID = "/ID" }
+[step.undo]
+send = { item = "/Order/Item" }
+[[step]]
+name = "charge"
+agent = "bank"
+after = ["reserve"]
+send = { amount = "= /Order/Total * 100", hold = "/Outputs/reserve/ID" }
+[step.undo]
+send = { hold = "/Outputs/reserve/ID" }
+"#;
+
+const ORDER: &str = r#"{"Item": "mug", "Total": 12.5, "Colour": "blue"}"#;
+
+fn variable(name: &str) -> Option<String> {
+    (name == "TOKEN").then(|| TOKEN.to_owned())
+}
+
+fn args() -> ProbeArgs {
+    ProbeArgs {
+        folder: ".".into(),
+        agents: vec!["bank".to_owned()],
+        order: "-".into(),
+        workflow: None,
+        steps: Vec::new(),
+        dry_run: false,
+        write: false,
+        force: false,
+    }
+}
+
+/// A folder with both services, and more lines for the bank.
+fn files(stock: &Stub, bank: &Stub, more: &str) -> Vec<(String, String)> {
+    let agent =
+        |name: &str, stub: &Stub| format!("[agents.{name}]\nurl = \"{}\"\nauth.bearer = \"env:TOKEN\"\n", stub.url);
+    let settings = format!("default = \"shop\"\n{}{}{more}", agent("stock", stock), agent("bank", bank));
+    [(DEPLOYMENT_FILE, &*settings), ("workflows/shop-1.toml", WORKFLOW)]
+        .map(|(name, text)| (name.into(), text.into()))
+        .into()
+}
+
+/// What is found out about a bank, and what a rehearsal is told; both stubs and the announcement.
+async fn probed(breaks: Breaks, more: &str) -> (Probed, Description, [Stub; 2], Vec<Called>) {
+    let [stock, bank] = [Stub::start(Breaks::Nothing).await, Stub::start(breaks).await];
+    let files = files(&stock, &bank, more);
+    let checked = Files::check(&files).unwrap();
+    let probe = Probe::of(&checked, &ORDER.into(), &args(), variable).unwrap();
+    let called = probe.called().unwrap();
+    let caller = probe.caller(&called, variable).await.unwrap();
+    let (mut probed, description) = probe.made(&caller, &files).await.unwrap();
+    let probed = probed.remove(0);
+    // Whatever is proposed is accepted, and the description is read back.
+    let pasted = self::files(&stock, &bank, &(probed.settings.join("\n") + "\n"));
+    assert!(Files::check(&pasted).is_ok(), "{:?}", probed.settings);
+    assert_eq!(Description::parse(&description.to_string()).unwrap(), description);
+    for (stub, agent) in [(&stock, "stock"), (&bank, "bank")] {
+        let books = stub.books.lock().unwrap();
+        let counts = called.iter().find(|called| &*called.agent == agent).unwrap().counts;
+        assert!(books.calls[0] <= counts.forward && books.calls[1] <= counts.undo, "{agent}: {counts:?}, {books:?}");
+    }
+    (probed, description, [stock, bank], called)
+}
+
+/// The assumptions that have this verdict.
+fn with(probed: &Probed, verdict: Verdict) -> Vec<Assumption> {
+    probed.findings.iter().filter(|it| it.verdict == verdict).map(|it| it.assumption).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_17_all_holds_of_an_honest_service_and_nothing_stays_there() {
+    let (probed, description, [stock, bank], called) = probed(Breaks::Nothing, "").await;
+    assert_eq!(with(&probed, Verdict::Holds).len(), 9, "{:#?}", probed.findings);
+    assert!(!probed.is_broken() && probed.settings.is_empty(), "{:?}", probed.settings);
+    for stub in [&stock, &bank] {
+        let books = stub.books.lock().unwrap();
+        assert_eq!(books.effects, books.undone, "{books:?}");
+    }
+    let bank = description.of("bank");
+    assert_eq!((bank.busy, bank.undo_of_nothing, bank.forgets_keys_after_ms), (409, 200, None));
+    assert!(bank.answers["do"].text().contains("\"ID\"") && bank.latency_ms[2] >= 80, "{bank:?}");
+    let text = shown::announced(&called);
+    for words in ["stock  http://127", "steps probed: charge\n", "steps before a probed one: reserve\n"] {
+        assert!(text.contains(words), "{words} in: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_broken_assumption_is_named() {
+    use Assumption::{
+        AtOnce, ForwardAfterUndo, HungUp, OtherBody, OtherStep, Repeat, UndoOfNothing, UndoTwice, WrongToken,
+    };
+    for (breaks, broken, settings) in [
+        (Breaks::Keys, &[Repeat, AtOnce, HungUp, OtherBody][..], &["memo = true"][..]),
+        (Breaks::AnswerToARepeat, &[Repeat, AtOnce, HungUp], &["memo = true", "conflict", "/code == \"twice\""]),
+        (Breaks::KeysOfCallersThatLeft, &[HungUp], &[]),
+        (Breaks::OtherBodies, &[OtherBody], &[]),
+        (Breaks::UndoOfNothing, &[UndoOfNothing], &["/error/code == \"not_found\"", "\"done\""]),
+        (Breaks::SecondUndo, &[UndoTwice], &["/code == \"undone\"", "\"done\""]),
+        (Breaks::OneUndo, &[UndoTwice], &[]),
+        (Breaks::ForwardAfterUndo, &[ForwardAfterUndo], &["memo = true"]),
+        (Breaks::KeysOfSteps, &[OtherStep], &[]),
+        (Breaks::Tokens, &[WrongToken], &[]),
+    ] {
+        let (probed, description, _, _) = probed(breaks, "").await;
+        assert_eq!(with(&probed, Verdict::DoesNotHold), broken, "{breaks:?}: {:#?}", probed.findings);
+        assert!(probed.is_broken());
+        let lines = probed.settings.join("\n");
+        settings.iter().for_each(|words| assert!(lines.contains(words), "{breaks:?}: {words} in {lines}"));
+        assert_eq!(lines.is_empty(), settings.is_empty(), "{breaks:?}: {lines}");
+        let bank = description.of("bank");
+        let forgets = bank.forgets_keys_after_ms.is_some();
+        assert_eq!(
+            (forgets, bank.refuses_forward_after_undo),
+            (breaks == Breaks::Keys, breaks != Breaks::ForwardAfterUndo)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_memo_answers_for_a_service_without_keys() {
+    let (probed, ..) = probed(Breaks::AnswerToARepeat, "memo = true\n").await;
+    let covered: Vec<_> = probed.findings.iter().filter(|it| it.is_covered).map(|it| it.assumption).collect();
+    assert_eq!(covered, [Assumption::Repeat, Assumption::AtOnce]);
+    assert!(probed.is_broken(), "no memo knows what became of a call whose caller left");
+}
