@@ -76,7 +76,7 @@ For each assumption you see: holds; does not hold, with what was answered; or ca
 not seen from outside: what tells is a value that the service makes for each of them, such as an id, and times. Settings to
 paste, and rehearsal.toml, follow from it.
 
-Exit status: 0 nothing is broken, 1 an assumption does not hold, 2 no call was made, or rehearsal.toml cannot be written.";
+Exit status: 0 nothing is broken, 1 an assumption does not hold, 2 no call was made, or the first of a service was not done.";
 
 /// `stepwarden probe`
 #[derive(Debug, Clone, Args)]

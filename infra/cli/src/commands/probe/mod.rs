@@ -20,7 +20,7 @@ mod trial;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agents::{HttpClients, Variable, http_service, machine_secrets};
 use bytes::Bytes;
@@ -89,18 +89,19 @@ pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, Comman
     let files = folder::read(&args.folder).map_err(|error| CommandError::usage(error.to_string()))?;
     let (probed, description) = probe.made(&caller, &files).await?;
     let rehearsal = description.to_string();
-    if let Some(path) = &written {
-        let unwritten =
-            |error: io::Error| CommandError::usage(format!("{} cannot be written: {error}", path.display()));
-        fs::write(path, &rehearsal).map_err(unwritten)?;
-        note(&format!("{} is written", path.display()));
-    }
-    let shown = if written.is_some() { "" } else { &rehearsal };
     print(&match asking.format {
         Format::Json => shown::json(&probed, &called, &rehearsal),
-        Format::Table => shown::text(&probed, shown),
+        Format::Table => shown::text(&probed, if written.is_some() { "" } else { &rehearsal }),
     })?;
-    Ok(if probed.iter().any(Probed::is_broken) { Exit::Otherwise } else { Exit::Fine })
+    if let Some(path) = &written {
+        fs::write(path, &rehearsal)?;
+        note(&format!("{} is written", path.display()));
+    }
+    Ok(match probed.iter().any(Probed::is_broken) {
+        true => Exit::Otherwise,
+        false if probed.iter().any(|one| one.unseen.is_some()) => Exit::Usage,
+        false => Exit::Fine,
+    })
 }
 
 /// Where the description goes, if it is written. No call is made for one that would be lost.
@@ -284,29 +285,47 @@ impl<'a> Probe<'a> {
         caller: &Caller,
         files: &[(String, String)],
     ) -> Result<(Vec<Probed>, Description), CommandError> {
+        // Without random numbers no key would be new.
         random()?;
         let mut probed = Vec::new();
         let mut description = Description::default();
         for subject in &self.subjects {
+            let orders = Mutex::new(Vec::new());
+            let new_id = |step: &str| {
+                let order_id = new_id();
+                note(&format!("probing {step} by order {order_id}"));
+                orders.lock().unwrap_or_else(PoisonError::into_inner).push(order_id);
+                order_id
+            };
             let (workflow, order) = (&*self.workflow, &self.order);
             let series = Series { caller, workflow, subject, order, changed: &self.changed, new_id: &new_id };
             let observed = series.run().await;
-            let settings = self.folder.settings(&subject.agent);
-            let findings = judge::findings(&observed, settings.policy.memo.is_some());
-            let times_ms = caller.times_ms(&subject.agent);
-            let is_waiting = |rule: &StepRule| rule.agent == subject.agent && rule.waits.within_ms.is_some();
-            let known = Known {
-                agent: &subject.agent,
-                settings: &settings,
-                waits: workflow.steps.iter().any(is_waiting),
-                observed: &observed,
-                findings: &findings,
-                times_ms: &times_ms,
+            let mut one = Probed {
+                agent: subject.agent.clone(),
+                step: subject.step.clone(),
+                unseen: observed.as_ref().err().cloned(),
+                findings: Vec::new(),
+                orders: orders.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+                times_ms: caller.times_ms(&subject.agent),
+                settings: Vec::new(),
             };
-            let lines = known.lines(files);
-            description.set(&subject.agent, known.described());
-            let name = (subject.agent.clone(), subject.step.clone());
-            probed.push(Probed { times_ms, settings: lines, ..Probed::new(&observed, name, findings) });
+            if let Ok(observed) = &observed {
+                let settings = self.folder.settings(&subject.agent);
+                one.findings = judge::findings(observed, settings.policy.memo.is_some());
+                let is_waiting = |rule: &StepRule| rule.agent == subject.agent && rule.waits.within_ms.is_some();
+                let known = Known {
+                    agent: &subject.agent,
+                    settings: &settings,
+                    waits: workflow.steps.iter().any(is_waiting),
+                    observed,
+                    findings: &one.findings,
+                    times_ms: &one.times_ms,
+                };
+                let lines = known.lines(files);
+                description.set(&subject.agent, known.described());
+                one.settings = lines;
+            }
+            probed.push(one);
         }
         Ok((probed, description))
     }

@@ -127,8 +127,7 @@ impl Known<'_> {
         if let Some(busy) = told.and_then(|told| told.first.status()) {
             service.busy = busy;
         }
-        let is_done = observed.repeat.as_ref().is_ok_and(|told| told.last.is_done());
-        if is_done && self.failed(Assumption::Repeat).is_some() {
+        if observed.repeat.last.is_done() && self.failed(Assumption::Repeat).is_some() {
             service.forgets_keys_after_ms = Some(1);
         }
         service.refuses_forward_after_undo = self.failed(Assumption::ForwardAfterUndo).is_none();
@@ -136,8 +135,9 @@ impl Known<'_> {
             service.undo_of_nothing = seen.status().unwrap_or(service.undo_of_nothing);
         }
         let Operations { forward, undo } = self.settings.operations(Operations::usual(self.agent));
-        let first = observed.firsts.first().map(|told| &told.last);
-        for (operation, seen) in [(forward, first), (undo, observed.undos.iter().find(|seen| seen.is_done()))] {
+        for (operation, seen) in
+            [(forward, Some(observed.first_answer())), (undo, observed.undos.iter().find(|seen| seen.is_done()))]
+        {
             let body = seen.and_then(|seen| Json::parse(seen.body().as_bytes(), SAMPLE_BYTES_MAX).ok());
             if let Some(body) = body.filter(|body| body.text().trim_start().starts_with('{')) {
                 service.sample(operation, &body);

@@ -25,21 +25,19 @@ pub(super) type Unseen = String;
 /// What was seen of one service.
 #[derive(Debug)]
 pub(super) struct Observed {
-    /// The orders of the probe, to look them up in the service's books.
-    pub(super) orders: Vec<OrderId>,
-    /// The first forward calls of different orders.
+    /// The forward calls of different orders that were done. There is at least one.
     pub(super) firsts: Vec<Told>,
     /// The first undos of different orders.
     pub(super) undos: Vec<Seen>,
     /// The repeat of the first one.
-    pub(super) repeat: Result<Told, Unseen>,
+    pub(super) repeat: Told,
     /// Both of two calls at once.
     pub(super) at_once: Result<[Told; 2], Unseen>,
     /// The repeat after the caller hung up; whether the work was over before that, and the time since the first call.
     pub(super) hung_up: Result<(Told, bool, u64), Unseen>,
     /// The key of the first one with another body; and what that body gets under a key of its own.
     pub(super) other_body: Result<[Seen; 2], Unseen>,
-    pub(super) other_step: Result<Seen, Unseen>,
+    pub(super) other_step: Seen,
     /// `None`: its calls have no proof of identity.
     pub(super) wrong_token: Option<Seen>,
     /// The rest is `None` where the step has no undo.
@@ -50,9 +48,14 @@ pub(super) struct Observed {
 }
 
 impl Observed {
+    /// The answer to the first call.
+    pub(super) fn first_answer(&self) -> &Seen {
+        &self.firsts[0].last
+    }
+
     /// Whether a repeat was told that the call is under way, at a service that answers first calls at once.
     pub(super) fn is_busy(&self, repeat: &Told) -> bool {
-        repeat.first.is_under_way() && self.firsts.first().is_some_and(|told| told.first.is_done())
+        repeat.first.is_under_way() && self.firsts[0].first.is_done()
     }
 }
 
@@ -64,44 +67,29 @@ pub(super) struct Series<'a> {
     pub(super) order: &'a Order,
     /// The order with one member changed, in several ways.
     pub(super) changed: &'a [Json],
-    pub(super) new_id: &'a (dyn Fn() -> OrderId + Sync),
+    pub(super) new_id: &'a (dyn Fn(&str) -> OrderId + Sync),
 }
 
 impl Series<'_> {
     /// Makes all calls.
-    pub(super) async fn run(&self) -> Observed {
-        let unseen = || Unseen::from("the calls before it did not succeed");
-        let mut seen = Observed {
-            orders: Vec::new(),
-            firsts: Vec::new(),
-            undos: Vec::new(),
-            repeat: Err(unseen()),
-            at_once: Err(unseen()),
-            hung_up: Err(unseen()),
-            other_body: Err(unseen()),
-            other_step: Err(unseen()),
-            wrong_token: None,
-            undo_twice: self.subject.has_undo.then(|| Err(unseen())),
-            undo_of_nothing: self.subject.has_undo.then(|| Err(unseen())),
-            after_undo: [None, None],
-        };
-        let changed = self.repeated(&mut seen).await;
-        // A service that does not even take one order says nothing more by others.
-        if seen.firsts.first().is_some_and(|told| told.last.is_done()) {
-            self.changed(&mut seen, changed).await;
-            self.at_once(&mut seen).await;
-            self.hung_up(&mut seen).await;
-            self.undone_first(&mut seen).await;
+    ///
+    /// # Errors
+    /// Why even the first one was not done. Then others would say nothing more.
+    pub(super) async fn run(&self) -> Result<Observed, Unseen> {
+        let (mut seen, changed) = self.repeated().await?;
+        seen.other_body = self.changed(&mut seen, changed).await;
+        seen.at_once = self.at_once(&mut seen).await;
+        seen.hung_up = self.hung_up(&mut seen).await;
+        if self.subject.has_undo {
+            seen.undo_of_nothing = Some(self.undone_first(&mut seen).await);
         }
-        seen
+        Ok(seen)
     }
 
     /// A new order, whose id no other order has.
-    fn order(&self, seen: &mut Observed, document: Option<&Json>) -> Order {
-        let order_id = (self.new_id)();
-        seen.orders.push(order_id);
-        let document = document.unwrap_or(&self.order.document).clone();
-        Order { order_id, document, ..self.order.clone() }
+    fn order(&self, document: Option<&Json>) -> Order {
+        let order_id = (self.new_id)(&self.subject.step);
+        Order { order_id, document: document.unwrap_or(&self.order.document).clone(), ..self.order.clone() }
     }
 
     fn trial<'o>(&'o self, order: &'o Order) -> Trial<'o> {
@@ -109,38 +97,50 @@ impl Series<'_> {
     }
 
     /// One order: done, repeated, with another body, under another key, with a wrong token, undone twice, and done again.
-    /// Gives the change that the service is sent, with what its key got.
-    async fn repeated(&self, seen: &mut Observed) -> Option<(Json, Seen)> {
-        let order = self.order(seen, None);
+    /// Also gives the change that the service was sent, with what its key got.
+    async fn repeated(&self) -> Result<(Observed, Option<(Json, Seen)>), Unseen> {
+        let order = self.order(None);
         let mut trial = self.trial(&order);
-        let mut misused = None;
-        match self.done_once(&mut trial).await {
-            Err(unseen) => seen.repeat = Err(unseen),
-            Ok((request, first)) => {
-                let is_done = first.last.is_done();
-                seen.firsts.push(first);
-                if is_done {
-                    seen.repeat = Ok(trial.told(&request).await);
-                    misused = self.misused(&trial, &order, &request).await;
-                    seen.other_step = Ok(self.caller.call(&self.of_other_step(&request), Proof::Own).await);
-                }
-                if self.subject.has_proof {
-                    seen.wrong_token = Some(self.caller.call(&request, Proof::Wrong).await);
-                }
-                if self.subject.has_undo {
-                    self.undone_twice(seen, &trial, is_done, &request).await;
-                }
+        let first = self.done_once(&mut trial).await.and_then(|(request, told)| match told.last.is_done() {
+            true => Ok((request, told)),
+            false => Err(format!("its first call was not done: {}", told.last.words())),
+        });
+        let (request, first) = match first {
+            Ok(first) => first,
+            Err(unseen) => {
+                self.take_back(&trial).await;
+                return Err(unseen);
             }
+        };
+        let repeat = trial.told(&request).await;
+        let misused = self.misused(&trial, &order, &request).await;
+        let other_step = self.caller.call(&self.of_other_step(&request), Proof::Own).await;
+        let mut seen = Observed {
+            firsts: vec![first],
+            undos: Vec::new(),
+            repeat,
+            at_once: Err(Unseen::new()),
+            hung_up: Err(Unseen::new()),
+            other_body: Err(Unseen::new()),
+            other_step,
+            wrong_token: None,
+            undo_twice: None,
+            undo_of_nothing: None,
+            after_undo: [None, None],
+        };
+        if self.subject.has_proof {
+            seen.wrong_token = Some(self.caller.call(&request, Proof::Wrong).await);
+        }
+        if self.subject.has_undo {
+            self.undone_twice(&mut seen, &trial, &request).await;
         }
         trial.undo_before().await;
-        misused
+        Ok((seen, misused))
     }
 
     async fn done_once(&self, trial: &mut Trial<'_>) -> Result<(Request, Told), Unseen> {
         trial.reach().await?;
-        let request = trial.own(Direction::Forward)?;
-        let told = trial.forward().await?;
-        Ok((request, told))
+        Ok((trial.own(Direction::Forward)?, trial.forward().await?))
     }
 
     /// The same key with a body of a changed order.
@@ -169,20 +169,15 @@ impl Series<'_> {
         Request { idempotency_key: other.clone(), body, headers, ..request.clone() }
     }
 
-    async fn undone_twice(&self, seen: &mut Observed, trial: &Trial<'_>, is_done: bool, request: &Request) {
-        let twice = async {
-            let [first, second] = [trial.undo().await?, trial.undo().await?];
-            Ok([first, second])
-        };
-        let twice = twice.await;
-        if let (Ok([first, _]), true) = (&twice, is_done) {
+    async fn undone_twice(&self, seen: &mut Observed, trial: &Trial<'_>, request: &Request) {
+        let twice = async { Ok([trial.undo().await?, trial.undo().await?]) }.await;
+        if let Ok([first, _]) = &twice {
             seen.undos.push(first.clone());
+            if first.is_done() {
+                seen.after_undo[0] = Some(self.caller.call(request, Proof::Own).await);
+            }
         }
-        if is_done && twice.as_ref().is_ok_and(|[first, _]| first.is_done()) {
-            seen.after_undo[0] = Some(self.caller.call(request, Proof::Own).await);
-        }
-        seen.undo_twice =
-            Some(twice.and_then(|twice| if is_done { Ok(twice) } else { Err("nothing was done".into()) }));
+        seen.undo_twice = Some(twice);
         // Takes back what the key of the other step has done.
         if let Ok(undo) = trial.own(Direction::Undo) {
             self.caller.call(&self.of_other_step(&undo), Proof::Own).await;
@@ -190,47 +185,37 @@ impl Series<'_> {
     }
 
     /// An order with another body, under its own key.
-    async fn changed(&self, seen: &mut Observed, misused: Option<(Json, Seen)>) {
-        let Some((document, misused)) = misused else {
-            let nothing = "no value of the order changes the body: give an order with a number that the step sends";
-            seen.other_body = Err(nothing.to_owned());
-            return;
-        };
-        let order = self.order(seen, Some(&document));
+    async fn changed(&self, seen: &mut Observed, misused: Option<(Json, Seen)>) -> Result<[Seen; 2], Unseen> {
+        let nothing = "no value of the order changes the body: give an order with a number that the step sends";
+        let (document, misused) = misused.ok_or(nothing)?;
+        let order = self.order(Some(&document));
         let mut trial = self.trial(&order);
-        seen.other_body = match self.done_once(&mut trial).await {
-            Err(unseen) => Err(unseen),
-            Ok((_, told)) => {
-                let own = told.last.clone();
-                if own.is_done() {
-                    seen.firsts.push(told);
-                }
-                Ok([misused, own])
-            }
-        };
-        self.take_back(seen, &trial).await;
+        let told = self.done_once(&mut trial).await.map(|(_, told)| told);
+        seen.firsts.extend(told.iter().filter(|told| told.last.is_done()).cloned());
+        seen.undos.extend(self.take_back(&trial).await);
+        Ok([misused, told?.last])
     }
 
     /// Two calls at once.
-    async fn at_once(&self, seen: &mut Observed) {
-        let order = self.order(seen, None);
+    async fn at_once(&self, seen: &mut Observed) -> Result<[Told; 2], Unseen> {
+        let order = self.order(None);
         let mut trial = self.trial(&order);
         let both = async {
             trial.reach().await?;
             let request = trial.own(Direction::Forward)?;
-            let both = join(trial.told(&request), trial.told(&request)).await;
-            trial.learn(if both.0.last.is_done() { &both.0.last } else { &both.1.last });
-            Ok([both.0, both.1])
+            let both: [Told; 2] = join(trial.told(&request), trial.told(&request)).await.into();
+            trial.learn(&both.iter().find(|told| told.last.is_done()).unwrap_or(&both[0]).last);
+            Ok(both)
         };
-        seen.at_once = both.await;
-        let done = seen.at_once.as_ref().ok().and_then(|both| both.iter().find(|told| told.last.is_done()));
-        seen.firsts.extend(done.cloned());
-        self.take_back(seen, &trial).await;
+        let both = both.await;
+        seen.firsts.extend(both.iter().flatten().find(|told| told.last.is_done()).cloned());
+        seen.undos.extend(self.take_back(&trial).await);
+        both
     }
 
     /// A call whose caller hangs up halfway, and its repeat after the work is over.
-    async fn hung_up(&self, seen: &mut Observed) {
-        let order = self.order(seen, None);
+    async fn hung_up(&self, seen: &mut Observed) -> Result<(Told, bool, u64), Unseen> {
+        let order = self.order(None);
         let mut trial = self.trial(&order);
         let took_ms = || seen.firsts.iter().map(|told| told.first.took_ms);
         let (shortest, longest) = (took_ms().min().unwrap_or(0), took_ms().max().unwrap_or(0));
@@ -245,40 +230,34 @@ impl Series<'_> {
             trial.learn(&told.last);
             Ok((told, is_over, u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)))
         };
-        seen.hung_up = repeat.await;
-        self.take_back(seen, &trial).await;
+        let repeat = repeat.await;
+        seen.undos.extend(self.take_back(&trial).await);
+        repeat
     }
 
     /// The undo of what was never done, and the call after it.
-    async fn undone_first(&self, seen: &mut Observed) {
-        if !self.subject.has_undo {
-            return;
-        }
-        let order = self.order(seen, None);
+    async fn undone_first(&self, seen: &mut Observed) -> Result<Seen, Unseen> {
+        let order = self.order(None);
         let mut trial = self.trial(&order);
         let undo = async {
             trial.reach().await?;
             let request = trial.own(Direction::Forward)?;
             trial.unanswered();
-            Ok((trial.undo().await?, request))
+            let undo = trial.undo().await?;
+            if undo.is_done() {
+                seen.after_undo[1] = Some(self.caller.call(&request, Proof::Own).await);
+            }
+            Ok(undo)
         };
         let undo = undo.await;
-        if let Ok((undo, request)) = &undo
-            && undo.is_done()
-        {
-            seen.after_undo[1] = Some(self.caller.call(request, Proof::Own).await);
-        }
-        seen.undo_of_nothing = Some(undo.map(|(undo, _)| undo));
         trial.undo_before().await;
+        undo
     }
 
-    /// Undoes the step and those before it.
-    async fn take_back(&self, seen: &mut Observed, trial: &Trial<'_>) {
-        if self.subject.has_undo
-            && let Ok(undo) = trial.undo().await
-        {
-            seen.undos.push(undo);
-        }
+    /// Undoes the step and those before it. Gives the answer to the undo of the step.
+    async fn take_back(&self, trial: &Trial<'_>) -> Option<Seen> {
+        let undo = if self.subject.has_undo { trial.undo().await.ok() } else { None };
         trial.undo_before().await;
+        undo
     }
 }

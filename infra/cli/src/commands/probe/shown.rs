@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::judge::{Finding, Verdict};
 use super::plan::Counts;
-use super::series::Observed;
 
 /// One service that is called.
 pub(super) struct Called {
@@ -26,6 +25,8 @@ pub(super) struct Called {
 pub(super) struct Probed {
     pub(super) agent: Arc<str>,
     pub(super) step: Arc<str>,
+    /// Why the series did not begin.
+    pub(super) unseen: Option<String>,
     pub(super) findings: Vec<Finding>,
     pub(super) orders: Vec<OrderId>,
     /// The times of its answers, sorted.
@@ -65,9 +66,13 @@ pub(super) fn text(probed: &[Probed], rehearsal: &str) -> String {
     let mut text = String::new();
     for one in probed {
         let _ = writeln!(text, "{}, by step {}", one.agent, one.step);
+        if let Some(unseen) = &one.unseen {
+            let _ = writeln!(text, "  not probed: {unseen}");
+        }
         let mut said = "";
         for Finding { assumption, verdict, why, answer, is_covered } in &one.findings {
-            let _ = writeln!(text, "  {:14}{}", verdict.words(), assumption.words());
+            let [words, look_up] = assumption.words();
+            let _ = writeln!(text, "  {:14}{words}", verdict.words());
             if why == said && answer.is_none() {
                 continue;
             }
@@ -78,7 +83,7 @@ pub(super) fn text(probed: &[Probed], rehearsal: &str) -> String {
                 let _ = writeln!(text, "                {answer}");
             }
             if *verdict == Verdict::CannotTell {
-                let _ = writeln!(text, "                {}", assumption.look_up());
+                let _ = writeln!(text, "                {look_up}");
             }
         }
         if let Some(longest) = one.times_ms.last() {
@@ -115,6 +120,7 @@ pub(super) fn json(probed: &[Probed], called: &[Called], rehearsal: &str) -> Str
         json!({
             "Agent": &*it.agent,
             "Step": &*it.step,
+            "NotProbed": it.unseen,
             "Findings": it.findings.iter().map(finding).collect::<Vec<Value>>(),
             "Times": {"Answers": it.times_ms.len(), "P50Ms": half, "MaxMs": it.times_ms.last()},
             "Orders": it.orders,
@@ -133,9 +139,5 @@ impl Probed {
     /// Whether something does not hold on which orders depend.
     pub(super) fn is_broken(&self) -> bool {
         self.findings.iter().any(|it| it.verdict == Verdict::DoesNotHold && !it.is_covered)
-    }
-
-    pub(super) fn new(observed: &Observed, (agent, step): (Arc<str>, Arc<str>), findings: Vec<Finding>) -> Self {
-        Self { agent, step, findings, orders: observed.orders.clone(), times_ms: Vec::new(), settings: Vec::new() }
     }
 }
