@@ -93,8 +93,8 @@ pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, Comman
         Format::Json => shown::json(&probed, &called, &rehearsal),
         Format::Table => shown::text(&probed, if written.is_some() { "" } else { &rehearsal }),
     })?;
-    if let Some(path) = &written {
-        fs::write(path, &rehearsal)?;
+    if let Some(path) = written.filter(|_| !rehearsal.is_empty()) {
+        fs::write(&path, &rehearsal)?;
         note(&format!("{} is written", path.display()));
     }
     Ok(match probed.iter().any(Probed::is_broken) {
