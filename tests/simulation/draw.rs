@@ -1,9 +1,12 @@
 //! What is drawn of a world: its size, its limits, its faults, and what operators apply in its middle: versions that are
 //! not compiled in, another default, a share of the orders for a version, other settings of an agent.
 
+use std::sync::Arc;
+
 use agent::{HealthPolicy, MemoPolicy, Policy, Rate};
 use domain::backoff::BackoffPolicy;
 use rehearsal::faults::{Fault, Plan};
+use rehearsal::manner::Manner;
 use rehearsal::rng::Rng;
 use rehearsal::setup::Application;
 use rehearsal::setup::{Habits, Setup};
@@ -17,7 +20,7 @@ use super::shapes::{AGENTS, BACK, Drawn, ORDER};
 /// Applications in a world, at the most.
 const TIMES_MAX: u64 = 4;
 
-/// Draws the constants of a world, with this number of orders, and its shape.
+/// Draws the constants of a world, with this number of orders, and its shape. Of HTTP see [`speak`].
 #[must_use]
 pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
     // A stream of its own: a new fault changes nothing else.
@@ -60,7 +63,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
         receives_max: rng.pick(&[3, 5, 10]),
         batch_max: rng.pick(&[1, 3, 10]),
-        settings: settings().into(),
+        settings: Arc::default(),
         policies,
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
         deployed_at_ms,
@@ -102,16 +105,23 @@ fn name_fallbacks(policies: &mut [Policy], rng: &mut Rng) {
     }
 }
 
-/// The settings of the agents.
-fn settings() -> String {
-    AGENTS.map(|agent| format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n")).concat()
+/// Draws how the services of a world with this seed speak HTTP, and writes the settings by which the agents understand
+/// them. The stream is their own: all else of a world stays as it is.
+pub fn speak(setup: &mut Setup, seed: u64) {
+    let mut rng = Rng::new(!seed);
+    for service in &mut setup.services {
+        service.manner = rng.pick(&[Manner::Contract, Manner::Contract, Manner::Statuses, Manner::States]);
+    }
+    let settings = |(agent, service): (&str, &Habits)| {
+        format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n{}", service.manner.settings())
+    };
+    setup.settings = AGENTS.into_iter().zip(&setup.services).map(settings).collect::<String>().into();
 }
 
 fn habits(rng: &mut Rng, plan: &Plan, skew_ms: u64) -> Habits {
-    Habits {
-        settles_within_ms: rng.pick(&[2_000, 10_000, 30_000, 120_000, 600_000]) + 2 * skew_ms,
-        is_careless: rng.chance(plan.rate(Fault::ServiceCareless)),
-    }
+    let settles_within_ms = rng.pick(&[2_000, 10_000, 30_000, 120_000, 600_000]) + 2 * skew_ms;
+    let is_careless = rng.chance(plan.rate(Fault::ServiceCareless));
+    Habits { is_careless, ..Habits::careful(settles_within_ms) }
 }
 
 fn policy(rng: &mut Rng) -> Policy {

@@ -45,7 +45,8 @@ pub struct Outcome {
 #[must_use]
 pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let mut rng = Rng::new(seed);
-    let (setup, drawn) = draw::setup(&mut rng, orders);
+    let (mut setup, drawn) = draw::setup(&mut rng, orders);
+    draw::speak(&mut setup, seed);
     let auditor = Auditor::new(draw::rules(&setup, drawn));
     let state = World::new(rng, setup, Box::new(auditor), keeps_lines).run();
     let watcher: &dyn Any = &*state.watcher;

@@ -8,6 +8,7 @@ use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
 use domain::workflow::Workflows;
 
 use crate::faults::{Fault, Plan};
+use crate::manner::Manner;
 use crate::shape::Shape;
 
 /// One application: a request of an operator.
@@ -28,6 +29,16 @@ pub struct Habits {
     pub settles_within_ms: u64,
     /// Its undo looks only for an effect that is there, and leaves no mark for one that comes later.
     pub is_careless: bool,
+    /// How it puts its answers.
+    pub manner: Manner,
+}
+
+impl Habits {
+    /// Those of a careful service by the contract whose calls settle within this time, in milliseconds.
+    #[must_use]
+    pub const fn careful(settles_within_ms: u64) -> Self {
+        Self { settles_within_ms, is_careless: false, manner: Manner::Contract }
+    }
 }
 
 /// The setup of a world.

@@ -63,7 +63,7 @@ pub(crate) fn setup() -> Setup {
         batch_max: 10,
         settings: "".into(),
         policies: vec![Policy::default(); agents],
-        services: vec![Habits { settles_within_ms: 30_000, is_careless: false }; agents],
+        services: vec![Habits::careful(30_000); agents],
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),

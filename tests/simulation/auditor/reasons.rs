@@ -6,8 +6,8 @@ use super::causes::Causes;
 use super::dossier::Dossier;
 use super::records::Change;
 use super::{Auditor, Finding, Flow, Invariant, must};
+use rehearsal::manner::IN_USE;
 use rehearsal::seen::{StepSeen, StepState, Try};
-use rehearsal::state::books::IN_USE;
 
 /// Codes of rejections that an agent gives by itself.
 pub(super) const OWN: [&str; 2] = ["undone", "output-too-large"];

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::dossier::{Dossier, OpenCall};
 use super::reasons::OWN;
 use super::{Auditor, Finding, Invariant, must};
+use rehearsal::manner::IN_USE;
 use rehearsal::seen::{Ending, Heard, Try, Way};
-use rehearsal::state::books::IN_USE;
 
 impl Auditor {
     /// A request is in the hands of an agent.

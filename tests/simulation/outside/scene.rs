@@ -73,7 +73,7 @@ impl Scene {
     #[must_use]
     pub fn setup(&self, instances: usize) -> Setup {
         let policy = Policy { margin_ms: 1_000, ..Policy::default() };
-        let habits = Habits { settles_within_ms: SETTLES_WITHIN_MS_DEFAULT, is_careless: false };
+        let habits = Habits::careful(SETTLES_WITHIN_MS_DEFAULT);
         let mut setup = draw::setup(&mut Rng::new(0), self.posts.len()).0;
         setup.shape = Arc::new(shapes::shape_of(self.workflow));
         (setup.calm_at_ms, setup.skew_ms, setup.shards) = (0, 0, 1);

@@ -11,9 +11,9 @@ use domain::task::{Direction, StepState, Task};
 
 use super::{Heard, Outside, Shared, sleep};
 use crate::simulation::shapes::AGENTS;
+use rehearsal::manner::IN_USE;
 use rehearsal::observe;
 use rehearsal::seen::WANTED_MS;
-use rehearsal::state::books::IN_USE;
 
 /// What happens: a service works on a call for seconds or minutes, and answers 409 to a repeat meanwhile.
 pub(in crate::simulation) const AT_WORK: &str = "effect long after the call began";

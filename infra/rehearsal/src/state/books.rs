@@ -15,11 +15,9 @@ use domain::message::Failure;
 
 use crate::event::Event;
 use crate::faults::Fault;
+use crate::manner::IN_USE;
 use crate::seen::{Seen, Try, Way};
 use crate::state::State;
-
-/// The code of a 409 while a call with the same key is at work.
-pub const IN_USE: &str = "in-use";
 
 /// A call of a service.
 #[derive(Debug, Clone)]

@@ -12,8 +12,9 @@ use serde_json::json;
 
 use crate::event::Event;
 use crate::faults::Fault;
+use crate::manner::IN_USE;
 use crate::seen::{Body, Heard, Seen, Try, Way};
-use crate::state::books::{Begun, Books, IN_USE, Made, Said};
+use crate::state::books::{Begun, Books, Made, Said};
 use crate::state::{Shared, State};
 use crate::who::Who;
 

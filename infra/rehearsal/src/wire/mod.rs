@@ -83,19 +83,22 @@ impl Network for Wire {
 impl Wire {
     /// A call goes to its service, and the answer comes back.
     async fn call(&self, request: &Request<Bytes>, call: &CallOf) -> Responded {
-        let (of, id, way) = {
+        let (of, id, agent) = {
             let mut state = self.shared.lock();
             let Some(received) = received::received(&state, request, call) else {
                 return Err(NetworkError::Unconnected(ErrorKind::HostUnreachable.into()));
             };
-            let (of, way) = (received.of, received.of.way);
-            (of, state.begin_call(&self.who, received), way)
+            let (of, agent) = (received.of, received.agent);
+            (of, state.begin_call(&self.who, received), agent)
         };
         let said = AnswerOf { shared: self.shared.clone(), id }.await;
         let mut state = self.shared.lock();
         state.see(&self.who.name, &Seen::Answered { of, call: id, heard: said.heard() });
         match said {
-            Said::Answers(answer) => Ok(reply::to_call(&answer, way, id, state.clock(0))),
+            Said::Answers(answer) => {
+                let (status, body) = state.setup.services[agent].manner.puts(&answer, of.way, id);
+                Ok(reply::respond(status, &answer, Bytes::from(body).into(), state.clock(0)))
+            }
             Said::Unconnected => Err(NetworkError::Unconnected(ErrorKind::ConnectionRefused.into())),
             Said::Breaks => Err(NetworkError::Broken(ErrorKind::ConnectionReset.into())),
             Said::Panics => {
