@@ -86,7 +86,10 @@ pub fn rules(setup: &Setup, drawn: &Drawn) -> Rules {
     Rules {
         workflows: drawn.flows(),
         choices: compiled_in(setup.shape.compiled(), 1),
-        margins_ms: setup.policies.iter().map(|policy| ms(policy.margin_ms)).collect(),
+        // A token may be fetched until the end of the call's time.
+        margins_ms: (setup.policies.iter().zip(&setup.services))
+            .map(|(policy, service)| service.token_life_ms.map_or(ms(policy.margin_ms), |_| -1))
+            .collect(),
         settled_ms: (0..setup.shape.agents.len()).map(|agent| ms(setup.settled_ms(agent))).collect(),
         wrong_clocks: setup.skew_ms > 0 || setup.clocks_jump() || setup.plan.has(Fault::TwoLeaders),
         are_careless: setup.services.iter().map(|service| service.is_careless).collect(),
@@ -105,15 +108,21 @@ fn name_fallbacks(policies: &mut [Policy], rng: &mut Rng) {
     }
 }
 
-/// Draws how the services of a world with this seed speak HTTP, and writes the settings by which the agents understand
+/// Draws how the services of a world with this seed speak HTTP and which need a token, and writes the settings by which the agents understand
 /// them. The stream is their own: all else of a world stays as it is.
 pub fn speak(setup: &mut Setup, seed: u64) {
     let mut rng = Rng::new(!seed);
     for service in &mut setup.services {
         service.manner = rng.pick(&[Manner::Contract, Manner::Contract, Manner::Statuses, Manner::States]);
+        service.token_life_ms = rng.chance(3_000).then(|| rng.pick(&[2_000, 20_000, 3_600_000]));
     }
     let settings = |(agent, service): (&str, &Habits)| {
-        format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n{}", service.manner.settings())
+        let token = format!(
+            "auth.oauth2 = {{ token_url = \"https://tokens.example/{agent}\", client_id = \"shop\", \
+             client_secret = \"env:SECRET\" }}\n"
+        );
+        let token = service.token_life_ms.map_or_else(String::new, |_| token);
+        format!("[agents.{agent}]\nurl = \"https://{agent}.example/v1\"\n{}{token}", service.manner.settings())
     };
     setup.settings = AGENTS.into_iter().zip(&setup.services).map(settings).collect::<String>().into();
 }

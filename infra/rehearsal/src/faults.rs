@@ -188,9 +188,23 @@ faults! {
     BulkResubmitted = "bulk resubmitted", 1;
     /// An operator posts many compensated orders again as a bulk job, and perhaps one of them by itself.
     BulkPostedAgain = "bulk posted again", 1;
+    /// The body of an answer comes in two pieces.
+    BodySlow = "body in pieces", 500;
+    /// A service refuses all tokens of before.
+    TokenRevoked = "tokens revoked", 1_000;
+    /// The endpoint of the tokens gives none.
+    TokenRefused = "no token", 1_500;
 }
 
 impl Fault {
+    /// Those of HTTP, the last of all. They are drawn after the others, so that these stay as they are.
+    const OF_HTTP: [Self; 3] = [Self::BodySlow, Self::TokenRevoked, Self::TokenRefused];
+
+    /// Whether it is one of HTTP.
+    pub(crate) fn is_of_http(self) -> bool {
+        Self::OF_HTTP.contains(&self)
+    }
+
     /// Whether it is only counted as a consequence of other faults.
     #[cfg(test)]
     const fn is_consequence(self) -> bool {
@@ -209,11 +223,13 @@ impl Plan {
     /// A few faults alone find bugs that many faults together hide.
     pub fn draw(rng: &mut Rng) -> Self {
         let mut rates = [0; Fault::ALL.len()];
-        match rng.below(20) {
+        let (others, of_http) = Fault::ALL.split_at(Fault::ALL.len() - Fault::OF_HTTP.len());
+        let kind = rng.below(20);
+        match kind {
             0 => {}
             1..=8 => {
                 for _ in 0..rng.between(1, 5) {
-                    let fault = rng.pick(&Fault::ALL);
+                    let fault = rng.pick(others);
                     rates[fault as usize] = (fault.usual() * rng.between(2, 6)).min(10_000);
                 }
                 // Without these two, steps rarely fail.
@@ -224,7 +240,7 @@ impl Plan {
                 }
             }
             9..=13 => {
-                for fault in Fault::ALL {
+                for &fault in others {
                     if rng.chance(3_000) {
                         rates[fault as usize] = fault.usual() * rng.between(1, 2);
                     }
@@ -232,7 +248,7 @@ impl Plan {
             }
             _ => {
                 let (share, strength) = (rng.between(3_000, 9_000), rng.between(1, 3));
-                for fault in Fault::ALL {
+                for &fault in others {
                     if rng.chance(share) {
                         rates[fault as usize] = (fault.usual() * strength).div_ceil(2);
                     }
@@ -253,6 +269,11 @@ impl Plan {
                 if rng.chance(4_000) {
                     rates[fault as usize] = rates[fault as usize].max(fault.usual());
                 }
+            }
+        }
+        for &fault in of_http {
+            if kind > 0 && rng.chance(3_000) {
+                rates[fault as usize] = fault.usual() * rng.between(1, 3);
             }
         }
         Self { rates }
@@ -322,6 +343,7 @@ mod tests {
     fn every_fault_has_a_name_of_its_own_and_comes_up_in_some_plan() {
         let names: BTreeSet<&str> = Fault::ALL.iter().map(|fault| fault.name()).collect();
         assert_eq!(names.len(), Fault::ALL.len());
+        assert!(Fault::ALL.ends_with(&Fault::OF_HTTP));
         let plans: Vec<Plan> = (0..200).map(|seed| Plan::draw(&mut Rng::new(seed))).collect();
         for fault in Fault::ALL.into_iter().filter(|fault| !fault.is_consequence()) {
             assert!(plans.iter().any(|plan| plan.has(fault)), "{}", fault.name());

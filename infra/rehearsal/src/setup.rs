@@ -11,6 +11,9 @@ use crate::faults::{Fault, Plan};
 use crate::manner::Manner;
 use crate::shape::Shape;
 
+/// The longest time from the start of a call to that of its request, for a token, in milliseconds (rule 6).
+pub const FETCH_MS_MAX: u64 = 1_000;
+
 /// One application: a request of an operator.
 #[derive(Debug, Clone)]
 pub struct Application {
@@ -31,13 +34,15 @@ pub struct Habits {
     pub is_careless: bool,
     /// How it puts its answers.
     pub manner: Manner,
+    /// If its callers need a token: how long one lasts, in milliseconds. `https://tokens.example/NAME` issues them.
+    pub token_life_ms: Option<u64>,
 }
 
 impl Habits {
     /// Those of a careful service by the contract whose calls settle within this time, in milliseconds.
     #[must_use]
     pub const fn careful(settles_within_ms: u64) -> Self {
-        Self { settles_within_ms, is_careless: false, manner: Manner::Contract }
+        Self { settles_within_ms, is_careless: false, manner: Manner::Contract, token_life_ms: None }
     }
 }
 
@@ -109,10 +114,12 @@ impl Setup {
     }
 
     /// The true time within which a call of a service has its effect, in milliseconds. The setting includes the
-    /// difference of the clocks.
+    /// difference of the clocks, and the fetch of a token.
     #[must_use]
     pub fn settled_ms(&self, agent: usize) -> u64 {
-        self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
+        let service = &self.services[agent];
+        let fetch_ms = service.token_life_ms.map_or(0, |_| FETCH_MS_MAX);
+        service.settles_within_ms - 2 * self.skew_ms - 1 - fetch_ms
     }
 
     /// A new instance's catalogue of these workflows, with the setting of each agent.

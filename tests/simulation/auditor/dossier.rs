@@ -42,6 +42,9 @@ pub(super) struct Dossier {
     pub(super) messages: BTreeMap<(usize, u32), Arc<str>>,
     /// Attempts of which a reply says that a service took the call on: no other call of the key counts (rule 16).
     pub(super) taken_on: BTreeSet<(usize, u32)>,
+    /// By step, attempt and instance: until when its service asks not to be called, in milliseconds since the start of
+    /// the world.
+    pub(super) asked_ms: BTreeMap<(usize, u32, Arc<str>), i64>,
     /// Attempts that two agents may work on at once: a request came twice, or again while the first was at work.
     pub(super) copied: BTreeSet<(usize, u32)>,
     /// Steps of careless services that were called and undone side by side, by a clock that jumped.

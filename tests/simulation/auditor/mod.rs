@@ -3,10 +3,12 @@
 //!
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
-//! operators' commands, `mappings` the bodies of calls, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
+//! operators' commands, `asked` what services ask of callers, `mappings` the bodies of calls, `outside` status messages and
+//! alerts, `under_way` the calls without an answer, `endings` the end
 //! state after the faults, `late` deadlines of orders, `reasons` why orders turn round, `versions` the versions that orders begin with,
 //! `wanted` calls for what is over, `ways` skipped steps and pivots.
 
+mod asked;
 mod calls;
 mod causes;
 mod commands;
@@ -198,6 +200,7 @@ impl Watcher for Auditor {
                 *handed = (*until_ms, handed.1.min(*budget_ms));
                 self.handed_as(*of, message, *overlaps, *is_copied);
                 self.receives(*of, to, *fresh_until_ms);
+                self.asked_no_more(*of, to);
                 Ok(())
             }
             Seen::Looked { order, by } => {
@@ -231,7 +234,17 @@ impl Watcher for Auditor {
                 .and_then(|()| self.calls_alone(*of, *agent))
                 .and_then(|()| self.body_is_right(*of, body))
                 .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms))
-                .and_then(|()| self.is_wanted_still(*of, by, *clock_ms)),
+                .and_then(|()| self.is_wanted_still(*of, by, *clock_ms))
+                .and_then(|()| self.waits_as_asked(*of, by)),
+            Seen::FetchesToken { by, twins } => Self::fetches_alone(by, *twins),
+            Seen::SendsAgain { of, by } => {
+                self.sends_again(*of, by);
+                Ok(())
+            }
+            Seen::AskedToWait { of, by, until_ms } => {
+                self.asked_to_wait(*of, by, *until_ms);
+                Ok(())
+            }
             Seen::Answered { of, call, heard } => {
                 self.answered(*of, *call, heard);
                 Ok(())

@@ -46,6 +46,10 @@ pub enum Invariant {
     UnderWay,
     /// Rule 17: an attempt is rejected only if its service said no.
     Rejected,
+    /// Rule 17: no call is repeated earlier than its service asked for.
+    Asked,
+    /// An instance fetches one token at a time.
+    OneToken,
     /// Rule 21: one agent alone calls for a step.
     OneAgent,
     /// Rule 22: an order begins with the version of its workflow that the API chose of those for new orders.
@@ -100,6 +104,8 @@ impl Invariant {
             Self::Wanted => "18",
             Self::UnderWay => "rule 16",
             Self::Rejected => "rule 17",
+            Self::Asked => "rule 17",
+            Self::OneToken => "token",
             Self::OneAgent => "rule 21",
             Self::Version => "rule 22",
             Self::SendBeforeAcknowledge => "rule 2",

@@ -17,6 +17,10 @@ pub(super) struct Look {
     /// Of each request that was delivered for the first time, and not called for: the end of the second in which it was
     /// sent, by the instance's clock.
     fresh_until_ms: Vec<i64>,
+    /// What the last call was based on: a look at this time, and whether the request had just been sent.
+    used: Option<(i64, bool)>,
+    /// That call is sent again.
+    is_again: bool,
 }
 
 impl Dossier {
@@ -66,6 +70,13 @@ impl Auditor {
         }
     }
 
+    /// An agent's instance sends a call again, whose token was refused.
+    pub(super) fn sends_again(&mut self, of: Try, by: &Arc<str>) {
+        if let Some(look) = self.dossier(of.order).looks.get_mut(&(of.step, of.attempt, by.clone())) {
+            look.is_again = true;
+        }
+    }
+
     /// No call begins for an attempt that was over for more than a second when its agent looked last. A look serves for one
     /// call. So does the sending of the request, for a second by the clocks of both sides.
     pub(super) fn is_wanted_still(&mut self, of: Try, by: &Arc<str>, clock_ms: i64) -> Finding {
@@ -73,8 +84,12 @@ impl Auditor {
         let dossier = self.dossier(of.order);
         let look = dossier.looks.get_mut(&(of.step, of.attempt, by.clone()));
         let (looked_ms, is_fresh) = look.map_or((now_ms, false), |look| {
+            if let Some(used) = look.used.filter(|_| std::mem::take(&mut look.is_again)) {
+                return used;
+            }
             let fresh = look.fresh_until_ms.iter().position(|until_ms| clock_ms <= *until_ms);
-            (look.at_ms.take().unwrap_or(now_ms), fresh.map(|place| look.fresh_until_ms.swap_remove(place)).is_some())
+            let is_fresh = fresh.map(|place| look.fresh_until_ms.swap_remove(place)).is_some();
+            *look.used.insert((look.at_ms.take().unwrap_or(now_ms), is_fresh))
         });
         let over_ms = dossier.over_ms.get(&(of.step, of.attempt)).copied();
         let is_late = over_ms.is_some_and(|over_ms| looked_ms > over_ms + WANTED_MS);

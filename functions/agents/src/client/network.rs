@@ -13,6 +13,7 @@ use std::time::Duration;
 use agent::Call;
 use bytes::Bytes;
 use domain::id::OrderId;
+use domain::time::Timestamp;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use http::{Request, Response};
@@ -48,6 +49,8 @@ pub struct CallOf {
     pub idempotency_key: Arc<str>,
     /// The attempt.
     pub attempt: u32,
+    /// The start of the call, by the clock of the agent. A call may have several requests: a token may be refused.
+    pub started_at: Timestamp,
     /// The time-out of the call, in milliseconds.
     pub timeout_ms: u64,
 }
@@ -59,6 +62,7 @@ pub(crate) fn of_call(mut request: Request<Full<Bytes>>, call: &Call<'_>) -> Req
         step: call.step.into(),
         idempotency_key: call.idempotency_key.into(),
         attempt: call.attempt,
+        started_at: call.started_at,
         timeout_ms: call.timeout_ms,
     });
     request

@@ -185,6 +185,29 @@ pub enum Seen {
         /// The agent's clock.
         clock_ms: i64,
     },
+    /// An agent's instance fetches a token.
+    FetchesToken {
+        /// The instance.
+        by: Arc<str>,
+        /// Its other fetches under way.
+        twins: usize,
+    },
+    /// An agent sends its last call again, with another token.
+    SendsAgain {
+        /// The attempt.
+        of: Try,
+        /// The agent's instance.
+        by: Arc<str>,
+    },
+    /// An agent is asked not to call before a time.
+    AskedToWait {
+        /// The attempt.
+        of: Try,
+        /// The agent's instance.
+        by: Arc<str>,
+        /// The time, in milliseconds since the start of the world.
+        until_ms: i64,
+    },
     /// An agent got an answer.
     Answered {
         /// The order.
@@ -364,10 +387,13 @@ impl Seen {
             | Self::Buried { of }
             | Self::Called { of, .. }
             | Self::Answered { of, .. }
+            | Self::AskedToWait { of, .. }
+            | Self::SendsAgain { of, .. }
             | Self::Refused { of }
             | Self::Effect { of }
             | Self::Confirmed { of } => Some(of.order),
-            Self::DeadLetterDue { .. }
+            Self::FetchesToken { .. }
+            | Self::DeadLetterDue { .. }
             | Self::LetterTold { .. }
             | Self::DeadLetterGone { .. }
             | Self::Panicked { .. }

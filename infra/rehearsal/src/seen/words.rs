@@ -57,6 +57,9 @@ impl fmt::Display for Seen {
             }
             Self::Requested { of, .. } => write!(f, "requested {of}"),
             Self::Handed { of, to, .. } => write!(f, "{to} is given {of}"),
+            Self::FetchesToken { by, .. } => write!(f, "{by} fetches a token"),
+            Self::SendsAgain { of, .. } => write!(f, "sends the call for {of} again"),
+            Self::AskedToWait { of, until_ms, .. } => write!(f, "asked not to call for {of} before {until_ms} ms"),
             Self::Replied { of, ending, .. } => write!(f, "replies {ending:?} to {of}"),
             Self::Unsent { of, .. } => write!(f, "could not send its reply to {of}"),
             Self::Dismissed { of, .. } => write!(f, "is done with {of}"),

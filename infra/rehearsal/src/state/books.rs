@@ -31,6 +31,8 @@ pub(crate) struct Made {
     pub(crate) started_ms: i64,
     /// The path for a result that comes later.
     pub(crate) callback: Option<Arc<str>>,
+    /// Its header `Authorization`.
+    pub(crate) authorization: Option<Arc<str>>,
     /// Whether its state is asked, if it is taken on.
     pub(crate) is_polled: bool,
 }
@@ -249,8 +251,7 @@ impl State {
 
     /// What the service of an agent tells of the state of a call, at this path. The question has no effect. `None`: it is
     /// silent.
-    pub(crate) fn state_of(&mut self, asked: Option<(usize, &str)>) -> Option<Answer> {
-        let Some((agent, path)) = asked else { return Some(Answer::misconfigured("404")) };
+    pub(crate) fn state_of(&mut self, agent: usize, path: &str) -> Option<Answer> {
         let (is_away, is_misconfigured) = self.is_out(agent);
         if is_away || is_misconfigured || self.strikes(Fault::ServiceBusy) {
             return Some(Answer::retry("503"));
@@ -356,6 +357,7 @@ mod tests {
             timeout_ms: 1_000,
             started_ms: 0,
             callback: None,
+            authorization: None,
             is_polled: false,
         }
     }

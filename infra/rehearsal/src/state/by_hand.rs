@@ -67,8 +67,17 @@ impl State {
         }
         let key = key_of(step.direction);
         self.tell(&format!("an operator mends {of} by hand"));
-        let call =
-            Made { id: 0, of, agent, key, timeout_ms: 0, started_ms: self.now_ms, callback: None, is_polled: false };
+        let call = Made {
+            id: 0,
+            of,
+            agent,
+            key,
+            timeout_ms: 0,
+            started_ms: self.now_ms,
+            callback: None,
+            authorization: None,
+            is_polled: false,
+        };
         self.recall(&call);
         let done = self.carry_out(&call);
         if !matches!(done, Answer::Done(_)) {

@@ -10,6 +10,7 @@ pub mod queues;
 pub mod records;
 pub mod services;
 pub mod store;
+pub mod tokens;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -81,6 +82,8 @@ pub struct State {
     pub now_ms: i64,
     /// The randomness.
     pub rng: Rng,
+    /// The randomness of what HTTP adds. Its stream is its own: all else of a world stays as it is.
+    pub(crate) of_http: Rng,
     /// The constants.
     pub setup: Arc<Setup>,
     /// The count of each fault.
@@ -131,6 +134,7 @@ impl State {
         watcher.troubled(troubled_until_ms);
         Self {
             now_ms: 0,
+            of_http: Rng::new(!rng.clone().bits()),
             rng,
             counts: Counts::default(),
             is_calm: false,
@@ -159,7 +163,8 @@ impl State {
     /// Whether a fault occurs now; if so, it is counted.
     pub fn strikes(&mut self, fault: Fault) -> bool {
         let rate = self.setup.plan.rate(fault);
-        let strikes = !self.is_calm && self.rng.chance(rate);
+        let rng = if fault.is_of_http() { &mut self.of_http } else { &mut self.rng };
+        let strikes = !self.is_calm && rng.chance(rate);
         if strikes {
             self.counts.add(fault);
             self.trouble(0);

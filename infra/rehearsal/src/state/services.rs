@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use agent::Answer;
+use domain::time::Timestamp;
 use serde_json::json;
 
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
 use crate::seen::{Body, Heard, Seen, Try, Way};
+use crate::setup::FETCH_MS_MAX;
 use crate::state::books::{Begun, Books, Made, Said};
+use crate::state::tokens::Tokens;
 use crate::state::{Shared, State};
 use crate::who::Who;
 
@@ -39,6 +42,9 @@ pub struct Remotes {
     pub(crate) polled: BTreeMap<u64, (usize, Try, Arc<str>)>,
     /// The attempts at whose state an agent's instance was asked to look.
     pub(crate) looked: BTreeSet<(Arc<str>, Try)>,
+    pub(crate) tokens: Tokens,
+    /// By instance and key: the start of the call that was sent last, by the clock of the instance.
+    sent: BTreeMap<(Arc<str>, Arc<str>), Timestamp>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }
@@ -98,10 +104,14 @@ pub(crate) struct Received {
     pub(crate) key: Arc<str>,
     /// What it carries.
     pub(crate) body: Body,
+    /// The start of the call, by the clock of the agent.
+    pub(crate) started_at: Timestamp,
     /// The time-out, which the service does not know, in milliseconds.
     pub(crate) timeout_ms: u64,
     /// The path for a result that comes later.
     pub(crate) callback: Option<Arc<str>>,
+    /// Its header `Authorization`.
+    pub(crate) authorization: Option<Arc<str>>,
 }
 
 impl Said {
@@ -167,7 +177,11 @@ impl Drop for AnswerOf {
 impl State {
     /// A call of this caller is on its way. Returns its number.
     pub(crate) fn begin_call(&mut self, who: &Who, received: Received) -> u64 {
-        let Received { of, agent, key, body, timeout_ms, callback } = received;
+        let Received { of, agent, key, body, started_at, timeout_ms, callback, authorization } = received;
+        // With another token.
+        if self.remotes.sent.insert((who.name.clone(), key.clone()), started_at) == Some(started_at) {
+            self.see(&who.name, &Seen::SendsAgain { of, by: who.name.clone() });
+        }
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
         // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
@@ -181,12 +195,13 @@ impl State {
         let by = who.name.clone();
         let called = Seen::Called { of, call: id, key: key.clone(), body, twins, agent, by, clock_ms };
         self.see(&who.name, &called);
-        let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms));
+        let fetch_ms = self.setup.services[agent].token_life_ms.map_or(0, |_| FETCH_MS_MAX);
+        let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms.saturating_sub(fetch_ms)));
         let is_polled = of.way == Way::Forward && self.rule_of(of).is_some_and(|rule| rule.poll.is_some());
         if is_polled {
             self.remotes.polled.insert(id, (agent, of, key.clone()));
         }
-        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback, is_polled };
+        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback, authorization, is_polled };
         let under = Under { call: made, has_arrived: false, alive_until_ms, coming: None, answer: None, waiting: None };
         self.remotes.calls.insert(id, under);
         let ms = match self.strikes(Fault::CallLate) {
@@ -262,6 +277,9 @@ impl State {
             return is_refused.then_some((Said::Unconnected, back_ms));
         }
         if is_misconfigured {
+            return says(Answer::misconfigured("401"));
+        }
+        if !self.lets_in(call.agent, call.authorization.as_deref()) {
             return says(Answer::misconfigured("401"));
         }
         if self.strikes(Fault::ServiceBusy) {

@@ -14,17 +14,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
 
+use agent::Answer;
 use agents::{CallOf, Callbacks, Fleet, Host, HttpClients, Network, NetworkBody, NetworkError, NothingApplied, Secret};
 use bytes::Bytes;
-use futures_util::FutureExt;
+use domain::json::Json;
 use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
+use serde_json::{Value, json};
 
-use crate::seen::Seen;
+use crate::faults::Fault;
+use crate::seen::{Seen, Try};
 use crate::sleep::Sleep;
-use crate::state::Shared;
 use crate::state::books::Said;
 use crate::state::services::AnswerOf;
+use crate::state::tokens::Fetch;
+use crate::state::{Shared, State};
 use crate::who::{BETWEEN, Who};
 
 /// The base URL of the API.
@@ -69,7 +74,7 @@ impl Network for Wire {
             match call {
                 Some(call) if received::is_call(&request) => this.call(&request, &call).await,
                 Some(_) => this.look(&request).await,
-                None => Err(NetworkError::Unconnected(ErrorKind::HostUnreachable.into())),
+                None => this.token(&request).await,
             }
         }
         .boxed()
@@ -83,24 +88,29 @@ impl Network for Wire {
 impl Wire {
     /// A call goes to its service, and the answer comes back.
     async fn call(&self, request: &Request<Bytes>, call: &CallOf) -> Responded {
-        let (of, id, agent) = {
+        let made = {
             let mut state = self.shared.lock();
-            let Some(received) = received::received(&state, request, call) else {
-                return Err(NetworkError::Unconnected(ErrorKind::HostUnreachable.into()));
-            };
+            let received = received::received(&state, request, call).ok_or_else(nowhere)?;
             let (of, agent) = (received.of, received.agent);
-            (of, state.begin_call(&self.who, received), agent)
+            Answered { of, agent, id: state.begin_call(&self.who, received) }
         };
-        let said = AnswerOf { shared: self.shared.clone(), id }.await;
+        let said = AnswerOf { shared: self.shared.clone(), id: made.id }.await;
+        let heard = Seen::Answered { of: made.of, call: made.id, heard: said.heard() };
         let mut state = self.shared.lock();
-        state.see(&self.who.name, &Seen::Answered { of, call: id, heard: said.heard() });
+        let is_slow = matches!(said, Said::Answers(Answer::Done(_))) && state.strikes(Fault::BodySlow);
+        if !is_slow {
+            state.see(&self.who.name, &heard);
+        }
         match said {
-            Said::Answers(answer) => {
-                let (status, body) = state.setup.services[agent].manner.puts(&answer, of.way, id);
-                Ok(reply::respond(status, &answer, Bytes::from(body).into(), state.clock(0)))
-            }
+            Said::Answers(answer) => Ok(self.respond(&mut state, &made, &answer, is_slow.then_some(heard))),
             Said::Unconnected => Err(NetworkError::Unconnected(ErrorKind::ConnectionRefused.into())),
-            Said::Breaks => Err(NetworkError::Broken(ErrorKind::ConnectionReset.into())),
+            // The answer is lost, or a part of it.
+            Said::Breaks if made.id.is_multiple_of(2) => Err(NetworkError::Broken(ErrorKind::ConnectionReset.into())),
+            Said::Breaks => {
+                let answer = Answer::Done(Json::empty());
+                let pieces = [Ok(Bytes::from_static(b"{\"Number")), Err(ErrorKind::UnexpectedEof.into())];
+                Ok(reply::respond(200, &answer, NetworkBody::of(stream::iter(pieces)), state.clock(0)))
+            }
             Said::Panics => {
                 drop(state);
                 // Not `panic!`, which would print: this panic is caught.
@@ -109,13 +119,48 @@ impl Wire {
         }
     }
 
+    /// An answer on its way. Of one whose body comes in pieces, this is heard with the last.
+    fn respond(
+        &self,
+        state: &mut State,
+        made: &Answered,
+        answer: &Answer,
+        heard: Option<Seen>,
+    ) -> Response<NetworkBody> {
+        if let Some(after_ms) = reply::wait_ms(answer) {
+            let until_ms = state.now_ms.saturating_add_unsigned(after_ms);
+            state.see(&self.who.name, &Seen::AskedToWait { of: made.of, by: self.who.name.clone(), until_ms });
+        }
+        let (status, body) = state.setup.services[made.agent].manner.puts(answer, made.of.way, made.id);
+        let body = Bytes::from(body);
+        let body = match heard {
+            None => body.into(),
+            Some(heard) => {
+                let ms = state.of_http.between(1, 2_000);
+                let (this, rest) = (self.clone(), body.slice(body.len() / 2..));
+                let last = async move {
+                    Sleep::new(this.shared.clone(), ms).await;
+                    this.shared.lock().see(&this.who.name, &heard);
+                    Ok(rest)
+                };
+                let first = Ok(body.slice(..body.len() / 2));
+                NetworkBody::of(stream::iter([first]).chain(stream::once(last)))
+            }
+        };
+        reply::respond(status, answer, body, state.clock(0))
+    }
+
     /// The state of a call is asked. The question has no effect.
     async fn look(&self, request: &Request<Bytes>) -> Responded {
         let told = {
             let mut state = self.shared.lock();
-            let asked = received::asked(&state, request);
             let now = state.clock(0);
-            state.state_of(asked).map(|answer| reply::to_look(&answer, now))
+            let (agent, path) = received::asked(&state, request).ok_or_else(nowhere)?;
+            let answer = match state.lets_in(agent, received::authorization(request)) {
+                true => state.state_of(agent, path),
+                false => Some(Answer::misconfigured("401")),
+            };
+            answer.map(|answer| reply::to_look(&answer, now))
         };
         match told {
             Some(response) => Ok(response),
@@ -123,4 +168,37 @@ impl Wire {
             None => pending().await,
         }
     }
+
+    /// A token is fetched.
+    async fn token(&self, request: &Request<Bytes>) -> Responded {
+        let fetch = Fetch::begin(&self.shared, &self.who);
+        let (agent, ms) = {
+            let mut state = self.shared.lock();
+            let agent = received::issuer(&state, request).ok_or_else(nowhere)?;
+            let longest_ms = state.setup.service_ms;
+            (agent, state.of_http.between(0, longest_ms))
+        };
+        Sleep::new(self.shared.clone(), ms).await;
+        drop(fetch);
+        let mut state = self.shared.lock();
+        let (issued, now) = (state.issue(agent), state.clock(0));
+        let (status, body) = match issued {
+            Some((token, life_ms)) => {
+                (200, json!({"access_token": token, "token_type": "Bearer", "expires_in": life_ms / 1_000}))
+            }
+            None => (503, Value::Null),
+        };
+        Ok(reply::respond(status, &Answer::under_way(), Bytes::from(body.to_string()).into(), now))
+    }
+}
+
+/// The call that is answered.
+struct Answered {
+    of: Try,
+    agent: usize,
+    id: u64,
+}
+
+fn nowhere() -> NetworkError {
+    NetworkError::Unconnected(ErrorKind::HostUnreachable.into())
 }

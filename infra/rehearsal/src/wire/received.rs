@@ -26,6 +26,8 @@ use crate::state::services::Received;
 
 /// What the name of an agent's service ends with. Its URL is `https://{agent}.example/v1`.
 const DOMAIN: &str = ".example";
+/// Who issues tokens.
+const TOKENS: &str = "tokens.example";
 /// The path of its URL.
 const BASE: &str = "/v1/";
 /// The methods of calls.
@@ -72,7 +74,9 @@ pub(super) fn received(state: &State, request: &Request<Bytes>, call: &CallOf) -
         agent: service(state, request.uri())?,
         key: header(IDEMPOTENCY_KEY).unwrap_or_default().into(),
         body,
+        started_at: call.started_at,
         timeout_ms: call.timeout_ms,
+        authorization: authorization(request).map(Arc::from),
         callback: header(CALLBACK_URL).and_then(|url| url.strip_prefix(API)).map(Arc::from),
     })
 }
@@ -80,6 +84,17 @@ pub(super) fn received(state: &State, request: &Request<Bytes>, call: &CallOf) -
 /// The agent whose service is asked for the state of a call, and the path of the question.
 pub(super) fn asked<'r>(state: &State, request: &'r Request<Bytes>) -> Option<(usize, &'r str)> {
     Some((service(state, request.uri())?, request.uri().path().strip_prefix(BASE)?))
+}
+
+/// The agent whose service takes the token that is fetched.
+pub(super) fn issuer(state: &State, request: &Request<Bytes>) -> Option<usize> {
+    let agent = request.uri().path().strip_prefix('/').filter(|_| request.uri().host() == Some(TOKENS))?;
+    state.setup.shape.place_of(agent)
+}
+
+/// The proof of a caller.
+pub(super) fn authorization(request: &Request<Bytes>) -> Option<&str> {
+    request.headers().get(AUTHORIZATION)?.to_str().ok()
 }
 
 /// The agent whose service has this URL.
@@ -165,6 +180,7 @@ fn fields(value: &Value) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use domain::time::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -181,7 +197,14 @@ mod tests {
             .header(CONTENT_TYPE, "application/json")
             .header(CALLBACK_URL, "http://api/callbacks/token")
             .header("X-Key", "7");
-        let call = CallOf { order_id, step: "s0".into(), idempotency_key: key, attempt: 3, timeout_ms: 1_000 };
+        let call = CallOf {
+            order_id,
+            step: "s0".into(),
+            idempotency_key: key,
+            attempt: 3,
+            started_at: Timestamp::from_epoch_ms(0),
+            timeout_ms: 1_000,
+        };
         (request.body(Bytes::from_static(body.as_bytes())).unwrap(), call)
     }
 
