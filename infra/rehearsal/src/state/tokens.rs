@@ -76,6 +76,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use crate::faults::{Fault, Plan};
+    use crate::rng::Rng;
     use crate::testing;
 
     #[test]
@@ -93,5 +95,16 @@ mod tests {
         assert!(!state.lets_in(1, Some("Bearer money-1")), "it is over");
         let mut state = testing::state(testing::setup());
         assert!(state.lets_in(1, None), "no token is needed");
+    }
+
+    #[test]
+    fn a_fault_of_http_draws_nothing_from_the_stream_of_all_else() {
+        let mut setup = testing::setup();
+        let mut plans = (0..100).map(|seed| Plan::draw(&mut Rng::new(seed)));
+        setup.plan = plans.find(|plan| plan.has(Fault::TokenRevoked)).unwrap();
+        let mut state = testing::state(setup);
+        let before = state.rng.clone().bits();
+        assert!((0..1_000).any(|_| state.strikes(Fault::TokenRevoked)));
+        assert_eq!(state.rng.bits(), before);
     }
 }
