@@ -51,6 +51,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
     let mut setup = Setup {
         shape: drawn.shape.clone(),
         orders,
+        documents: Vec::new(),
         calm_at_ms,
         posts_within_ms,
         shards: rng.pick(&[1, 1, 2, 3]),
@@ -59,6 +60,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         tick_ms: rng.pick(&[1_000, 2_000, 5_000, 20_000]),
         skew_ms,
         latency_ms: rng.pick(&[2, 10, 60]),
+        ports_are_slow: true,
         service_ms: rng.pick(&[5, 50, 300]),
         visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
         receives_max: rng.pick(&[3, 5, 10]),
@@ -66,6 +68,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         settings: Arc::default(),
         policies,
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
+        outages: Vec::new(),
         deployed_at_ms,
         named: vec![None, Some(ORDER), Some(BACK)],
         applied: Vec::new(),

@@ -3,7 +3,7 @@
 
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::json::Json;
@@ -62,7 +62,7 @@ const SERVICE: &[Key] = &[
         "answers",
         Kind::Named(&Names { stands_for: "OPERATION", check: |_| Ok(()), max: 100, kind: Kind::Members }),
     )
-    .about("A body for each operation, so that keep finds what it names"),
+    .about("A body for each operation, or step, or its undo such as charge/undo, so that keep finds what it names; rejected: that of a rejection"),
 ];
 
 const LATENCY: &[Key] = &[
@@ -103,9 +103,11 @@ fn share(text: &str) -> Option<u32> {
 }
 
 /// What is said of the services.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Description {
     services: BTreeMap<Arc<str>, Service>,
+    /// The keys that are there, by agent.
+    said: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 /// What is said of a service. Times are in milliseconds, shares in millionths.
@@ -170,6 +172,15 @@ pub struct Later {
     pub twice: u32,
 }
 
+/// Services that are the same, however much of it is written down.
+impl PartialEq for Description {
+    fn eq(&self, other: &Self) -> bool {
+        self.services == other.services
+    }
+}
+
+impl Eq for Description {}
+
 impl Description {
     /// Reads the file.
     ///
@@ -182,8 +193,15 @@ impl Description {
             let entry: domain::located::Entry<'_> = entry;
             Some((name.into(), Service::read(&entry.table()?)))
         };
-        let services = root.named("services").into_iter().filter_map(service).collect();
-        reader.finish(Self { services })
+        let services: BTreeMap<Arc<str>, Service> = root.named("services").into_iter().filter_map(service).collect();
+        let mut said = BTreeSet::new();
+        for (name, _, entry) in root.named("services") {
+            let keys = SERVICE.iter().map(|key| key.name);
+            let table = entry.table();
+            let there = keys.filter(|key| table.as_ref().is_some_and(|table| table.get(key).is_some()));
+            said.extend(there.map(|key| (Arc::from(name), Arc::from(key))));
+        }
+        reader.finish(Self { services, said })
     }
 
     /// What is said of the service of an agent.
@@ -192,8 +210,15 @@ impl Description {
         self.services.get(agent).cloned().unwrap_or_default()
     }
 
+    /// Whether nothing is said under a key of the service of an agent.
+    #[must_use]
+    pub fn says_nothing_of(&self, agent: &str, key: &str) -> bool {
+        !self.said.contains(&(agent.into(), key.into()))
+    }
+
     /// Says this of the service of an agent.
     pub fn set(&mut self, agent: &str, service: Service) {
+        self.said.extend(SERVICE.iter().map(|key| (Arc::from(agent), Arc::from(key.name))));
         self.services.insert(agent.into(), service);
     }
 

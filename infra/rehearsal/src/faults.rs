@@ -285,6 +285,11 @@ impl Plan {
         Self { rates: [0; Fault::ALL.len()] }
     }
 
+    /// Sets the rate of a fault: times in 10,000 occasions, or in a world.
+    pub const fn set(&mut self, fault: Fault, rate: u64) {
+        self.rates[fault as usize] = rate;
+    }
+
     /// The rate of a fault: times in 10,000 occasions, or in a world.
     #[must_use]
     pub const fn rate(&self, fault: Fault) -> u64 {

@@ -14,6 +14,7 @@
 //! Never here: a workflow, a service or a rule of somebody's own, and a judgement.
 
 pub mod actors;
+pub mod described;
 pub mod description;
 pub mod event;
 pub mod executor;

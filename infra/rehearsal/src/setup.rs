@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
 use domain::workflow::Workflows;
 
+use crate::described::Described;
 use crate::faults::{Fault, Plan};
 use crate::manner::Manner;
 use crate::shape::Shape;
@@ -26,7 +27,7 @@ pub struct Application {
 }
 
 /// What is known of a service, and what is not.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Habits {
     /// The setting of its agent: a call has its effect within this time after its start, in milliseconds.
     pub settles_within_ms: u64,
@@ -36,14 +37,27 @@ pub struct Habits {
     pub manner: Manner,
     /// If its callers need a token: how long one lasts, in milliseconds. `https://tokens.example/NAME` issues them.
     pub token_life_ms: Option<u64>,
+    /// What its user says of it, in place of the faults of the plan.
+    pub described: Option<Arc<Described>>,
 }
 
 impl Habits {
     /// Those of a careful service by the contract whose calls settle within this time, in milliseconds.
     #[must_use]
     pub const fn careful(settles_within_ms: u64) -> Self {
-        Self { settles_within_ms, is_careless: false, manner: Manner::Contract, token_life_ms: None }
+        Self { settles_within_ms, is_careless: false, manner: Manner::Contract, token_life_ms: None, described: None }
     }
+}
+
+/// A time in which a service is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// The index of its agent.
+    pub agent: usize,
+    /// Its start, in milliseconds since the start of the world.
+    pub at_ms: i64,
+    /// Its length, in milliseconds.
+    pub lasts_ms: u64,
 }
 
 /// The setup of a world.
@@ -55,6 +69,8 @@ pub struct Setup {
     pub shape: Arc<Shape>,
     /// Orders that customers post.
     pub orders: usize,
+    /// Their documents, one after the other. Without any, each has its number.
+    pub documents: Vec<Arc<str>>,
     /// The end of the faults, in milliseconds since the start of the world.
     pub calm_at_ms: i64,
     /// The time span of the posts, in milliseconds.
@@ -71,6 +87,8 @@ pub struct Setup {
     pub skew_ms: u64,
     /// The longest usual one-way time of a port call, in milliseconds.
     pub latency_ms: u64,
+    /// Whether a few port calls take seconds.
+    pub ports_are_slow: bool,
     /// The longest usual one-way time to a service, in milliseconds.
     pub service_ms: u64,
     /// The visibility time-out, in milliseconds.
@@ -86,6 +104,8 @@ pub struct Setup {
     pub policies: Vec<Policy>,
     /// The habits of each service.
     pub services: Vec<Habits>,
+    /// When services that are described are away.
+    pub outages: Vec<Outage>,
     /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
     /// The workflows that customers may name; `None`: they name none.
@@ -99,6 +119,12 @@ impl Setup {
     #[must_use]
     pub const fn clocks_jump(&self) -> bool {
         self.plan.has(Fault::ClockJumped)
+    }
+
+    /// Whether the services are those that a user describes.
+    #[must_use]
+    pub fn is_described(&self) -> bool {
+        self.services.iter().any(|service| service.described.is_some())
     }
 
     /// The longest setting of `settles_within` at the start of the world, in milliseconds.

@@ -49,6 +49,7 @@ pub(crate) fn setup() -> Setup {
     Setup {
         plan: Plan::none(),
         orders: 1,
+        documents: Vec::new(),
         calm_at_ms: 60_000,
         posts_within_ms: 1_000,
         shards: 1,
@@ -57,6 +58,7 @@ pub(crate) fn setup() -> Setup {
         tick_ms: 1_000,
         skew_ms: 0,
         latency_ms: 2,
+        ports_are_slow: true,
         service_ms: 5,
         visibility_ms: 30_000,
         receives_max: 10,
@@ -64,6 +66,7 @@ pub(crate) fn setup() -> Setup {
         settings: "".into(),
         policies: vec![Policy::default(); agents],
         services: vec![Habits::careful(30_000); agents],
+        outages: Vec::new(),
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),

@@ -77,7 +77,8 @@ impl Pointer {
     }
 
     /// The names on the way.
-    pub(crate) fn names(&self) -> &[String] {
+    #[must_use]
+    pub fn names(&self) -> &[String] {
         &self.0
     }
 

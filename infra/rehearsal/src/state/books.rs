@@ -13,6 +13,7 @@ use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Failure;
 
+use crate::described::{Described, NOTHING};
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
@@ -99,8 +100,8 @@ pub(super) struct Work {
 pub(crate) enum Begun {
     /// It answers.
     Says(Answer),
-    /// It works on it for this long, in milliseconds.
-    Works { ms: u64 },
+    /// It works on it for this long, in milliseconds. It may have decided whether it takes it on.
+    Works { ms: u64, is_taken_on: Option<bool> },
 }
 
 impl Books {
@@ -112,6 +113,21 @@ impl Books {
     pub(super) fn work_on(&self, (agent, key): &(usize, Arc<str>)) -> Option<&Work> {
         self.works.values().find(|work| (work.call.agent, &work.call.key) == (*agent, key))
     }
+}
+
+/// What a service did for a step of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effects {
+    /// The order.
+    pub order: OrderId,
+    /// The index of the step.
+    pub step: usize,
+    /// The index of the agent.
+    pub agent: usize,
+    /// How often it was carried out.
+    pub done: u32,
+    /// How often that was taken back.
+    pub undone: u32,
 }
 
 impl Made {
@@ -127,8 +143,31 @@ impl Made {
 }
 
 impl State {
+    /// What the services did.
+    pub fn effects(&self) -> impl Iterator<Item = Effects> {
+        self.remotes.books.steps.iter().map(|(&(order, step, agent), ledger)| Effects {
+            order,
+            step,
+            agent,
+            done: ledger.effects,
+            undone: ledger.undos,
+        })
+    }
+
     fn character(&mut self, call: &Made) -> Character {
         if let Some(character) = self.remotes.books.steps.entry(call.ledger()).or_default().character {
+            return character;
+        }
+        let described = self.setup.services[call.agent].described.clone();
+        if let Some(described) = described {
+            let declines = Described::happens(&mut self.rng, described.service.rejects.share);
+            let character = Character {
+                declines_until_ms: if declines { i64::MAX } else { 0 },
+                declines_with_conflict: false,
+                declines_undo: false,
+                says_too_much: false,
+            };
+            self.remotes.books.steps.entry(call.ledger()).or_default().character = Some(character);
             return character;
         }
         let declines = self.strikes(Fault::ServiceDeclined);
@@ -161,7 +200,8 @@ impl State {
         if let Some(work) = self.remotes.books.work_on(&known_key) {
             let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
             let is_taken_on = work.is_taken_on;
-            let unless_alone = (!is_taken_on || self.rng.chance(5_000)).then_some(in_use);
+            let is_described = self.setup.services[call.agent].described.is_some();
+            let unless_alone = (!is_taken_on || (!is_described && self.rng.chance(5_000))).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
             return Begun::Says(Answer::UnderWay { after_ms, unless_alone, poll: None });
@@ -190,10 +230,27 @@ impl State {
             Way::Forward => {}
             Way::Undo => ledger.is_closed = true,
         }
+        if let Some(described) = self.setup.services[call.agent].described.clone() {
+            return self.begin_described(call, &described);
+        }
         match self.draw_work(call) {
             0 => Begun::Says(self.carry_out(call)),
-            ms => Begun::Works { ms },
+            ms => Begun::Works { ms, is_taken_on: None },
         }
+    }
+
+    /// A service begins to work on a call as its user says. One that is slow today may have the effect after its caller
+    /// left.
+    fn begin_described(&mut self, call: &Made, described: &Described) -> Begun {
+        let is_later = described.takes_on(&mut self.rng, call.of);
+        let ms = if is_later {
+            described.draw_later(&mut self.rng)
+        } else if self.strikes(Fault::EffectDelayed) {
+            described.draw_late(&mut self.rng)
+        } else {
+            described.draw_latency(&mut self.rng)
+        };
+        Begun::Works { ms, is_taken_on: Some(is_later) }
     }
 
     /// The service decides against a step.
@@ -243,15 +300,17 @@ impl State {
         if work.is_taken_on {
             self.tell_later(&work.call, &answer);
         }
-        if let Some(id) = caller {
+        // A service that went away meanwhile did the work, and says nothing of it.
+        let is_away = self.setup.services[work.call.agent].described.is_some() && self.is_out(work.call.agent).0;
+        if let Some(id) = caller.filter(|_| !is_away) {
             let back_ms = self.rng.between(0, self.setup.service_ms);
             self.say(id, Said::Answers(answer), back_ms);
         }
     }
 
-    /// What the service of an agent tells of the state of a call, at this path. The question has no effect. `None`: it is
+    /// What the service of an agent tells of the state of the call with this number. The question has no effect. `None`: it is
     /// silent.
-    pub(crate) fn state_of(&mut self, agent: usize, path: &str) -> Option<Answer> {
+    pub(crate) fn state_of(&mut self, agent: usize, number: Option<u64>) -> Option<Answer> {
         let (is_away, is_misconfigured) = self.is_out(agent);
         if is_away || is_misconfigured || self.strikes(Fault::ServiceBusy) {
             return Some(Answer::retry("503"));
@@ -259,8 +318,7 @@ impl State {
         if self.strikes(Fault::ServiceSilent) {
             return None;
         }
-        let number = path.strip_prefix("calls/").and_then(|number| number.parse().ok());
-        let polled = number.and_then(|number: u64| self.remotes.polled.get(&number));
+        let polled = number.and_then(|number| self.remotes.polled.get(&number));
         let Some((_, of, key)) = polled.filter(|(place, ..)| *place == agent).cloned() else {
             return Some(Answer::misconfigured("404"));
         };
@@ -314,7 +372,7 @@ impl State {
         let number = ledger.effects;
         if !is_known {
             self.remotes.books.keys.insert(key);
-            self.forget_at_the_horizon(of);
+            self.forget_in_time(of, call.agent);
         }
         if has_effect {
             self.see(&world, &Seen::Effect { of });
@@ -322,6 +380,11 @@ impl State {
             self.counts.add(Fault::ServiceCareless);
         }
         self.see(&world, &Seen::Confirmed { of });
+        let says_so = |described: &Arc<Described>| described.service.undo_of_nothing >= 300;
+        if of.way == Way::Undo && number == 0 && self.setup.services[call.agent].described.as_ref().is_some_and(says_so)
+        {
+            return Answer::fail(NOTHING, "there is nothing to undo");
+        }
         answer_of(of, number, character.says_too_much)
     }
 }
@@ -365,7 +428,7 @@ mod tests {
     fn says(state: &mut State, way: Way, key: &str) -> Answer {
         match state.begin(&call(way, key)) {
             Begun::Says(answer) => answer,
-            Begun::Works { ms } => panic!("at work for {ms} ms"),
+            Begun::Works { ms, .. } => panic!("at work for {ms} ms"),
         }
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::message::idempotency_key;
 use domain::task::Direction;
-use domain::workflow::StepRule;
+use domain::workflow::{StepRule, Workflow};
 
+use crate::described::Described;
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::seen::{Try, Way};
@@ -54,18 +55,28 @@ impl State {
     /// The index of a step's present agent.
     pub(crate) fn agent_of(&self, of: Try) -> Option<usize> {
         let task = self.tables.task(of.order)?;
-        let step = task.steps.get(of.step)?;
+        let name = self.setup.shape.steps.get(of.step)?;
+        let step = task.steps.iter().find(|step| step.name == *name)?;
         self.setup.shape.place_of(&step.agent)
     }
 
     pub(crate) fn rule_of(&self, of: Try) -> Option<&StepRule> {
-        let version = self.tables.task(of.order)?.workflow_version;
-        let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
-        workflow.steps.get(of.step)
+        let task = self.tables.task(of.order)?;
+        let is_its =
+            |workflow: &&Workflow| (&workflow.name, workflow.version) == (&task.workflow, task.workflow_version);
+        let workflow = self.setup.shape.versions().find(is_its)?;
+        let name = self.setup.shape.steps.get(of.step)?;
+        workflow.steps.iter().find(|rule| rule.name == *name)
     }
 
-    /// A service that drops keys some time after the step's horizon.
-    pub(super) fn forget_at_the_horizon(&mut self, of: Try) {
+    /// A service that drops keys some time after the step's horizon, or when its user says so.
+    pub(super) fn forget_in_time(&mut self, of: Try, agent: usize) {
+        if let Some(described) = &self.setup.services[agent].described {
+            if let Some(ms) = described.service.forgets_keys_after_ms {
+                self.after(ms, Event::Forget(of.order, of.step, of.way == Way::Undo));
+            }
+            return;
+        }
         let Some(rule) = self.rule_of(of) else { return };
         let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
         if has_memo || !self.setup.shape.short_horizon || !self.setup.plan.has(Fault::KeyExpired) {
@@ -82,11 +93,16 @@ impl State {
     pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
         let Some(step) = self.setup.shape.steps.get(step) else { return };
         let key = idempotency_key(order, step, direction);
-        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) {
+        let is_kept = self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key);
+        if is_kept && !self.setup.is_described() {
             return;
         }
+        let services = &self.setup.services;
+        let is_of = |described: &Described| described.service.forgets_keys_after_ms.is_some();
+        let may = |agent: &usize| services[*agent].described.as_deref().is_none_or(is_of);
+        let agents: Vec<usize> = (0..services.len()).filter(may).collect();
         let forgets = |agent: usize| self.remotes.books.keys.remove(&(agent, key.clone()));
-        if (0..self.setup.shape.agents.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
+        if agents.into_iter().map(forgets).filter(|forgot| *forgot).count() == 0 {
             return;
         }
         self.counts.add(Fault::KeyExpired);
@@ -94,9 +110,15 @@ impl State {
         self.tell(&format!("the service forgets {key}, which is old"));
     }
 
+    /// Whether a service has dropped a key of the order.
+    #[must_use]
+    pub fn has_forgotten(&self, order: OrderId) -> bool {
+        self.remotes.books.forgotten.contains(&order)
+    }
+
     /// An operator vouches for an order's services, if they still have its keys.
     pub fn vouch(&mut self, order: OrderId) -> bool {
-        let may = !self.remotes.books.forgotten.contains(&order);
+        let may = !self.has_forgotten(order);
         if may {
             self.remotes.books.vouched.insert(order);
         }

@@ -250,7 +250,7 @@ impl State {
 
     /// Draws the one-way time of a port call.
     pub fn latency_ms(&mut self) -> u64 {
-        let is_slow = self.rng.chance(30);
+        let is_slow = self.setup.ports_are_slow && self.rng.chance(30);
         let most = if is_slow { 3_000 } else { self.setup.latency_ms };
         let ms = self.rng.between(0, most);
         if is_slow {

@@ -1,7 +1,7 @@
 //! The remote services as their callers see them: calls travel, are taken on, and are answered. A started call proceeds
 //! even if its caller no longer waits. What a service does with a call is in [`books`](crate::state::books).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use agent::Answer;
 use domain::time::Timestamp;
 use serde_json::json;
 
+use crate::described::{AWAY, Described, TOO_MANY};
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
 use crate::seen::{Body, Heard, Seen, Try, Way};
-use crate::setup::FETCH_MS_MAX;
+use crate::setup::{FETCH_MS_MAX, Outage};
 use crate::state::books::{Begun, Books, Made, Said};
 use crate::state::tokens::Tokens;
 use crate::state::{Shared, State};
@@ -47,6 +48,10 @@ pub struct Remotes {
     sent: BTreeMap<(Arc<str>, Arc<str>), Timestamp>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
+    /// By agent, the calls of the last second, in milliseconds since the start of the world.
+    arrivals: BTreeMap<usize, VecDeque<i64>>,
+    /// By agent, the calls that its service refused since there were too many.
+    pub too_many: BTreeMap<usize, u64>,
 }
 
 impl Remotes {
@@ -264,6 +269,12 @@ impl State {
 
     /// Whether a service is away, or refuses every call.
     pub(crate) fn is_out(&self, agent: usize) -> (bool, bool) {
+        let is_now = |outage: &&Outage| {
+            (outage.at_ms..outage.at_ms.saturating_add_unsigned(outage.lasts_ms)).contains(&self.now_ms)
+        };
+        if !self.is_calm && self.setup.outages.iter().any(|outage| outage.agent == agent && is_now(&outage)) {
+            return (true, false);
+        }
         let until = |ms: &[i64]| !self.is_calm && self.now_ms < ms[agent];
         (until(&self.remotes.away_until_ms), until(&self.remotes.misconfigured_until_ms))
     }
@@ -272,6 +283,15 @@ impl State {
     fn serve(&mut self, call: &Made, back_ms: u64) -> Option<(Said, u64)> {
         let says = |answer| Some((Said::Answers(answer), back_ms));
         let (is_away, is_misconfigured) = self.is_out(call.agent);
+        let described = self.setup.services[call.agent].described.clone();
+        if let Some(described) = &described {
+            if is_away {
+                return says(Answer::retry(AWAY));
+            }
+            if self.has_too_many(call.agent, described) {
+                return says(Answer::retry(TOO_MANY));
+            }
+        }
         if is_away {
             let is_refused = self.rng.chance(6_000);
             return is_refused.then_some((Said::Unconnected, back_ms));
@@ -294,7 +314,7 @@ impl State {
         }
         let said = match self.begin(call) {
             Begun::Says(answer) => Said::Answers(answer),
-            Begun::Works { ms } => return self.work(call, ms, back_ms),
+            Begun::Works { ms, is_taken_on } => return self.work(call, ms, back_ms, is_taken_on),
         };
         if self.strikes(Fault::ServiceAnswerLost) {
             let is_cut = self.rng.chance(5_000);
@@ -307,9 +327,26 @@ impl State {
         Some((said, back_ms + late_ms))
     }
 
+    /// Whether a service is called more often than it takes.
+    fn has_too_many(&mut self, agent: usize, described: &Described) -> bool {
+        let Some(max) = described.calls_max() else { return false };
+        let now_ms = self.now_ms;
+        let arrivals = self.remotes.arrivals.entry(agent).or_default();
+        while arrivals.front().is_some_and(|at_ms| at_ms + 1_000 <= now_ms) {
+            arrivals.pop_front();
+        }
+        let has_too_many = arrivals.len() >= max;
+        match has_too_many {
+            true => *self.remotes.too_many.entry(agent).or_default() += 1,
+            false => arrivals.push_back(now_ms),
+        }
+        has_too_many
+    }
+
     /// The service works on the call for a while; its caller may hear something before the end.
-    fn work(&mut self, call: &Made, ms: u64, back_ms: u64) -> Option<(Said, u64)> {
-        let is_taken_on = self.strikes(Fault::TakenOn) || (call.callback.is_some() && self.rng.chance(7_000));
+    fn work(&mut self, call: &Made, ms: u64, back_ms: u64, is_taken_on: Option<bool>) -> Option<(Said, u64)> {
+        let mut draws = || self.strikes(Fault::TakenOn) || (call.callback.is_some() && self.rng.chance(7_000));
+        let is_taken_on = is_taken_on.unwrap_or_else(&mut draws);
         let is_lost = self.strikes(Fault::ServiceAnswerLost);
         let caller = (!is_taken_on && !is_lost).then_some(call.id);
         self.keep_working(call, ms, caller, is_taken_on);
@@ -324,8 +361,12 @@ impl State {
     /// A service tells the result of a call that it took on: most often once, sometimes twice or never (rule 38).
     pub(crate) fn tell_later(&mut self, call: &Made, answer: &Answer) {
         let Some(path) = &call.callback else { return };
+        let described = self.setup.services[call.agent].described.clone();
         let body = match answer {
-            Answer::Done(output) => format!("{{\"Outcome\":\"Done\",\"Output\":{}}}", output.text()),
+            Answer::Done(output) => {
+                let said = described.as_ref().map(|described| described.puts(answer, call.of).1);
+                format!("{{\"Outcome\":\"Done\",\"Output\":{}}}", said.as_deref().unwrap_or(output.text()))
+            }
             Answer::Fail(failure) => json!({"Outcome": "No", "Code": &*failure.code}).to_string(),
             Answer::Retry { .. }
             | Answer::Unknown { .. }
@@ -335,12 +376,19 @@ impl State {
         };
         // Where the state is asked, a third of the results is told to nobody.
         let few: &[u32] = &[0, 1, 1, 1, 1, 1, 1, 1, 2, 2];
-        let times = self.rng.pick(if call.is_polled { &[0, 1, 1] } else { few });
+        let times = match &described {
+            Some(described) => match Described::happens(&mut self.rng, described.service.later.lost) {
+                true => 0,
+                false => 1 + u32::from(Described::happens(&mut self.rng, described.service.later.twice)),
+            },
+            None => self.rng.pick(if call.is_polled { &[0, 1, 1] } else { few }),
+        };
         let told = Told { of: call.of, path: path.clone(), body: body.into() };
         self.remotes.told_later.insert(call.id, told);
         for _ in 0..times {
             self.counts.add(Fault::ToldLater);
-            let ms = self.rng.pick(&[0, 1_000, 60_000, 3_600_000]);
+            // One that is described has its result when it says so.
+            let ms = if described.is_some() { 1_000 } else { self.rng.pick(&[0, 1_000, 60_000, 3_600_000]) };
             let ms = self.rng.between(0, ms);
             self.after(ms, Event::CallBack(call.id));
         }

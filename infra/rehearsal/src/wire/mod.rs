@@ -32,8 +32,12 @@ use crate::state::tokens::Fetch;
 use crate::state::{Shared, State};
 use crate::who::{BETWEEN, Who};
 
+pub use received::url_of;
+
 /// The base URL of the API.
 pub const API: &str = "http://api";
+/// Every secret: a text that is also one of Standard Webhooks.
+const SECRET: &str = "whsec_c2ltdWxhdGVkLXNlY3JldC1vZi0yNC1ieXRlcw==";
 
 type Responded = Result<Response<NetworkBody>, NetworkError>;
 
@@ -60,7 +64,7 @@ pub fn fleet(shared: &Shared, name: Arc<str>, skew_ms: i64) -> Fleet<NothingAppl
                 settings.policy = setup.policies[place].clone();
             }
         }),
-        secrets: Arc::new(|reference| ready(Ok(Secret::new(&reference.name))).boxed()),
+        secrets: Arc::new(|_| ready(Ok(Secret::new(SECRET))).boxed()),
     };
     let who = Who { name, invocation: 0, skew_ms, phase: Arc::new(AtomicU8::new(BETWEEN)) };
     Fleet::new(NothingApplied, host, HttpClients::over(Arc::new(Wire { shared: shared.clone(), who })))
@@ -73,7 +77,8 @@ impl Network for Wire {
             let call = request.extensions().get::<CallOf>().cloned();
             match call {
                 Some(call) if received::is_call(&request) => this.call(&request, &call).await,
-                Some(_) => this.look(&request).await,
+                Some(call) => this.look(&request, &call).await,
+                None if this.shared.lock().setup.is_described() => Ok(reply::token()),
                 None => this.token(&request).await,
             }
         }
@@ -131,6 +136,9 @@ impl Wire {
             let until_ms = state.now_ms.saturating_add_unsigned(after_ms);
             state.see(&self.who.name, &Seen::AskedToWait { of: made.of, by: self.who.name.clone(), until_ms });
         }
+        if let Some(described) = &state.setup.services[made.agent].described {
+            return reply::as_described(described.puts(answer, made.of), Some(made.id));
+        }
         let (status, body) = state.setup.services[made.agent].manner.puts(answer, made.of.way, made.id);
         let body = Bytes::from(body);
         let body = match heard {
@@ -151,16 +159,21 @@ impl Wire {
     }
 
     /// The state of a call is asked. The question has no effect.
-    async fn look(&self, request: &Request<Bytes>) -> Responded {
+    async fn look(&self, request: &Request<Bytes>, call: &CallOf) -> Responded {
         let told = {
             let mut state = self.shared.lock();
             let now = state.clock(0);
-            let (agent, path) = received::asked(&state, request).ok_or_else(nowhere)?;
+            let (agent, number) = received::asked(&state, request, call).ok_or_else(nowhere)?;
             let answer = match state.lets_in(agent, received::authorization(request)) {
-                true => state.state_of(agent, path),
+                true => state.state_of(agent, number),
                 false => Some(Answer::misconfigured("401")),
             };
-            answer.map(|answer| reply::to_look(&answer, now))
+            let described = state.setup.services[agent].described.clone();
+            let of = received::of(&state, call);
+            answer.map(|answer| match (described, of) {
+                (Some(described), Some(of)) => reply::as_described(described.tells(&answer, of), None),
+                (_, _) => reply::to_look(&answer, now),
+            })
         };
         match told {
             Some(response) => Ok(response),

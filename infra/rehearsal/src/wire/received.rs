@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use super::API;
 use crate::observe;
 use crate::observe::hash_of;
-use crate::seen::{Body, Way};
+use crate::seen::{Body, Try, Way};
 use crate::state::State;
 use crate::state::services::Received;
 
@@ -30,6 +30,8 @@ const DOMAIN: &str = ".example";
 const TOKENS: &str = "tokens.example";
 /// The path of its URL.
 const BASE: &str = "/v1/";
+/// Between the place of an agent and the domain.
+const PLACED: &str = ".agent";
 /// The methods of calls.
 const METHODS: [Method; 5] = [Method::Post, Method::Get, Method::Put, Method::Patch, Method::Delete];
 /// Headers that are no step's.
@@ -42,15 +44,23 @@ pub(super) fn is_call(request: &Request<Bytes>) -> bool {
 
 /// A call, as the service of its URL receives it; `None` if there is no such service, or no such step.
 pub(super) fn received(state: &State, request: &Request<Bytes>, call: &CallOf) -> Option<Received> {
-    let is_undo = *call.idempotency_key == *idempotency_key(call.order_id, &call.step, Direction::Undo);
-    let direction = if is_undo { Direction::Undo } else { Direction::Forward };
-    let of = observe::of(&state.setup.shape, call.order_id, &call.step, direction, call.attempt)?;
+    let of = of(state, call)?;
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let encode = match header(CONTENT_TYPE) {
         Some("application/x-www-form-urlencoded") => Encoding::Form,
         Some(_) => Encoding::Json,
         None => Encoding::Empty,
     };
+    let agent = service(state, request.uri())?;
+    let key = header(IDEMPOTENCY_KEY).unwrap_or_default().into();
+    let callback: Option<Arc<str>> = header(CALLBACK_URL).and_then(|url| url.strip_prefix(API)).map(Arc::from);
+    let timeout_ms = call.timeout_ms;
+    if state.setup.services[agent].described.is_some() {
+        // Nobody compares what it is sent.
+        let body = Body::whole(0, BTreeMap::new());
+        let (started_at, authorization) = (call.started_at, None);
+        return Some(Received { of, agent, key, body, started_at, timeout_ms, authorization, callback });
+    }
     let text = std::str::from_utf8(request.body()).unwrap_or_default();
     let (document, outputs, members) = match encode {
         Encoding::Empty => (None, BTreeMap::new(), None),
@@ -69,21 +79,22 @@ pub(super) fn received(state: &State, request: &Request<Bytes>, call: &CallOf) -
             .map(|(name, value)| (name.as_str().into(), String::from_utf8_lossy(value.as_bytes()).into()))
             .collect(),
     };
-    Some(Received {
-        of,
-        agent: service(state, request.uri())?,
-        key: header(IDEMPOTENCY_KEY).unwrap_or_default().into(),
-        body,
-        started_at: call.started_at,
-        timeout_ms: call.timeout_ms,
-        authorization: authorization(request).map(Arc::from),
-        callback: header(CALLBACK_URL).and_then(|url| url.strip_prefix(API)).map(Arc::from),
-    })
+    let authorization = authorization(request).map(Arc::from);
+    Some(Received { of, agent, key, body, started_at: call.started_at, timeout_ms, authorization, callback })
 }
 
-/// The agent whose service is asked for the state of a call, and the path of the question.
-pub(super) fn asked<'r>(state: &State, request: &'r Request<Bytes>) -> Option<(usize, &'r str)> {
-    Some((service(state, request.uri())?, request.uri().path().strip_prefix(BASE)?))
+/// The agent whose service is asked for the state of a call, and the number of the call. A service that is described may
+/// be asked at any path.
+pub(super) fn asked(state: &State, request: &Request<Bytes>, call: &CallOf) -> Option<(usize, Option<u64>)> {
+    let agent = service(state, request.uri())?;
+    if state.setup.services[agent].described.is_some() {
+        let polled = state.remotes.polled.iter().rev();
+        let is_its =
+            |(_, (place, _, key)): &(&u64, &(usize, Try, Arc<str>))| *place == agent && *key == call.idempotency_key;
+        return Some((agent, polled.into_iter().find(is_its).map(|(number, _)| *number)));
+    }
+    let number = request.uri().path().strip_prefix(BASE)?.strip_prefix("calls/");
+    Some((agent, number.and_then(|number| number.parse().ok())))
 }
 
 /// The agent whose service takes the token that is fetched.
@@ -97,9 +108,26 @@ pub(super) fn authorization(request: &Request<Bytes>) -> Option<&str> {
     request.headers().get(AUTHORIZATION)?.to_str().ok()
 }
 
-/// The agent whose service has this URL.
+/// The agent whose service has this URL: by its name, or its place.
 fn service(state: &State, uri: &Uri) -> Option<usize> {
-    state.setup.shape.place_of(uri.host()?.strip_suffix(DOMAIN)?)
+    let host = uri.host()?.strip_suffix(DOMAIN)?;
+    match host.strip_suffix(PLACED) {
+        Some(place) => place.parse().ok().filter(|place| *place < state.setup.shape.agents.len()),
+        None => state.setup.shape.place_of(host),
+    }
+}
+
+/// The URL of the service of the agent at this place, whatever its name.
+#[must_use]
+pub fn url_of(place: usize) -> String {
+    format!("https://{place}{PLACED}{DOMAIN}/v1")
+}
+
+/// The attempt of a call.
+pub(super) fn of(state: &State, call: &CallOf) -> Option<Try> {
+    let is_undo = *call.idempotency_key == *idempotency_key(call.order_id, &call.step, Direction::Undo);
+    let direction = if is_undo { Direction::Undo } else { Direction::Forward };
+    observe::of(&state.setup.shape, call.order_id, &call.step, direction, call.attempt)
 }
 
 /// The path below the operation of this direction. Of another operation it is the whole path.

@@ -6,7 +6,7 @@ use agent::Answer;
 use agents::NetworkBody;
 use bytes::Bytes;
 use domain::time::Timestamp;
-use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER};
 use http::{Response, response};
 use serde_json::json;
 
@@ -19,6 +19,29 @@ pub(super) fn to_look(answer: &Answer, now: Timestamp) -> Response<NetworkBody> 
         Answer::Fail(_) | Answer::Misconfigured { .. } | Answer::NotCalled { .. } => (404, String::new()),
     };
     respond(status, answer, Bytes::from(body).into(), now)
+}
+
+/// What a service says in the words of its user. The answer to a call with a number says where its state is asked.
+pub(super) fn as_described((status, body): (u16, String), id: Option<u64>) -> Response<NetworkBody> {
+    let mut response = Response::builder().status(status);
+    if !body.is_empty() {
+        response = response.header(CONTENT_TYPE, "application/json");
+    }
+    if let Some(id) = id {
+        response = response.header(LOCATION, format!("/v1/calls/{id}"));
+    }
+    made(response, body)
+}
+
+/// A token for any client, that lasts for an hour.
+pub(super) fn token() -> Response<NetworkBody> {
+    let body = json!({"access_token": "simulated", "token_type": "Bearer", "expires_in": 3_600});
+    made(Response::builder().header(CONTENT_TYPE, "application/json"), body.to_string())
+}
+
+fn made(response: response::Builder, body: String) -> Response<NetworkBody> {
+    let response = response.body(NetworkBody::from(Bytes::from(body)));
+    response.unwrap_or_else(|fault| panic!("an answer of a service: {fault}"))
 }
 
 /// An object with one member more: it is done.

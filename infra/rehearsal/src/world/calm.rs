@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::id::OrderId;
-use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, UNWATCHED_MS_MAX};
+use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX};
 use domain::message::Action;
 use domain::task::{ProcessState, Step};
 use domain::workflow::Workflow;
@@ -75,7 +75,9 @@ impl World {
         }
         // The pauses grow: only messages that are hours late are left.
         let since_ms = state.now_ms.abs_diff(self.calm.since_ms);
-        state.after((since_ms / 4).clamp(LOOK_MS, 10 * LOOK_MS), Event::Look);
+        // Those of a user may wait for a year.
+        let longest_ms = if state.setup.is_described() { 1_440 } else { 10 } * LOOK_MS;
+        state.after((since_ms / 4).clamp(LOOK_MS, longest_ms), Event::Look);
     }
 
     /// Operators resume paused orders, and resubmit, cancel, settle or leave orders in `Error`. Returns the number of orders acted
@@ -92,7 +94,12 @@ impl World {
                 if task.paused.is_some() && !task.process_state.is_settled() {
                     commands.push((task.order_id, Action::Resume));
                 } else if task.process_state == ProcessState::Error && *acts < ACTS_MAX {
-                    match state.rng.below(3) {
+                    let is_described = state.setup.is_described();
+                    // An operator whose services are described tries first, and then cancels. One that knows no key of
+                    // the order any more would carry it out again.
+                    let is_forgotten = state.has_forgotten(task.order_id);
+                    let choice = if is_described { u64::from(*acts) + 1 } else { state.rng.below(3) };
+                    match if is_described && is_forgotten { 0 } else { choice } {
                         0 => *acts = ACTS_MAX,
                         1 => {
                             *acts += 1;
@@ -153,6 +160,11 @@ pub fn bound_ms(setup: &Setup) -> i64 {
         attempts.sum()
     };
     let longest_ms = setup.shape.versions().map(of).max().unwrap_or(0);
+    // A user's order may name when it begins.
+    let waits = |workflow: &Workflow| workflow.steps.iter().any(|rule| rule.waits.not_before.is_some());
+    let names_a_time = setup.documents.iter().any(|document| document.contains("\"NotBefore\""));
+    let begins_ms = if names_a_time || setup.shape.versions().any(waits) { WAIT_MS_MAX } else { 0 };
+    let longest_ms = longest_ms + if setup.is_described() { begins_ms } else { 0 };
     // Starting instances, open circuit breakers, hidden messages, and clocks that were wrong until now.
     let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;
     // What wrong clocks have written: an order is found after the longest time unwatched, a back-off is as long as a

@@ -47,7 +47,7 @@ impl Api {
     fn start(state: &State) -> Self {
         let config = ApiConfig::new(CHANNELS);
         let setup = &state.setup;
-        let config = match setup.applied.is_empty() {
+        let config = match setup.applied.is_empty() && !setup.is_described() {
             true => config,
             false => config.with_catalogue(&setup.catalogue(&setup.shape.first)),
         };
@@ -70,6 +70,12 @@ impl Customers {
         let apis = (0..if setup.applied.is_empty() { 1 } else { APIS }).map(|_| Api::start(&state)).collect();
         let mut customers = Self { all: Vec::new(), apis, name: "customer".into() };
         for number in 0..setup.orders {
+            if let Some(document) = setup.documents.get(number % setup.documents.len().max(1)) {
+                customers.add_document(Bytes::from(document.to_string()), Some(format!("key-{number}")));
+                let ms = state.rng.below(setup.posts_within_ms);
+                state.after(ms, Event::Post(number));
+                continue;
+            }
             let key = state.rng.chance(8_000).then(|| format!("key-{number}"));
             let channel = state.rng.chance(7_000).then(|| state.rng.pick(&CHANNELS));
             let priority = state.rng.chance(2_000).then(|| state.rng.pick(&["high", "normal"]));
@@ -97,7 +103,10 @@ impl Customers {
         document.push('}');
         state.remotes.channels.insert(document.as_str().into(), channel.map(Arc::from));
         state.remotes.named.extend(workflow.map(|workflow| (document.as_str().into(), workflow.into())));
-        let document = Bytes::from(document);
+        self.add_document(Bytes::from(document), key);
+    }
+
+    fn add_document(&mut self, document: Bytes, key: Option<String>) {
         let fingerprint = Json::document(&document).map(|document| document.fingerprint().into()).unwrap_or_default();
         self.all.push(Customer { document, fingerprint, key, is_content: false, tries: 0, posted_ms: 0 });
     }
@@ -166,8 +175,14 @@ impl World {
         }
         let api_config = self.customers.api(&mut self.shared.lock(), invocation);
         let phase = ports.who.phase.clone();
+        // Nobody decides on an order of their own (rule 40).
+        let caller = match ask {
+            Ask::Order(_) => "customer",
+            Ask::CallBack(_) => "service",
+            Ask::Command(..) | Ask::Plan | Ask::Start | Ask::Again | Ask::Apply(_) => "operator",
+        };
         let work = Box::pin(async move {
-            Done::Answered(Box::new(api::handle(&ports, &api_config, &Caller::unrestricted("customer"), request).await))
+            Done::Answered(Box::new(api::handle(&ports, &api_config, &Caller::unrestricted(caller), request).await))
         });
         self.executor.begin(work, phase);
         self.jobs.insert(invocation, Job::ApiConfig(ask));

@@ -34,6 +34,8 @@ const EVENTS_MAX: u64 = 3_000_000;
 const START_MS: (u64, u64) = (20, 1_500);
 /// The longest pause of an idle supervisor, in milliseconds.
 const IDLE_TICK_MS: i64 = 30 * 60_000;
+/// The same where orders may wait for a year.
+const LONG_IDLE_TICK_MS: i64 = 24 * 3_600_000;
 
 /// The purpose of an invocation.
 pub(crate) enum Job {
@@ -444,7 +446,11 @@ impl State {
         let skew_ms = i64::try_from(self.setup.skew_ms).unwrap_or(0);
         let due_ms = self.tables.next_due().map(|at| at.epoch_ms() - EPOCH_MS - skew_ms);
         // With a wrong clock an order may be due at any time. Each shard has its turn: no world has as many.
-        let idle_ms = if self.setup.clocks_jump() { 7 * tick_ms } else { IDLE_TICK_MS };
+        let idle_ms = match (self.setup.clocks_jump(), self.setup.is_described()) {
+            (true, _) => 7 * tick_ms,
+            (false, false) => IDLE_TICK_MS,
+            (false, true) => LONG_IDLE_TICK_MS,
+        };
         let wanted_ms = due_ms.unwrap_or(i64::MAX).min(self.now_ms + idle_ms).max(soonest_ms);
         // On the grid of its schedule.
         (wanted_ms + tick_ms - 1).div_euclid(tick_ms) * tick_ms
@@ -460,7 +466,8 @@ impl State {
             let times = if most == 0 { 0 } else { self.rng.between(1, most) };
             for _ in 0..times {
                 // Most orders are in progress early.
-                let latest_ms = if self.rng.chance(6_000) { until_ms.min(120_000) } else { until_ms };
+                let early_ms = if self.setup.is_described() { 45_000 } else { 120_000 };
+                let latest_ms = if self.rng.chance(6_000) { until_ms.min(early_ms) } else { until_ms };
                 let at_ms = self.rng.below(latest_ms);
                 self.after(at_ms, event);
             }
