@@ -37,7 +37,8 @@ impl BodyCondition {
     }
 
     /// As it is written.
-    pub(crate) fn text(&self) -> &str {
+    #[must_use]
+    pub fn text(&self) -> &str {
         self.0.text()
     }
 

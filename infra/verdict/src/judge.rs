@@ -1,0 +1,284 @@
+//! Judges a world: what the services did for each order, against how the order ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::definition::Pin;
+use domain::id::OrderId;
+use domain::task::{ProcessState, StepState, Task, reason};
+use domain::workflow::{Method, StepRule, Workflow};
+use rehearsal::setup::Outage;
+use rehearsal::state::State;
+
+use crate::day::Day;
+use crate::folder::Folder;
+use crate::watch::Notes;
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A step was carried out more than once, and not taken back.
+    ChargedTwice,
+    /// The order is compensated, and a step of it stands.
+    StillCharged,
+    /// The order is processed, and a step of it was never carried out.
+    NotShipped,
+    /// No operator gets the order on.
+    Stuck,
+    /// The order was compensated for a rejection, and no service rejected it.
+    TurnedForNothing,
+    /// A step was given up though nothing failed.
+    GivenUp,
+    /// A step was given up in an outage that was shorter than its horizon.
+    GivenUpInOutage,
+    /// The deadline was missed though nothing failed.
+    Late,
+    /// A service refused calls since there were too many, though nothing failed.
+    TooFast,
+    /// A handler panicked.
+    Panicked,
+}
+
+impl Kind {
+    /// Its name for people and programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ChargedTwice => "carried out twice",
+            Self::StillCharged => "compensated and still carried out",
+            Self::NotShipped => "processed and not carried out",
+            Self::Stuck => "stuck for good",
+            Self::TurnedForNothing => "rejected though no service said no",
+            Self::GivenUp => "given up though nothing failed",
+            Self::GivenUpInOutage => "given up in an outage that it could outlast",
+            Self::Late => "deadline missed though nothing failed",
+            Self::TooFast => "called more often than the service takes",
+            Self::Panicked => "a handler panicked",
+        }
+    }
+}
+
+/// One of them in a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// What.
+    pub kind: Kind,
+    /// The workflow of the order.
+    pub workflow: Option<Pin>,
+    /// The step.
+    pub step: Option<Arc<str>>,
+    /// The agent of the step.
+    pub agent: Option<Arc<str>>,
+    /// The order.
+    pub order: Option<OrderId>,
+}
+
+impl Violation {
+    /// What it has in common with those of the same cause.
+    #[must_use]
+    pub fn group(&self) -> Group {
+        (self.kind, self.workflow.as_ref().map(|pin| pin.name.clone()), self.step.clone(), self.agent.clone())
+    }
+}
+
+/// Violations that are alike.
+pub type Group = (Kind, Option<Arc<str>>, Option<Arc<str>>, Option<Arc<str>>);
+
+/// The violations of a world that is over.
+#[must_use]
+pub fn judge(folder: &Folder, day: Day, state: &State, notes: &Notes) -> Vec<Violation> {
+    let mut found = Vec::new();
+    if notes.panic().is_some() {
+        found.push(Violation { kind: Kind::Panicked, workflow: None, step: None, agent: None, order: None });
+    }
+    let mut effects: BTreeMap<(OrderId, usize), (u32, u32)> = BTreeMap::new();
+    for effect in state.effects() {
+        let (done, undone) = effects.entry((effect.order, effect.step)).or_default();
+        (*done, *undone) = (*done + effect.done, *undone + effect.undone);
+    }
+    let outage = state.setup.outages.first();
+    for task in state.tables.tasks() {
+        let Some(workflow) = workflow_of(folder, &task) else { continue };
+        let of = Of { folder, day, state, notes, task: &task, workflow, effects: &effects, outage };
+        found.extend(of.books());
+        found.extend(of.end());
+        found.extend(of.patience());
+    }
+    for (place, count) in &state.remotes.too_many {
+        if day.is_calm() && *count > 0 {
+            let agent = folder.shape.agents.get(*place).cloned();
+            found.push(Violation { kind: Kind::TooFast, workflow: None, step: None, agent, order: None });
+        }
+    }
+    found
+}
+
+/// The workflow of a task.
+fn workflow_of<'f>(folder: &'f Folder, task: &Task) -> Option<&'f Workflow> {
+    let is_its = |workflow: &&Workflow| (&workflow.name, workflow.version) == (&task.workflow, task.workflow_version);
+    folder.shape.versions().find(is_its)
+}
+
+/// Whether a service knows no keys and its agent has a memo: no key of the folder can tell whether a call without an answer
+/// had its effect.
+#[must_use]
+pub fn cannot_be_helped(folder: &Folder, rule: &StepRule) -> bool {
+    let Some(agent) = rule.service() else { return false };
+    let forgets_ms = folder.service_of(agent).and_then(|service| service.forgets_keys_after_ms);
+    let has_memo = folder.settings_of(agent).policy.memo.is_some();
+    has_memo && forgets_ms.is_some_and(|ms| ms < rule.complete_within_ms)
+}
+
+/// An order of the world.
+struct Of<'a> {
+    folder: &'a Folder,
+    day: Day,
+    state: &'a State,
+    notes: &'a Notes,
+    task: &'a Task,
+    workflow: &'a Workflow,
+    effects: &'a BTreeMap<(OrderId, usize), (u32, u32)>,
+    outage: Option<&'a Outage>,
+}
+
+impl Of<'_> {
+    fn violation(&self, kind: Kind, rule: Option<&StepRule>) -> Violation {
+        let agent = rule.and_then(StepRule::service).cloned();
+        let step = rule.map(|rule| rule.name.clone());
+        Violation { kind, workflow: Some(self.workflow.pin()), step, agent, order: Some(self.task.order_id) }
+    }
+
+    /// The steps with an effect at a service.
+    fn steps(&self) -> impl Iterator<Item = &StepRule> {
+        self.workflow.steps.iter().filter(|rule| rule.service().is_some() && rule.forward.method != Method::Get)
+    }
+
+    fn effects_of(&self, rule: &StepRule) -> (u32, u32) {
+        let index = self.folder.shape.index_of(&rule.name).unwrap_or(usize::MAX);
+        self.effects.get(&(self.task.order_id, index)).copied().unwrap_or_default()
+    }
+
+    fn is_refused(&self, rule: &StepRule) -> bool {
+        let index = self.folder.shape.index_of(&rule.name).unwrap_or(usize::MAX);
+        self.notes.refused.contains(&(self.task.order_id, index))
+    }
+
+    /// What stands at the services, against the order's end.
+    fn books(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        for rule in self.steps() {
+            let (done, undone) = self.effects_of(rule);
+            let stands = done.saturating_sub(undone);
+            // One that was taken for rejected itself is another violation.
+            let is_own = self.task.reason.as_ref().is_some_and(|reason| reason.step.as_ref() == Some(&rule.name));
+            if rule.no_undo && (is_own || self.is_cancelled() || self.is_taken_back_by_another(rule)) {
+                continue;
+            }
+            // On a calm day each call has its answer.
+            if done > 1 && !self.day.is_calm() && cannot_be_helped(self.folder, rule) {
+                continue;
+            }
+            let state = self.task.steps.iter().find(|step| step.name == rule.name).map(|step| step.process_state);
+            let kind = match self.task.process_state {
+                ProcessState::Processed | ProcessState::Error if stands > 1 => Kind::ChargedTwice,
+                ProcessState::Processed if stands == 0 && state == Some(StepState::Processed) => Kind::NotShipped,
+                ProcessState::Compensated if done > 1 && stands > 0 => Kind::ChargedTwice,
+                ProcessState::Compensated if stands > 0 => Kind::StillCharged,
+                ProcessState::Pending
+                | ProcessState::Processing
+                | ProcessState::Processed
+                | ProcessState::Error
+                | ProcessState::Compensating
+                | ProcessState::Compensated
+                | ProcessState::Closed => continue,
+            };
+            found.push(self.violation(kind, Some(rule)));
+        }
+        found
+    }
+
+    /// Whether somebody changed their mind: what has no undo stays then.
+    fn is_cancelled(&self) -> bool {
+        self.task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED)
+    }
+
+    /// Whether the undo of a later step names the output of this one, which has none: it takes both back.
+    fn is_taken_back_by_another(&self, rule: &StepRule) -> bool {
+        let reads = |other: &&StepRule| other.undo.outputs().any(|step| *step == *rule.name);
+        self.workflow.steps.iter().filter(|other| other.name != rule.name && !other.no_undo).any(|other| reads(&other))
+    }
+
+    /// How the order ended.
+    fn end(&self) -> Option<Violation> {
+        let reason = self.task.reason.as_ref();
+        let by = reason.and_then(|reason| self.rule(reason.step.as_deref()));
+        match self.task.process_state {
+            ProcessState::Compensated => {
+                let is_rejected = reason.is_some_and(|reason| &*reason.code == reason::REJECTED);
+                let rule = by.filter(|rule| rule.service().is_some())?;
+                // A queue may give a call to two instances at once, and one is told that the key is in use (rule 16).
+                let may_be_told = self.day != Day::Wild;
+                let is_for_nothing = may_be_told && is_rejected && !self.is_refused(rule) && !self.is_unsendable(rule);
+                is_for_nothing.then(|| self.violation(Kind::TurnedForNothing, Some(rule)))
+            }
+            ProcessState::Processed | ProcessState::Closed => None,
+            // Its keys are gone: a person looks at the service and settles it.
+            ProcessState::Error if self.state.has_forgotten(self.task.order_id) => None,
+            ProcessState::Error | ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
+                let failed = self.task.steps.iter().find(|step| step.process_state == StepState::Error);
+                let rule = failed.and_then(|step| self.rule(Some(&step.name))).or(by);
+                // A child order that is done stays, and a person who cancels its parent goes on by hand (rule 49).
+                let is_of_child = rule.is_some_and(|rule| rule.child.is_some());
+                (!is_of_child).then(|| self.violation(Kind::Stuck, rule))
+            }
+        }
+    }
+
+    /// Whether the step was never sent: no service could decide on it.
+    fn is_unsendable(&self, rule: &StepRule) -> bool {
+        let step = self.task.steps.iter().find(|step| step.name == rule.name);
+        step.and_then(|step| step.last_error.as_ref()).is_some_and(|error| &*error.code == "unsendable")
+    }
+
+    /// Whether it was given up, or late, too early.
+    fn patience(&self) -> Option<Violation> {
+        if self.day.is_calm() && self.task.late_since.is_some() {
+            return Some(self.violation(Kind::Late, None));
+        }
+        let error = self.notes.errors.get(&self.task.order_id);
+        // A queue may give a call to two instances at once (rule 16).
+        let is_refused = |(code, ..): &&(String, Option<usize>, i64)| code == reason::REJECTED;
+        if let Some((_, Some(step), _)) = error.filter(is_refused).filter(|_| self.day != Day::Wild)
+            && let Some(rule) = self.workflow.steps.get(*step).filter(|rule| rule.service().is_some())
+            && !self.is_refused(rule)
+            && !self.is_unsendable(rule)
+        {
+            return Some(self.violation(Kind::TurnedForNothing, Some(rule)));
+        }
+        let exhausted = error.filter(|(code, ..)| code == reason::EXHAUSTED);
+        let turned = self.task.reason.as_ref().filter(|reason| &*reason.code == reason::EXHAUSTED);
+        let rule = match (exhausted, turned) {
+            (Some((_, step, _)), _) => self.workflow.steps.get((*step)?)?,
+            (None, Some(reason)) => self.rule(reason.step.as_deref())?,
+            (None, None) => return None,
+        };
+        if rule.approval.is_some() {
+            return None;
+        }
+        let kind = match (self.day, self.outage) {
+            (Day::Fair | Day::Slow | Day::Busy, _) => Kind::GivenUp,
+            // Its last attempt may begin before the end of the outage.
+            (Day::Outage, Some(outage))
+                if rule.service().is_some() && outage.lasts_ms + 2 * rule.complete_within_ms < rule.horizon_ms =>
+            {
+                Kind::GivenUpInOutage
+            }
+            (Day::Outage | Day::Rough | Day::Wild, _) => return None,
+        };
+        Some(self.violation(kind, Some(rule)))
+    }
+
+    fn rule(&self, name: Option<&str>) -> Option<&StepRule> {
+        self.workflow.steps.iter().find(|rule| Some(&*rule.name) == name)
+    }
+}
