@@ -41,7 +41,7 @@ class Probed:
         return int(self.calls_max[agent]["Forward"]) + int(self.calls_max[agent]["Undo"])
 
     def check_settings(self) -> None:
-        """The settings that it proposes are accepted."""
+        """The settings that it proposes are accepted, and with what a rehearsal proposes, nothing goes wrong."""
         file = self._folder / "stepwarden.toml"
         text = file.read_text()
         for name, agent in self.agents.items():
@@ -49,6 +49,23 @@ class Probed:
         file.write_text(text)
         checked = run(self._program, "check", str(self._folder))
         expect(checked.returncode == 0, f"{checked.stdout}\n{text}")
+        for change in self._rehearsed():
+            agent = change["Key"].split(".")[1]
+            text = pasted(text, agent, change["Line"].removeprefix(f"agents.{agent}."))
+        file.write_text(text)
+        again = self._rehearsed()
+        expect(not again, f"{again}\n{text}")
+
+    def _rehearsed(self) -> list[dict[str, Any]]:
+        """What a rehearsal with what the probe saw proposes: settings of agents."""
+        orders = str(self._folder.parent / "probed.json")
+        ended = run(self._program, "rehearse", str(self._folder), "--orders", orders, "--seeds", "40", "--json")
+        expect(ended.returncode in (0, 1), f"{ended.returncode}: {ended.stderr}")
+        violations = json.loads(ended.stdout)["Violations"]
+        for found in violations:
+            change = found["Change"]
+            expect(change and change["Key"].startswith("agents."), f"no setting helps: {found}")
+        return [found["Change"] for found in violations]
 
 
 def files(folder: Path) -> set[str]:

@@ -2,9 +2,11 @@
 
 use config::keys::{DEPLOYMENT, keys_of, markdown};
 use domain::workflow::WORKFLOW;
+use rehearsal::description::REHEARSAL;
 
 /// The documents with such tables.
-pub const DOCUMENTS: [&str; 3] = ["functions/README.md", "functions/shared/agent/README.md", "infra/README.md"];
+pub const DOCUMENTS: [&str; 4] =
+    ["functions/README.md", "functions/shared/agent/README.md", "infra/README.md", "infra/cli/README.md"];
 const BEGIN: &str = "<!-- keys of ";
 const END: &str = "<!-- end of keys -->";
 
@@ -32,6 +34,7 @@ fn table(name: &str) -> String {
         "stepwarden.toml" => markdown(DEPLOYMENT, |path| path.starts_with("agents.") || path.starts_with("alerts.")),
         "an agent" => markdown(keys_of(DEPLOYMENT, "agents"), |_| false),
         "a sink" => markdown(keys_of(DEPLOYMENT, "alerts"), |_| false),
+        "rehearsal.toml" => markdown(REHEARSAL, |_| false),
         other => panic!("there are no keys of {other}"),
     }
 }

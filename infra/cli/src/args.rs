@@ -24,7 +24,7 @@ use local::terminal::tell;
 pub use api::{ApiArgs, CommandArgs, Format, WaitArgs, When};
 pub use audit::{AuditArgs, Noted};
 pub use backup::{BackupArgs, RestoreArgs};
-pub use folder::{ApplyArgs, CheckArgs, InitArgs, ProbeArgs, Supposed, TryArgs};
+pub use folder::{ApplyArgs, Assumed, CheckArgs, InitArgs, ProbeArgs, RehearseArgs, Supposed, TryArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
@@ -56,6 +56,7 @@ Examples:
   stepwarden try shop order.json             what it would send for an order, without a call
   stepwarden submit order.json --wait        post an order and wait until it is processed
   stepwarden probe shop --order order.json   whether its test services keep the rules, by real calls
+  stepwarden rehearse shop                   its orders in thousands of bad days, simulated
   stepwarden overview                        orders by state, failures and causes
   stepwarden numbers --last 7d               what came through in a week, how long it took, which step is slowest
   stepwarden numbers --day yesterday         the same of one day
@@ -70,7 +71,7 @@ Examples:
 ";
 
 /// The commands that call no API. Some have options of those that do.
-const LOCAL: [(&str, Option<&str>); 13] = [
+const LOCAL: [(&str, Option<&str>); 14] = [
     ("serve", None),
     ("demo", None),
     ("outage", None),
@@ -80,6 +81,7 @@ const LOCAL: [(&str, Option<&str>); 13] = [
     ("check", Some("output")),
     ("try", Some("output")),
     ("probe", Some("output yes")),
+    ("rehearse", Some("output")),
     ("token", Some("output")),
     ("audit", Some("output")),
     ("backup", Some("output")),
@@ -235,6 +237,9 @@ pub enum RemoteCommand {
     /// Call the services of a configuration folder, to see whether they keep what is assumed of them: says before what it calls
     #[command(after_help = folder::PROBE_HELP)]
     Probe(ProbeArgs),
+    /// Carry orders through a configuration folder in simulated bad days: what goes wrong, and which key to change
+    #[command(after_help = folder::REHEARSE_HELP)]
+    Rehearse(RehearseArgs),
     /// Apply a configuration folder to a running server or deployment: show what changes, ask, and apply it
     Apply(ApplyArgs),
     /// List the settled dead letters and their outcomes

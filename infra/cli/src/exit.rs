@@ -37,7 +37,7 @@ pub enum Exit {
 pub const HELP: &str = "\
 Exit status:
   0  done
-  1  an order ended in another state, a job stopped, the doctor, check, try or probe found a problem, or a backup is damaged
+  1  an order ended in another state, a job stopped, the doctor, check, try, probe or rehearse found a problem, or a backup is damaged
   2  wrong usage; nothing was done
   3  no such order, job or service
   4  refused: the state, the version or the idempotency key forbids it

@@ -107,6 +107,68 @@ pub struct ProbeArgs {
     pub force: bool,
 }
 
+pub(super) const REHEARSE_HELP: &str = "\
+The handlers that ship carry orders through the folder's workflows and agents' settings, over services, network, clocks and
+instances that are simulated. No call leaves the process. In a world of some orders nothing goes wrong, or a service is away, or
+answers get lost, come late or twice, orders are cancelled, instances die. Then operators act, and each order is held against
+what the services did: carried out twice, compensated and still carried out, processed and not carried out, stuck for good,
+given up or late though nothing failed. What is found comes with its story, and the key to change: with it, the same worlds and
+others ran again and were clean.
+
+rehearsal.toml in the folder says how the services behave: --init writes it with every key and its default, and `stepwarden
+probe` measures it. Without it they keep the rules, slow and flaky. In the orders, what `when` looks at is varied, so that each
+branch is taken.
+
+Without --seeds worlds run for up to 30 s. Ctrl-C ends them, and what was found is shown.
+
+Exit status: 0 nothing goes wrong, 1 something does, 2 it did not run.";
+
+/// `stepwarden rehearse`
+#[derive(Debug, Clone, Args)]
+pub struct RehearseArgs {
+    /// The folder, with stepwarden.toml and workflows/
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+    /// The orders: one JSON document, or one a line; default: order.json of the folder
+    #[arg(long, value_name = "FILE")]
+    pub orders: Option<PathBuf>,
+    /// Run this many worlds; default: as many as 30 s allow
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub seeds: Option<u64>,
+    /// Run this world alone
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
+    pub seed: Option<u64>,
+    /// Show it action by action
+    #[arg(long, requires = "seed")]
+    pub trace: bool,
+    /// What may go wrong: services, or clocks too, or instances, queues and stores too
+    #[arg(long, value_enum, default_value_t = Assumed::All)]
+    pub assume: Assumed,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Write it as JUnit XML
+    #[arg(long, value_name = "FILE.xml")]
+    pub junit: Option<PathBuf>,
+    /// Print one JSON document, as --output json does
+    #[arg(long)]
+    pub json: bool,
+    /// Write rehearsal.toml with a block for each agent, and run nothing
+    #[arg(long, conflicts_with_all = ["seeds", "seed", "report", "junit"])]
+    pub init: bool,
+}
+
+/// What may go wrong in a rehearsal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Assumed {
+    /// Services, and the way to them.
+    Services,
+    /// Clocks too.
+    Clocks,
+    /// Instances, queues and stores too.
+    All,
+}
+
 /// An answer that is supposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supposed {

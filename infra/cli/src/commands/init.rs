@@ -48,7 +48,9 @@ pub(super) fn run(InitArgs { folder }: &InitArgs) -> Result<Exit, CommandError> 
     write(folder)?;
     let mut text: String = files().iter().map(|(name, _)| format!("{}\n", folder.join(name).display())).collect();
     let folder = folder.display();
-    text.push_str(&format!("\nRead them, they say how to go on. Then: stepwarden check {folder}\n"));
+    text.push_str(&format!(
+        "\nRead them, they say how to go on. Then: stepwarden check {folder}, and stepwarden rehearse {folder}\n"
+    ));
     print(&text)
 }
 

@@ -26,6 +26,7 @@ mod numbers;
 mod overview;
 mod probe;
 mod query;
+mod rehearse;
 mod schedules;
 mod submit;
 mod system;
@@ -110,6 +111,7 @@ async fn carried_out(
             let asking = probe::Asking { format: api.output, yes: api.yes, terminal, variable };
             Box::pin(probe::run(&args, asking)).await
         }
+        RemoteCommand::Rehearse(args) => Box::pin(rehearse::run(&args, api.output, terminal, paint)).await,
         RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::Token { command } => token::run(&command, api.output, paint),
         RemoteCommand::Audit(args) => audit::run(&args, api.output),

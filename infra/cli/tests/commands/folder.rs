@@ -32,8 +32,8 @@ fn a_folder_is_begun_checked_and_its_faults_are_named_at_once() {
     fs::write(folder.join("workflows/two.toml"), "name = \"two\"\nversion = 0\n").unwrap();
     let bad = command("check").with_status(1);
     bad.shows(&[
-        "shop/stepwarden.toml:16:11: default names \"shpo\", which is not a workflow of this folder: did you mean shop?",
-        "shop/stepwarden.toml:17:1: colour is not a setting. Settings are: default, agents, reply_channels, alerts, schedule\n",
+        "shop/stepwarden.toml:18:11: default names \"shpo\", which is not a workflow of this folder: did you mean shop?",
+        "shop/stepwarden.toml:19:1: colour is not a setting. Settings are: default, agents, reply_channels, alerts, schedule\n",
         "shop/workflows/two.toml:2:11: version must be a whole number",
     ]);
     assert_eq!(bad.stdout.lines().count(), 4, "{bad:?}");

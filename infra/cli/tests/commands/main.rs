@@ -17,6 +17,7 @@ mod listening;
 mod lost;
 mod operator;
 mod orders;
+mod rehearse;
 mod run;
 mod signed;
 mod stub;

@@ -19,7 +19,7 @@ mod trial;
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agents::{HttpClients, Variable, http_service, machine_secrets};
@@ -94,7 +94,7 @@ pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, Comman
         Format::Table => shown::text(&probed, if written.is_some() { "" } else { &rehearsal }),
     })?;
     if let Some(path) = written.filter(|_| !rehearsal.is_empty()) {
-        fs::write(&path, &rehearsal)?;
+        fs::write(&path, with_others(&path, &description).as_ref().unwrap_or(&rehearsal))?;
         note(&format!("{} is written", path.display()));
     }
     Ok(match probed.iter().any(Probed::is_broken) {
@@ -102,6 +102,13 @@ pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, Comman
         false if probed.iter().any(|one| one.unseen.is_some()) => Exit::Usage,
         false => Exit::Fine,
     })
+}
+
+/// The same with what the file says of agents that were not probed.
+fn with_others(path: &Path, probed: &Description) -> Option<String> {
+    let mut all = Description::parse(&fs::read_to_string(path).ok()?).ok()?;
+    probed.agents().for_each(|agent| all.set(agent, probed.of(agent)));
+    Some(all.to_string())
 }
 
 /// Where the description goes, if it is written. No call is made for one that would be lost.

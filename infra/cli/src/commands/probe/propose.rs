@@ -117,7 +117,9 @@ impl Known<'_> {
     pub(super) fn described(&self) -> Service {
         let mut service = Service::default();
         if let (Some(last), len) = (self.times_ms.last(), self.times_ms.len()) {
-            service.latency_ms = [self.times_ms[len / 2], *last, *last];
+            // A few calls to an idle service say nothing of its slowest.
+            let [_, most_ms, longest_ms] = service.latency_ms;
+            service.latency_ms = [self.times_ms[len / 2], most_ms.max(*last), longest_ms.max(*last)];
         }
         let observed = self.observed;
         if let Some(ms) = self.settled_ms() {

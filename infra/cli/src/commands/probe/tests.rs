@@ -2,12 +2,17 @@
 
 mod stub;
 
+use std::sync::atomic::AtomicBool;
+
 use config::Folder as Files;
 use domain::task::Direction;
 
 use super::judge::{Assumption, Verdict};
 use super::*;
 use stub::{Breaks, Stub, TOKEN};
+use verdict::day::Assume;
+use verdict::folder::Given;
+use verdict::worlds::run_all;
 
 const WORKFLOW: &str = r#"
 name = "shop"
@@ -71,12 +76,21 @@ async fn probed(breaks: Breaks, more: &str) -> (Probed, Description, [Stub; 2], 
     let pasted = self::files(&stock, &bank, &(probed.settings.join("\n") + "\n"));
     assert!(Files::check(&pasted).is_ok(), "{:?}", probed.settings);
     assert_eq!(Description::parse(&description.to_string()).unwrap(), description);
+    assert_eq!(rehearsed(pasted, &description), Vec::<String>::new());
     for (stub, agent) in [(&stock, "stock"), (&bank, "bank")] {
         let books = stub.books.lock().unwrap();
         let counts = called.iter().find(|called| &*called.agent == agent).unwrap().counts;
         assert!(books.calls[0] <= counts.forward && books.calls[1] <= counts.undo, "{agent}: {counts:?}, {books:?}");
     }
     (probed, description, [stock, bank], called)
+}
+
+/// What goes wrong in worlds of a folder with these services.
+fn rehearsed(files: Vec<(String, String)>, description: &Description) -> Vec<String> {
+    let given = Given { files, description: description.clone(), orders: vec![serde_json::from_str(ORDER).unwrap()] };
+    let folder = given.ready().unwrap();
+    let seen = run_all(&folder, 0..14, Assume::All, 2, &AtomicBool::new(false), &|_| {});
+    seen.found.values().map(|found| format!("{:?} in {:?}", found.violation, found.seeds)).collect()
 }
 
 /// The assumptions that have this verdict.
