@@ -61,7 +61,8 @@ pub(crate) fn spoken(
             .filter(|_| way == 0)
             .find_map(|name| service.answers.get(&**name))
             .and_then(|sample| serde_json::from_str(sample.text()).ok());
-        let is_sample = sample.is_some();
+        // One of an operation may be of another step: it gets what this one names.
+        let is_sample = service.answers.contains_key(names[way][0]);
         let mut body: Value = sample.unwrap_or_else(|| json!({}));
         if way == 0 {
             fill(&mut body, texts, is_sample);
