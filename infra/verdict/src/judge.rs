@@ -204,8 +204,8 @@ impl Of<'_> {
 
     /// Whether the undo of a later step names the output of this one, which has none: it takes both back.
     fn is_taken_back_by_another(&self, rule: &StepRule) -> bool {
-        let reads = |other: &&StepRule| other.undo.outputs().any(|step| *step == *rule.name);
-        self.workflow.steps.iter().filter(|other| other.name != rule.name && !other.no_undo).any(|other| reads(&other))
+        let others = self.workflow.steps.iter().filter(|other| other.name != rule.name && !other.no_undo);
+        others.into_iter().any(|other| other.undo_sends_of(&rule.name))
     }
 
     /// How the order ended.

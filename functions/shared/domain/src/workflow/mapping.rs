@@ -134,14 +134,6 @@ impl Mapping {
         send.chain(headers).chain(path)
     }
 
-    /// The steps whose outputs it sends.
-    pub fn outputs(&self) -> impl Iterator<Item = &str> {
-        self.places().filter_map(|(_, place)| match Root::of(&place.pointer) {
-            Some(Root::Output(step, _)) => Some(step),
-            Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => None,
-        })
-    }
-
     /// The pointers that must find a value where they are looked at, each with its key.
     pub(super) fn required(&self) -> impl Iterator<Item = (&'static str, &Pointer)> {
         self.places().filter(|(_, place)| !place.is_optional).map(|(key, place)| (key, &place.pointer))

@@ -44,6 +44,7 @@ use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
 use crate::order::Order;
 use crate::priority::Priority;
 use crate::schema::Schema;
+use crate::search::Pointer;
 use crate::state::Direction;
 use crate::template::Template;
 use crate::time::Timestamp;
@@ -171,6 +172,13 @@ impl StepRule {
     #[must_use]
     pub fn may_undo_nothing(&self) -> bool {
         !self.no_undo && self.undo.sends_only_of(&self.name)
+    }
+
+    /// Whether its undo sends something of the output of this step.
+    #[must_use]
+    pub fn undo_sends_of(&self, step: &str) -> bool {
+        let is_of = |place: &Pointer| matches!(Root::of(place), Some(Root::Output(of, _)) if of == step);
+        self.undo.places().any(|(_, place)| is_of(&place.pointer))
     }
 
     /// Whether the step may have no output though the order goes on past it.
