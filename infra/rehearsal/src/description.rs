@@ -86,7 +86,7 @@ const OUTAGE: &[Key] = &[
 const LATER: &[Key] = &[
     Key::new("share", SHARE).about("The share of the calls that get a 202").or("0%"),
     Key::new("within", SOME_TIME).about("The longest time until the result").or("10m"),
-    Key::new("lost", SHARE).about("The share of the results that are told to nobody").or("1%"),
+    Key::new("lost", SHARE).about("The share of the results that never arrive").or("1%"),
     Key::new("twice", SHARE).about("The share of the results that are told twice").or("5%"),
 ];
 
@@ -166,7 +166,7 @@ pub struct Later {
     pub share: u32,
     /// The longest time until the result.
     pub within_ms: u64,
-    /// The share of the results that are told to nobody.
+    /// The share of the results that never arrive.
     pub lost: u32,
     /// The share of the results that are told twice.
     pub twice: u32,

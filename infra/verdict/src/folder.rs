@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::Policy;
 use api::ApiConfig;
 use bytes::Bytes;
-use config::{AgentSettings, Checked, DEPLOYMENT_FILE, Faults, Folder as Checker, Operations, Settings};
+use config::{AgentSettings, Checked, Faults, Folder as Checker, Operations, Settings};
 use domain::definition::Pin;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::time::Timestamp;
@@ -389,10 +389,4 @@ fn accepted(documents: Vec<Arc<str>>, checked: &Checked, shape: &Shape) -> Taken
         }
     }
     (taken, refused)
-}
-
-/// Whether a file is that of the services, which is no part of the configuration.
-#[must_use]
-pub fn is_configuration(file: &str) -> bool {
-    file == DEPLOYMENT_FILE || file.contains('/')
 }

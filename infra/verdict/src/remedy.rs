@@ -80,7 +80,7 @@ impl Blame<'_> {
             let time = longer(effect_ms + MARGIN_MS);
             edits.push(Edit::of_agent(name, &["settles_within"], Value::from(time)));
         }
-        // A result that comes later may come after the undo, where nobody stops the work on it.
+        // A later result may come after the undo, if the service does not stop its work at the undo.
         let later_ms = service.later.within_ms + MARGIN_MS;
         let has_later = self.rule.is_some_and(|rule| rule.waits.within_ms.is_some()) && service.later.share > 0;
         if has_later && !service.refuses_forward_after_undo && settings.settles_within_ms < later_ms {

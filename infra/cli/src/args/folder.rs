@@ -64,7 +64,7 @@ pub struct TryArgs {
 }
 
 pub(super) const PROBE_HELP: &str = "\
-Probe a test system: the calls are real. They are made by the code of the agents, with keys of orders that nobody posts, and
+Probe a test system: the calls are real. They are made by the code of the agents, with keys of orders that are never posted, and
 their IDs are shown. First you see each service with the most calls and effects there, and are asked. What was done is undone
 at the end, where the step has an undo. A step that needs outputs of earlier steps has these called as well.
 

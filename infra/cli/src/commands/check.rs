@@ -7,6 +7,7 @@ use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
 use domain::workflow::{StepRule, Workflows};
 use local::folder::{self, FolderError};
 use local::run::NO_SINK;
+use local::terminal::tell;
 use serde_json::{Value, json};
 
 use super::context::print;
@@ -27,6 +28,18 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
     };
     print(&text)?;
     Ok(exit)
+}
+
+/// A folder that could be read. Its faults are told on stderr.
+pub(super) fn or_told<T>(read: Result<T, FolderError>, folder: &Path) -> Result<Result<T, Exit>, CommandError> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(FolderError::Faults(faults)) => {
+            tell(fault_lines(&faults, folder).trim_end());
+            Ok(Err(Exit::Usage))
+        }
+        Err(error @ FolderError::Unreadable { .. }) => Err(CommandError::usage(error.to_string())),
+    }
 }
 
 /// The faults of a folder as `check` prints them.

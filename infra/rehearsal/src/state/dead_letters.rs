@@ -1,4 +1,4 @@
-//! Messages that nobody can handle: how one becomes a dead letter, and bodies that are none.
+//! Messages that no handler can take: how one becomes a dead letter, and bodies that are no message.
 
 use std::sync::Arc;
 

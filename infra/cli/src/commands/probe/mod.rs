@@ -31,12 +31,12 @@ use domain::json::Json;
 use domain::machine::{Foreseen, Preview};
 use domain::order::Order;
 use domain::workflow::{Method, StepRule, Workflow};
-use local::folder::{self, FolderError, REHEARSAL_FILE};
+use local::folder::{self, REHEARSAL_FILE};
 use local::terminal::tell;
 use rehearsal::description::Description;
 use serde_json::Value;
 
-use super::check::fault_lines;
+use super::check::or_told;
 use super::context::{Terminal, print, random};
 use super::dialogue::{note, yes};
 use super::error::CommandError;
@@ -65,13 +65,9 @@ pub(super) struct Asking {
 
 /// `stepwarden probe DIR [AGENT…] --order FILE`.
 pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, CommandError> {
-    let checked = match folder::check(&args.folder) {
+    let checked = match or_told(folder::check(&args.folder), &args.folder)? {
         Ok(checked) => checked,
-        Err(FolderError::Faults(faults)) => {
-            tell(fault_lines(&faults, &args.folder).trim_end());
-            return Ok(Exit::Usage);
-        }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
+        Err(exit) => return Ok(exit),
     };
     let written = written_to(args)?;
     let (_, body) = submit::read(Some(&args.order), false)?;

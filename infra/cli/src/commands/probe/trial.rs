@@ -66,7 +66,7 @@ impl<'a> Trial<'a> {
                 continue;
             }
             if rule.service().is_none() {
-                // People, or another order: nobody is asked.
+                // People, or another order: no service is asked.
                 self.suppose(index, Outcome::Done(Json::empty()));
                 continue;
             }

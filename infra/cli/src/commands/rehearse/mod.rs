@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use config::keys::{commented, keys_of};
 use domain::limits::DOCUMENT_BYTES_MAX;
 use domain::workflow::StepRule;
-use local::folder::{self, FolderError, REHEARSAL_FILE};
+use local::folder::{self, REHEARSAL_FILE};
 use local::terminal::tell;
 use rehearsal::description::{Description, REHEARSAL};
 use serde_json::Value;
@@ -24,7 +24,7 @@ use verdict::report::{Report, html, json, junit};
 use verdict::search::{Findings, Search};
 use verdict::worlds::{Keep, Seen, run as run_world, run_all};
 
-use super::check::fault_lines;
+use super::check::or_told;
 use super::context::{Terminal, print};
 use super::error::CommandError;
 use crate::args::{Assumed, Format, RehearseArgs};
@@ -118,22 +118,15 @@ const fn assumed(assumed: Assumed) -> Assume {
 
 /// The folder made ready. Its faults are told on stderr.
 fn ready(args: &RehearseArgs) -> Result<Result<Folder, Exit>, CommandError> {
-    let files = match folder::read(&args.folder) {
+    let files = match or_told(folder::read(&args.folder), &args.folder)? {
         Ok(files) => files,
-        Err(FolderError::Faults(faults)) => {
-            tell(fault_lines(&faults, &args.folder).trim_end());
-            return Ok(Err(Exit::Usage));
-        }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
+        Err(exit) => return Ok(Err(exit)),
     };
     let description = described(&args.folder)?;
     let orders = orders(args)?;
     match (Given { files, description, orders }).ready() {
         Ok(folder) => Ok(Ok(folder)),
-        Err(NotReady::Faults(faults)) => {
-            tell(fault_lines(&faults, &args.folder).trim_end());
-            Ok(Err(Exit::Usage))
-        }
+        Err(NotReady::Faults(faults)) => or_told(Err(faults.into()), &args.folder),
         Err(error @ (NotReady::Workflows(_) | NotReady::Empty | NotReady::Description(_) | NotReady::Orders(_))) => {
             Err(CommandError::usage(error.to_string()))
         }
@@ -252,13 +245,9 @@ fn write_to(file: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Co
 
 /// Writes `rehearsal.toml`, with a block for each agent.
 fn init(dir: &Path) -> Result<Exit, CommandError> {
-    let checked = match folder::check(dir) {
+    let checked = match or_told(folder::check(dir), dir)? {
         Ok(checked) => checked,
-        Err(FolderError::Faults(faults)) => {
-            tell(fault_lines(&faults, dir).trim_end());
-            return Ok(Exit::Usage);
-        }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
+        Err(exit) => return Ok(exit),
     };
     let path = dir.join(REHEARSAL_FILE);
     let steps = checked.workflows.iter().flat_map(|one| &one.workflow.steps);

@@ -29,10 +29,9 @@ use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow, Workflows};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_call::{Trial, call_of, unknown_base};
-use local::folder::{self, FolderError};
-use local::terminal::tell;
+use local::folder;
 
-use super::check::fault_lines;
+use super::check::or_told;
 use super::context::print;
 use super::error::CommandError;
 use super::submit;
@@ -44,13 +43,9 @@ use wire::Problem;
 
 /// `stepwarden try DIR ORDER.json`.
 pub(super) async fn run(args: &TryArgs, format: Format, variable: Variable) -> Result<Exit, CommandError> {
-    let checked = match folder::check(&args.folder) {
+    let checked = match or_told(folder::check(&args.folder), &args.folder)? {
         Ok(checked) => checked,
-        Err(FolderError::Faults(faults)) => {
-            tell(fault_lines(&faults, &args.folder).trim_end());
-            return Ok(Exit::Usage);
-        }
-        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::usage(error.to_string())),
+        Err(exit) => return Ok(exit),
     };
     let (_, body) = submit::read(Some(&args.order), false)?;
     let answers = answers(&args.answers)?;
