@@ -97,7 +97,8 @@ impl Write<'_> {
     fn is_in_order(&self, index: usize, workflow: &Workflow) -> bool {
         let (steps, rule) = (&self.after.steps, &workflow.steps[index]);
         if steps[index].undo {
-            rule.before.iter().all(|&later| steps[later].attempt == 0 || steps[later].is_undone())
+            let is_gone = |later: usize| steps[later].attempt == 0 || steps[later].is_undone();
+            (0..steps.len()).all(|later| !workflow.steps[later].after.contains(&index) || is_gone(later))
         } else {
             rule.after.iter().all(|&earlier| steps[earlier].state == StepState::Processed && !steps[earlier].undo)
         }

@@ -85,7 +85,9 @@ impl Protocol {
     /// What a call does, unless it was done before under its key.
     pub(super) fn have_effect(&self, state: &mut State, order: u8, attempt: Attempt) {
         let pinned = state.orders[usize::from(order)].pinned.unwrap_or(COMPILED);
-        let rule = &self.decider.versions.at(pinned).steps[usize::from(attempt.step)];
+        let rules = &self.decider.versions.at(pinned).steps;
+        let rule = &rules[usize::from(attempt.step)];
+        let comes_after = |index: &usize| rules[*index].after.contains(&usize::from(attempt.step));
         let is_closed = state.orders[usize::from(order)].task.is_some_and(|task| task.state == ProcessState::Closed);
         let services = &mut state.orders[usize::from(order)].services;
         let is_there = |index: &usize| services[*index].forward > 0 && services[*index].undo == 0;
@@ -95,7 +97,9 @@ impl Protocol {
             (true, _) if is_closed && self.bounds.clocks == Clocks::One => Some(Breach::Closed),
             (true, false) if undo > 0 => Some(Breach::Undone),
             (true, false) if !rule.after.iter().all(is_there) => Some(Breach::Order),
-            (true, true) if rule.before.iter().any(is_there) => Some(Breach::Order),
+            (true, true) if (0..rules.len()).any(|index| comes_after(&index) && is_there(&index)) => {
+                Some(Breach::Order)
+            }
             _ => None,
         };
         let service = &mut services[usize::from(attempt.step)];

@@ -12,7 +12,7 @@ use domain::ports::{Environment, Inserted, PortError, Queues, Store, Watched};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use domain::trace;
-use domain::workflow::{NotAccepted, Workflow};
+use domain::workflow::{BadLines, NotAccepted, Workflow};
 use http::{Response, StatusCode};
 use tracing::{Instrument, Span};
 use wire::Accepted;
@@ -148,6 +148,7 @@ pub(crate) fn pin(workflow: &Workflow, order: &mut Order, now: Timestamp, config
         NotAccepted::Missing { step, pointer, why } => {
             Problem::MemberMissing { workflow: workflow.name.clone(), step, pointer, why }
         }
+        NotAccepted::Lines(BadLines { place, fault }) => Problem::member(place, fault),
         NotAccepted::Time(wrong) => {
             let place = &wrong.place;
             let name = place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(place).to_owned();

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use domain::callback::{self, Awaited, NotTaken};
-use domain::definition::Pin;
 use domain::json::Json;
 use domain::machine::Dropped;
 use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage, Trouble};
@@ -146,8 +145,7 @@ async fn keep(
     awaited: &Awaited,
 ) -> Result<Option<Template>, Problem> {
     let (Some(catalogue), Direction::Forward) = (config.catalogue(), awaited.direction) else { return Ok(None) };
-    let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
-    let workflow = catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?;
+    let workflow = catalogue.of_task(ports, task).await.map_err(Problem::unread)?;
     let rule = workflow.as_ref().and_then(|workflow| workflow.steps.iter().find(|rule| rule.name == awaited.step));
     Ok(rule.and_then(|rule| rule.keep.clone()))
 }

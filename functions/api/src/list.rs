@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::index::Index;
 use domain::ports::Store;
@@ -136,9 +135,8 @@ async fn index(
     config: &ApiConfig,
     task: &Task,
 ) -> Result<(OrderId, BTreeMap<String, String>, usize), Problem> {
-    let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
     let workflow = match config.catalogue() {
-        Some(catalogue) => catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?,
+        Some(catalogue) => catalogue.workflow(ports, &task.pin()).await.map_err(Problem::unread)?,
         None => None,
     };
     let order = ports.store().order(task.order_id).await.map_err(Problem::unread)?;

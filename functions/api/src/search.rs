@@ -293,8 +293,7 @@ impl Search {
 
 impl Covered {
     fn has(&self, task: &Task) -> bool {
-        let pin = || Pin { name: task.workflow.clone(), version: task.workflow_version };
-        self.pins.as_ref().is_none_or(|pins| pins.contains(&pin()))
+        self.pins.as_ref().is_none_or(|pins| pins.contains(&task.pin()))
     }
 }
 

@@ -77,10 +77,17 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
         actions: actions(task),
+        lines: lines(task),
         situation: Situation::of(task),
         index: None,
         history: None,
     }
+}
+
+/// The lines that the order carries, and those that were dropped; absent if it has none.
+fn lines(task: &Task) -> Option<wire::CarriedLines> {
+    let [carried, dropped] = task.carried_lines();
+    (!carried.is_empty() || !dropped.is_empty()).then_some(wire::CarriedLines { carried, dropped })
 }
 
 /// The commands that are allowed now, as last path segments.
@@ -117,6 +124,7 @@ fn shown_step(order_id: OrderId, step: &Step) -> wire::Step<'_> {
         direction,
         optional,
         pivot,
+        dropped,
         approval,
         doubted_at,
         not_before,
@@ -143,6 +151,7 @@ fn shown_step(order_id: OrderId, step: &Step) -> wire::Step<'_> {
         direction: (*direction).into(),
         optional: *optional,
         pivot: *pivot,
+        dropped: *dropped,
         approval: approval.as_ref().map(shown_approvers),
         child: child::made(step, order_id),
         doubted_at: *doubted_at,

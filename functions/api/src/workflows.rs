@@ -10,7 +10,7 @@ use domain::ports::{Environment, PortError, Records};
 use domain::schema::Schema;
 use domain::search::Pointer;
 use domain::time::Timestamp;
-use domain::workflow::{Deadline, StepRule, Waits, Workflow, Workflows};
+use domain::workflow::{Deadline, StepKeys, StepRule, Waits, Workflow, Workflows};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
@@ -157,18 +157,16 @@ pub fn workflow_steps(workflow: &Workflow) -> Vec<wire::WorkflowStep<'_>> {
 }
 
 fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowStep<'a> {
-    let StepRule {
-        name,
+    let StepRule { name, after, ancestors: _, in_line: _, arrays: _, line: _, keys } = rule;
+    let StepKeys {
         agent,
         approval,
         child,
-        after,
-        before: _,
-        ancestors: _,
         complete_within_ms,
         horizon_ms,
         settles_within_ms: _,
         waits: Waits { before_ms, not_before, within_ms },
+        for_each,
         when,
         optional,
         pivot,
@@ -181,7 +179,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         undo: _,
         keep: _,
         poll: _,
-    } = rule;
+    } = &**keys;
     wire::WorkflowStep {
         name: text(name),
         agent: text(agent),
@@ -197,6 +195,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         on_exhausted: Some(text(on_exhausted.name())),
         longer_wait_ms: longer.map(|longer| longer.wait_ms),
         longer_waits: longer.map(|longer| longer.times),
+        for_each: for_each.as_ref().map(|each| of_order(&each.array)),
         when: when.iter().map(|comparison| text(comparison.text())).collect(),
         optional: *optional,
         pivot: *pivot,

@@ -5,7 +5,6 @@
 
 use domain::advance::{AdvanceError, advance, begin_with, follow_up};
 use domain::child::{self, cancel, never_made, not_accepted, outcome, past_pivot, processed, unknown_workflow};
-use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Event, Refused, Verdict, Wanted, child_wanted};
@@ -53,9 +52,8 @@ async fn ended(
     redelivered: bool,
 ) -> Result<Outcome, AdvanceError> {
     let order_id = request.order_id;
-    let pin = pin_of(task);
-    let workflow = instance.catalogue.workflow(ports, &pin).await?;
-    let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
+    let workflow = instance.catalogue.of_task(ports, task).await?;
+    let workflow = workflow.ok_or_else(|| AdvanceError::UnknownWorkflow { order_id, pin: task.pin() })?;
     let Some((index, step)) = task.step(&request.step) else { return Ok(Outcome::Deferred(Deferral::after(0))) };
     let child = order_id.child(&step.name);
     if step.direction == Direction::Undo && step.output.is_some() && ports.store().task(child).await?.is_none() {
@@ -66,7 +64,7 @@ async fn ended(
         Ok(given) => given,
         Err(Refusal::Now(parent, _)) if step.direction == Direction::Undo => {
             let of = ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?;
-            (parent, never_made(task, &step.name, &of, pin_of(task), ports.environment().now()))
+            (parent, never_made(task, &step.name, &of, task.pin(), ports.environment().now()))
         }
         Err(Refusal::Always(_)) if step.direction == Direction::Undo => {
             return Ok(Outcome::Done(domain::json::Json::empty()));
@@ -151,8 +149,4 @@ async fn given(
         Ok(()) => Ok((parent, order)),
         Err(fault) => Err(Refusal::Now(parent, not_accepted(&chosen, &fault))),
     })
-}
-
-fn pin_of(task: &Task) -> Pin {
-    Pin { name: task.workflow.clone(), version: task.workflow_version }
 }

@@ -32,8 +32,6 @@ fn check(workflow: &Workflow) {
     for (place, rule) in workflow.steps.iter().enumerate() {
         assert!(!rule.ancestors.contains(&place), "no step comes after itself");
         assert!(rule.after.iter().all(|earlier| rule.ancestors.contains(earlier)));
-        assert!(rule.after.iter().all(|&earlier| workflow.steps[earlier].before.contains(&place)));
-        assert!(rule.before.iter().all(|&later| workflow.steps[later].after.contains(&place)));
         assert!(rule.horizon_ms >= rule.complete_within_ms && rule.max_failures > 0);
     }
     assert!(workflow.hops_max() > 0 && workflow.first_look_ms() > 0);

@@ -181,7 +181,7 @@ pub async fn first(
     parent: Option<Parent>,
     event: Event<'_>,
 ) -> Result<(Settled, Vec<Happened>), AdvanceError> {
-    let workflow = instance.catalogue.of_order(ports, order).await?;
+    let workflow = instance.catalogue.of_order(ports, order).await?.of_accepted(&order.document);
     let task = Task::new(order, &workflow, instance.shards, ports.environment().random()).below(parent);
     let moment = moment(ports, instance);
     let (as_of, decision) = (moment.now, decide(&task, &workflow, event, moment));
@@ -222,9 +222,9 @@ async fn settle(
         if lost_write.take().is_some_and(|after| has_happened(&after, &task)) {
             event = event.again();
         }
-        let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
-        let workflow = instance.catalogue.workflow(ports, &pin).await?;
-        let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
+        let workflow = instance.catalogue.of_task(ports, &task).await?;
+        let unknown = || AdvanceError::UnknownWorkflow { order_id, pin: task.pin() };
+        let workflow = workflow.ok_or_else(unknown)?;
         if let Err(why) = allow(&task) {
             return Ok(Some(Settled { task, as_of, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
         }

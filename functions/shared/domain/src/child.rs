@@ -110,7 +110,7 @@ pub fn not_accepted(workflow: &Workflow, fault: &NotAccepted) -> Failure {
         NotAccepted::Refused(_) => "member-refused",
         NotAccepted::Misfits(_) => "schema-mismatch",
         NotAccepted::Missing { .. } => "member-missing",
-        NotAccepted::Time(_) => "invalid-field",
+        NotAccepted::Lines(_) | NotAccepted::Time(_) => "invalid-field",
     };
     failure(code, format!("workflow {}: {fault}", workflow.name))
 }

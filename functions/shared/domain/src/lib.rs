@@ -39,6 +39,7 @@ pub mod notice;
 pub mod observe;
 pub mod order;
 pub mod output;
+mod outputs;
 mod pin;
 pub mod ports;
 pub mod priority;

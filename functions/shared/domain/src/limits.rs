@@ -72,6 +72,10 @@ pub const STATUS_RESEND_DOUBLINGS_MAX: u32 = 7;
 pub const ALERT_RESEND_DOUBLINGS_MAX: u32 = 3;
 /// Steps in a workflow.
 pub const STEPS_MAX: usize = 50;
+/// Steps of an order: those of its workflow, once for each of their elements (rule 50).
+pub const RECORDS_MAX: usize = 200;
+/// Longest name of an element, in characters.
+pub const ELEMENT_CHARS_MAX: usize = 40;
 /// Transitions kept in a task's history.
 pub const HISTORY_MAX: usize = 50;
 /// The newest bulk jobs that a task knows besides those of its history.

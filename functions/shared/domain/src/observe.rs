@@ -83,6 +83,9 @@ fn emit(task: &Task, happened: &Happened) {
             What::Skipped(_) => {
                 say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
             }
+            What::Dropped(_) => {
+                say!(task, monotonic_counter.lines_dropped = 1, workflow, %step, attempt, "line dropped");
+            }
             What::Contradicted(_) => {
                 tracing::warn!(
                     target: ORDERS, order_id = %task.order_id, monotonic_counter.orders_contradicted = 1, workflow, %step,

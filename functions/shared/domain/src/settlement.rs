@@ -16,7 +16,7 @@ pub struct Settlement {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::StepName"))]
     pub step: Arc<str>,
     /// Done: a step that ran forward is carried out. Undone: a step that was being undone is undone. Skipped: the order
-    /// goes on without a step that is optional.
+    /// goes on without a step that is optional. Dropped: the steps of its line are undone, and the order goes on.
     pub outcome: Settled,
     /// The step's output, if it is done: any JSON value, 16384 bytes at most. Absent: `{}`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -33,11 +33,13 @@ pub enum Settled {
     Undone,
     /// The order goes on without the step, which is optional (rule 33). It says nothing about an effect.
     Skipped,
+    /// The line of the step is undone, and the order goes on with the others (rule 50).
+    Dropped,
 }
 
 impl Settled {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Done, Self::Undone, Self::Skipped];
+    pub const ALL: [Self; 4] = [Self::Done, Self::Undone, Self::Skipped, Self::Dropped];
 
     /// The word used in messages.
     #[must_use]
@@ -46,6 +48,7 @@ impl Settled {
             Self::Done => "Done",
             Self::Undone => "Undone",
             Self::Skipped => "Skipped",
+            Self::Dropped => "Dropped",
         }
     }
 
@@ -53,7 +56,7 @@ impl Settled {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::Done | Self::Skipped => Direction::Forward,
+            Self::Done | Self::Skipped | Self::Dropped => Direction::Forward,
             Self::Undone => Direction::Undo,
         }
     }

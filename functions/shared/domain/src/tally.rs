@@ -16,6 +16,7 @@ pub use stream::{Batch, Change, Count, Cursor, Part, Sequence};
 
 use crate::task::{Direction, ProcessState, StepError, StepState, Task, Transition, What, reason};
 use crate::time::Timestamp;
+use crate::workflow::LINE;
 
 /// The numbers of a span of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -380,7 +381,12 @@ fn count_attempt(
     // An attempt that ended was one of the service of before: the same write may have chosen another.
     let asked = before.and_then(|task| task.steps.get(of.step)).unwrap_or(step);
     let mut count = |agent: &Arc<str>, add: &dyn Fn(&mut Attempts)| {
-        add(attempts(steps.entry(step.name.clone()).or_default(), agent, of.direction));
+        // Of all elements together (rule 50).
+        let name = match step.name.split_once(LINE) {
+            Some((name, _)) => name.into(),
+            None => step.name.clone(),
+        };
+        add(attempts(steps.entry(name).or_default(), agent, of.direction));
     };
     let rejected = |attempts: &mut Attempts| {
         attempts.rejected += 1;
@@ -411,7 +417,7 @@ fn count_attempt(
         What::Settled(_) if step.process_state == StepState::Skipped => count(&step.agent, &|it| it.skipped += 1),
         // An operator settled it, and no service was called.
         What::Settled(_) | What::GivenUp(_) | What::Skipped(_) => {}
-        What::Waiting(_) | What::Accepted(_) | What::Contradicted(_) => {}
+        What::Waiting(_) | What::Accepted(_) | What::Contradicted(_) | What::Dropped(_) => {}
         What::Submitted
         | What::Entered(_)
         | What::Resubmitted

@@ -34,7 +34,7 @@ pub use numbers::{
     AttemptNumbers, Count, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers,
 };
 pub use open_enum::OpenEnum;
-pub use order::{Accepted, Approvers, Order, OrderList, Reason, Step, Task, Transition};
+pub use order::{Accepted, Approvers, CarriedLines, Order, OrderList, Reason, Step, Task, Transition};
 pub use overview::{DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;
 pub use schedules::{Posted, Refused, Schedule, ScheduleList};

@@ -217,6 +217,10 @@ pub struct WorkflowStep<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(range(min = 1, max = domain::limits::FAILURES_MAX)))]
     pub longer_waits: Option<u32>,
+    /// The place of the array for each of whose elements the step is carried out. Absent: it is carried out once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "contract", schemars(extend("examples" = ["/Order/Lines"])))]
+    pub for_each: Option<Cow<'a, str>>,
     /// Comparisons that must all hold; otherwise the step is skipped. Absent: it always applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "contract", schemars(length(min = 1, max = domain::limits::WHEN_MAX)))]

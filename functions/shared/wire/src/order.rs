@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
@@ -40,8 +41,8 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// Why it is in `Error` or was compensated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason<'a>>,
-    /// In the order of the workflow.
-    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::STEPS_MAX)))]
+    /// In the order of the workflow. A step for each element of an array is named by both, as `reserve/0001`.
+    #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::RECORDS_MAX)))]
     pub steps: Vec<Step<'a>>,
     /// Who has to look at the order: `due#NN` the supervisor of that shard, `wait#NN` the same after a long wait or at
     /// the deadline, `error#NN` the operator.
@@ -83,6 +84,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     pub updated_at: Option<Timestamp>,
     /// The commands that are allowed now: last segments of paths of this API.
     pub actions: Vec<Cow<'a, str>>,
+    /// The elements of the array that its steps go through. Absent: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<CarriedLines>,
     /// The order's wait and the operator's remedy.
     pub situation: Situation,
     /// With `with=index`: the texts by which the order is found, by their positions in the document: `/CorrelationID`,
@@ -97,6 +101,17 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "contract", schemars(length(max = domain::limits::HISTORY_MAX), extend("x-always" = true)))]
     pub history: Option<History>,
+}
+
+/// The lines of an order, by the names of their elements.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "contract", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase", default)]
+pub struct CarriedLines {
+    /// Those that the order carries.
+    pub carried: Vec<Arc<str>>,
+    /// Those that were dropped.
+    pub dropped: Vec<Arc<str>>,
 }
 
 /// Why an order is in `Error` or was compensated.
@@ -144,6 +159,9 @@ pub struct Step<'a> {
     /// Whether the order only goes forward once the step has begun. Absent: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
+    /// Whether the line of the step was dropped: the step is undone, and the order goes on. Absent: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
     /// Present if people decide on it: no service is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers<'a>>,

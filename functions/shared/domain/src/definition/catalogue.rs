@@ -8,6 +8,7 @@ use crate::id::OrderId;
 use crate::order::Order;
 use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
 use crate::redaction::Redaction;
+use crate::task::Task;
 use crate::time::Timestamp;
 use crate::workflow::{StepRule, Workflow, Workflows, agent_names, agents_without_service, settles_within_ms};
 
@@ -259,6 +260,19 @@ impl Catalogue {
             name: name.map_or_else(|| self.default_name(deployment), Arc::from),
             known: self.names(deployment),
         }))
+    }
+
+    /// The workflow of a task, with a step for each of its lines; `None` if it was never applied.
+    ///
+    /// # Errors
+    /// As [`Catalogue::workflow`].
+    pub async fn of_task(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+        task: &Task,
+    ) -> Result<Option<Arc<Workflow>>, PortError> {
+        let found = self.workflow(ports, &task.pin()).await?;
+        Ok(found.map(|workflow| workflow.of_steps(task.steps.iter().map(|step| &*step.name))))
     }
 
     /// The workflow of an accepted order: the one that it is pinned to, or the compiled one.

@@ -159,6 +159,18 @@ pub enum Refused {
     /// Only an optional step may be skipped.
     #[error("only an optional step can be settled as skipped")]
     NotOptional,
+    /// Only a step that goes through an array is of a line.
+    #[error("the step is not one of a line of the order, which alone can be dropped")]
+    NoLine,
+    /// Without a line there is no order.
+    #[error("it is the last line of the order: cancel the order")]
+    LastLine,
+    /// A step that comes after all lines has begun with this one.
+    #[error("{step} has begun with this line: cancel the order, or settle the step as done")]
+    LineIsUsed {
+        /// The step.
+        step: Arc<str>,
+    },
     /// It is being undone already.
     #[error("the order is being undone already")]
     AlreadyCompensating,
@@ -222,6 +234,9 @@ impl Refused {
             Self::Finished => "Finished",
             Self::PastPivot { .. } => "PastPivot",
             Self::NotOptional => "NotOptional",
+            Self::NoLine => "NoLine",
+            Self::LastLine => "LastLine",
+            Self::LineIsUsed { .. } => "LineIsUsed",
             Self::AlreadyCompensating => "AlreadyCompensating",
             Self::InError => "InError",
             Self::AlreadyPaused => "AlreadyPaused",

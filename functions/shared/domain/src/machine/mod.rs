@@ -6,7 +6,7 @@
 //!
 //! The modules: `event` and `decision` have the types, and `turn` the working copy with the elementary moves (claim,
 //! complete, fail, hold). `reply`, `sweep`, `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and
-//! `approval`) handle one kind of event each. `compensation` turns an order round, `skip` ends the steps that need no
+//! `approval`) handle one kind of event each. `compensation` turns an order round, `lines` a line of it (rule 50), `skip` ends the steps that need no
 //! call, `pivot` says when an order only goes forward, and `contradiction` when a result comes against its end. `wait`
 //! has the long waits, `poll` the looks at a call that was taken on, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
 //! the message to an agent, `preview` foresees it for an order that there is not, and `wanted` tells the agent whether its
@@ -24,6 +24,7 @@ mod decision;
 mod erase;
 mod event;
 mod late;
+mod lines;
 mod note;
 mod open_calls;
 mod operator;

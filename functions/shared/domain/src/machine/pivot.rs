@@ -32,7 +32,8 @@ impl Task {
 impl Turn<'_> {
     /// The remedy for a step that was given up. Past the pivot of another step, nothing turns the order round.
     pub(super) fn remedy(&self, index: usize, given: Remedy) -> Remedy {
+        let remedy = self.remedy_of_line(index, given);
         let is_past = self.task.passed_pivots().any(|(pivot, _)| pivot != index);
-        if is_past { Remedy::Hold } else { given }
+        if is_past && remedy == Remedy::Compensate { Remedy::Hold } else { remedy }
     }
 }

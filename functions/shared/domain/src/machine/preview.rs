@@ -1,10 +1,12 @@
 //! What the steps of an order would send, as far as the outputs of the steps before are known. No event happens, so nothing
 //! of it is committed or sent.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use super::lines::outputs_for;
 use super::request::request;
 use crate::message::{Failure, Outcome, Request};
 use crate::order::Order;
@@ -16,7 +18,7 @@ use crate::workflow::{Mapping, Root, Workflow};
 #[derive(Debug)]
 pub struct Preview<'a> {
     order: &'a Order,
-    workflow: &'a Workflow,
+    workflow: Cow<'a, Workflow>,
     task: Task,
     known: Vec<Known>,
 }
@@ -67,7 +69,9 @@ impl<'a> Preview<'a> {
     /// A new order that this workflow has accepted. Nothing is supposed yet.
     #[must_use]
     pub fn new(order: &'a Order, workflow: &'a Workflow) -> Self {
-        let task = Task::new(order, workflow, 1, 0);
+        // The workflow has accepted the order.
+        let workflow = workflow.of_document(&order.document).unwrap_or(Cow::Borrowed(workflow));
+        let task = Task::new(order, &workflow, 1, 0);
         let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
         let known = |step| if is_skipped(step) { Known::Over } else { Known::Nothing };
         let known = task.steps.iter().map(known).collect();
@@ -110,14 +114,14 @@ impl<'a> Preview<'a> {
                 self.workflow.steps[rejected].name
             ));
         }
-        let output_of = |name: &str| task.step(name).and_then(|(_, step)| step.output.as_ref());
+        let outputs = outputs_for(task, rule, None);
         let mut unknown = Vec::new();
         for comparison in &rule.when {
             let missing = comparison.pointers().filter_map(Missing::new);
-            let missing: Vec<Missing> = missing.filter(|missing| self.is_unknown(&missing.step)).collect();
+            let missing: Vec<Missing> = missing.filter(|missing| self.is_unknown(index, &missing.step)).collect();
             if !missing.is_empty() {
                 unknown.extend(missing);
-            } else if let Some(unmet) = comparison.unmet_by_outputs(output_of) {
+            } else if let Some(unmet) = comparison.unmet_by_outputs(&outputs) {
                 self.known[index] = Known::Over;
                 return skipped(&unmet);
             }
@@ -136,11 +140,12 @@ impl<'a> Preview<'a> {
         let mapping = rule.mapping(direction);
         let pointers = rule.mappings(direction).flat_map(Mapping::places).map(|(_, place)| &place.pointer);
         let mut missing: BTreeSet<Missing> =
-            pointers.filter_map(Missing::new).filter(|missing| self.is_unknown(&missing.step)).collect();
+            pointers.filter_map(Missing::new).filter(|missing| self.is_unknown(index, &missing.step)).collect();
         if mapping.sends_all() {
             let own = (direction == Direction::Undo).then_some(index);
-            let sources = rule.ancestors.iter().copied().chain(own).map(|source| &self.workflow.steps[source].name);
-            missing.extend(sources.filter(|step| self.is_unknown(step)).map(Missing::whole));
+            let sources =
+                rule.ancestors.iter().copied().chain(own).filter(|&source| self.known[source] == Known::Nothing);
+            missing.extend(sources.map(|source| Missing::whole(self.workflow.steps[source].base())));
         }
         if !missing.is_empty() {
             return Some(Previewed::Unknown(missing.into_iter().collect()));
@@ -149,7 +154,7 @@ impl<'a> Preview<'a> {
         let step = &mut task.steps[index];
         (step.direction, step.attempt) = (direction, 1);
         step.complete_by = Some(now.plus_ms(rule.complete_within_ms));
-        Some(match request(&task, self.workflow, index, self.order, now, 0)? {
+        Some(match request(&task, &self.workflow, index, self.order, now, 0)? {
             Ok((_, request)) => Previewed::Request(Box::new(request)),
             Err(reply) => match reply.outcome {
                 Outcome::Failed(failure) => Previewed::Unsendable(failure),
@@ -158,9 +163,11 @@ impl<'a> Preview<'a> {
         })
     }
 
-    /// Whether the output of a step is not known.
-    fn is_unknown(&self, step: &str) -> bool {
-        self.task.step(step).is_some_and(|(index, _)| self.known[index] == Known::Nothing)
+    /// Whether the output of a step, or of one of its elements, is not known to the step at this index.
+    fn is_unknown(&self, index: usize, step: &str) -> bool {
+        let rule = &self.workflow.steps[index];
+        let mut sources = rule.ancestors.iter().copied().chain([index]);
+        sources.any(|source| self.workflow.steps[source].base() == step && self.known[source] == Known::Nothing)
     }
 }
 
@@ -169,11 +176,11 @@ impl Missing {
     fn new(pointer: &Pointer) -> Option<Self> {
         match Root::of(pointer)? {
             Root::Output(step, _) => Some(Self { step: step.into(), pointer: pointer.text() }),
-            Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_) => None,
+            Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_) | Root::Item(_) => None,
         }
     }
 
-    fn whole(step: &Arc<str>) -> Self {
-        Self { step: step.clone(), pointer: format!("/Outputs/{step}") }
+    fn whole(step: &str) -> Self {
+        Self { step: step.into(), pointer: format!("/Outputs/{step}") }
     }
 }

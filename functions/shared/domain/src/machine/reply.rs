@@ -167,10 +167,10 @@ impl Turn<'_> {
         true
     }
 
-    /// When the order turned round. Its line is among the last ones of the history, or it was dropped.
+    /// When the order, or a line of it, turned round last. Its line is among the last ones of the history, or it was dropped.
     fn turned_at(&self) -> Timestamp {
-        let turned = What::Entered(ProcessState::Compensating);
-        let line = self.task.history.iter().rfind(|line| line.what == turned);
+        let is_turn = |what: &What| matches!(what, What::Entered(ProcessState::Compensating) | What::Dropped(_));
+        let line = self.task.history.iter().rfind(|line| is_turn(&line.what));
         line.map_or(self.moment.now, |line| line.at.min(self.moment.now))
     }
 
@@ -301,14 +301,14 @@ impl Turn<'_> {
                 match self.remedy(index, self.workflow.steps[index].on_rejected) {
                     Remedy::Compensate => self.compensate(reason::REJECTED, &words, Some(index)),
                     Remedy::Hold => self.hold(reason::REJECTED, &words, Some(index)),
+                    Remedy::Drop => self.drop_line(index, &words),
                 }
             }
-            (ProcessState::Compensating, Direction::Undo) => {
+            (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Direction::Undo) => {
                 self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }
             // An operator was already asked, and the step shows this failure too. A step never runs against its task.
             (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed, _)
-            | (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
             | (ProcessState::Compensating, Direction::Forward) => {}
         }
     }

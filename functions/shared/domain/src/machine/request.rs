@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::lines::outputs_for;
 use crate::header;
 use crate::json::Json;
 use crate::limits::{HEADERS_BYTES_MAX, SENT_BYTES_MAX};
 use crate::message::{Failure, Look, Outcome, Reply, Request, idempotency_key};
 use crate::order::Order;
+use crate::outputs::Outputs;
 use crate::search::{Pointer, plain_text};
 use crate::task::{Direction, Step, Task};
 use crate::template::{PollPath, Template, Unfilled};
@@ -41,11 +43,7 @@ pub fn request(
     let complete_by = step.complete_by?;
     let rule = workflow.steps.get(index)?;
     let own = (step.direction == Direction::Undo).then_some(index);
-    let sources = rule.ancestors.iter().copied().chain(own);
-    let outputs: BTreeMap<Arc<str>, Json> = sources
-        .filter_map(|source| task.steps.get(source))
-        .filter_map(|source| Some((source.name.clone(), source.output.clone()?)))
-        .collect();
+    let outputs = outputs_for(task, rule, own);
     let mut request = Request {
         // A deadline that lies further ahead was written by a wrong clock (rule 23).
         budget_ms: as_of.ms_until(complete_by).min(rule.complete_within_ms),
@@ -55,13 +53,14 @@ pub fn request(
         may_decline: step.attempt > 1 && step.is_uncalled(),
         was_done: step.direction == Direction::Undo && step.output.is_some(),
         order: order.document.clone(),
-        outputs,
         keep: rule.keep.clone().filter(|_| step.direction == Direction::Forward),
         ..of_attempt(task, step, rule, complete_by, hops)
     };
-    let applied = if step.direction == Direction::Forward { applies(&request, rule) } else { Ok(()) };
+    let item = rule.item_in(&order.document);
+    let applied = if step.direction == Direction::Forward { applies(order, rule, item, &outputs) } else { Ok(()) };
     let poll = rule.poll.as_ref().filter(|_| step.direction == Direction::Forward).map(|poll| &poll.path);
-    let mapped = applied.and_then(|()| map(&mut request, rule.mapping(step.direction), poll, order.submitted_at));
+    let known = Known { order, item, outputs };
+    let mapped = applied.and_then(|()| known.map(&mut request, rule.call(step.direction, step.dropped), poll));
     Some(match mapped {
         Ok(()) => Ok((step.agent.clone(), request)),
         Err((key, unfilled)) => {
@@ -72,11 +71,17 @@ pub fn request(
 }
 
 /// Whether the comparisons of the step have a value: one that has none skips nothing, and sends nothing (rule 33).
-fn applies(request: &Request, rule: &StepRule) -> Result<(), (&'static str, Unfilled)> {
+fn applies(
+    order: &Order,
+    rule: &StepRule,
+    item: Option<&RawValue>,
+    outputs: &Outputs,
+) -> Result<(), (&'static str, Unfilled)> {
     let find = |pointer: &Pointer| -> Option<&RawValue> {
         match Root::of(pointer)? {
-            Root::Order(names) => Pointer::walk(names, request.order.raw()),
-            Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
+            Root::Order(names) => Pointer::walk(names, order.document.raw()),
+            Root::Item(names) => Pointer::walk(names, item?),
+            Root::Output(step, names) => outputs.find(step, names),
             Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt => None,
         }
     };
@@ -140,46 +145,57 @@ fn of_attempt(task: &Task, step: &Step, rule: &StepRule, complete_by: Timestamp,
     }
 }
 
-/// Replaces the document and the outputs by what the mapping sends.
-fn map(
-    request: &mut Request,
-    mapping: &Mapping,
-    poll: Option<&PollPath>,
-    submitted_at: Timestamp,
-) -> Result<(), (&'static str, Unfilled)> {
-    let Mapping { method, send, path, headers, encode } = mapping;
-    if *mapping == Mapping::default() && poll.is_none() {
-        return Ok(());
-    }
-    let (order_id, key) = (Json::of(&request.order_id), Json::of(&request.idempotency_key));
-    let submitted_at = Json::of(&submitted_at);
-    let find = |pointer: &Pointer| -> Option<&RawValue> {
-        match Root::of(pointer)? {
-            Root::OrderId => Some(order_id.raw()),
-            Root::IdempotencyKey => Some(key.raw()),
-            Root::SubmittedAt => Some(submitted_at.raw()),
-            Root::Order(names) => Pointer::walk(names, request.order.raw()),
-            Root::Output(step, names) => Pointer::walk(names, request.outputs.get(step)?.raw()),
+/// What a step knows of its order.
+struct Known<'a> {
+    order: &'a Order,
+    item: Option<&'a RawValue>,
+    outputs: Outputs,
+}
+
+impl Known<'_> {
+    /// Puts into the request what the mapping sends of it.
+    fn map(
+        self,
+        request: &mut Request,
+        mapping: &Mapping,
+        poll: Option<&PollPath>,
+    ) -> Result<(), (&'static str, Unfilled)> {
+        let Mapping { method, send, path, headers, encode } = mapping;
+        if *mapping == Mapping::default() && poll.is_none() {
+            request.outputs = self.outputs.by_step();
+            return Ok(());
         }
-    };
-    let poll = poll.map(|poll| poll.for_agent(&find)).transpose().map_err(|unfilled| ("poll.path", unfilled))?;
-    let path = path.as_ref().map(|path| path.fill(&find)).transpose().map_err(|unfilled| ("path", unfilled))?;
-    let body = send.as_ref().map(|send| send.fill(&find, SENT_BYTES_MAX)).transpose();
-    let body = body.map_err(|unfilled| ("send", unfilled))?;
-    if let Some(body) = body.as_ref().filter(|body| *encode == Encoding::Form && body.kind() != "an object") {
-        return Err(("send", Unfilled::NoForm(body.kind())));
+        let (order_id, key) = (Json::of(&request.order_id), Json::of(&request.idempotency_key));
+        let submitted_at = Json::of(&self.order.submitted_at);
+        let find = |pointer: &Pointer| -> Option<&RawValue> {
+            match Root::of(pointer)? {
+                Root::OrderId => Some(order_id.raw()),
+                Root::IdempotencyKey => Some(key.raw()),
+                Root::SubmittedAt => Some(submitted_at.raw()),
+                Root::Order(names) => Pointer::walk(names, self.order.document.raw()),
+                Root::Item(names) => Pointer::walk(names, self.item?),
+                Root::Output(step, names) => self.outputs.find(step, names),
+            }
+        };
+        let poll = poll.map(|poll| poll.for_agent(&find)).transpose().map_err(|unfilled| ("poll.path", unfilled))?;
+        let path = path.as_ref().map(|path| path.fill(&find)).transpose().map_err(|unfilled| ("path", unfilled))?;
+        let body = send.as_ref().map(|send| send.fill(&find, SENT_BYTES_MAX)).transpose();
+        let body = body.map_err(|unfilled| ("send", unfilled))?;
+        if let Some(body) = body.as_ref().filter(|body| *encode == Encoding::Form && body.kind() != "an object") {
+            return Err(("send", Unfilled::NoForm(body.kind())));
+        }
+        let headers = headers.as_ref().map(|headers| filled_headers(headers, &find)).transpose();
+        request.headers = headers.map_err(|unfilled| ("headers", unfilled))?.unwrap_or_default();
+        match mapping.sends_all() {
+            true => request.outputs = self.outputs.by_step(),
+            false => request.order = Json::empty(),
+        }
+        request.poll = poll;
+        // All its parameters may be left out.
+        let path = path.filter(|path| !path.is_empty());
+        (request.method, request.path, request.body, request.encode) = (*method, path, body, *encode);
+        Ok(())
     }
-    let headers = headers.as_ref().map(|headers| filled_headers(headers, &find)).transpose();
-    request.headers = headers.map_err(|unfilled| ("headers", unfilled))?.unwrap_or_default();
-    if !mapping.sends_all() {
-        request.order = Json::empty();
-        request.outputs.clear();
-    }
-    request.poll = poll;
-    // All its parameters may be left out.
-    let path = path.filter(|path| !path.is_empty());
-    (request.method, request.path, request.body, request.encode) = (*method, path, body, *encode);
-    Ok(())
 }
 
 /// The headers of a call. One that may be missing, and is, is left out.

@@ -2,6 +2,7 @@
 
 use super::close::busy_until;
 use super::decision::{Refused, Verdict};
+use super::lines;
 use super::reply::too_large;
 use super::turn::Turn;
 use crate::json::Json;
@@ -16,10 +17,12 @@ impl Settlement {
         let Some(step) = task.step(&self.step).map(|(_, step)| step).filter(is_meant) else {
             return Some(others_to_settle(task));
         };
-        if let Some(until) = busy_until(step, now) {
+        // The undo of a line waits for its calls.
+        if let Some(until) = busy_until(step, now).filter(|_| self.outcome != Settled::Dropped) {
             return Some(Refused::UnderWay { until });
         }
         match self.outcome {
+            Settled::Dropped => lines::refusal(task, step),
             // Only a decision ends an approval.
             Settled::Done if step.approval.is_some() => Some(Refused::NeedsApproval),
             Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
@@ -55,12 +58,21 @@ impl Turn<'_> {
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
         let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
+        if settlement.outcome == Settled::Dropped
+            && let Some(step) = self.begun_with_line(index)
+        {
+            return Verdict::Refused(Refused::LineIsUsed { step });
+        }
         self.task.steps[index].call_ms = None;
+        let mut settled = What::Settled(self.attempt(index));
         match settlement.outcome {
             Settled::Done | Settled::Undone => self.set_done(index, settlement.output()),
             Settled::Skipped => self.end_skipped(index),
+            Settled::Dropped => {
+                settled = What::Dropped(self.attempt(index));
+                self.turn_line(index);
+            }
         }
-        let settled = What::Settled(self.attempt(index));
         match self.task.steps.iter().find(|step| is_open_to_settle(step)) {
             Some(left) => {
                 let (code, message) = why_in_error(left);
@@ -84,7 +96,7 @@ impl Turn<'_> {
 
     /// The order leaves `Error` in its direction.
     pub(super) fn leave_error(&mut self) {
-        let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
+        let undoing = self.task.is_undoing();
         self.task.process_state = if undoing { ProcessState::Compensating } else { ProcessState::Processing };
         // A resumed compensation keeps the reason that it had before an undo failed.
         let earlier = self.task.reason.take().and_then(|reason| reason.earlier);

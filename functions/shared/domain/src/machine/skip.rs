@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::decision::Happened;
+use super::lines::outputs_for;
 use super::turn::{Turn, release};
 use crate::message::Failure;
 use crate::order::Order;
@@ -53,8 +54,11 @@ impl Turn<'_> {
         if self.task.steps[index].was_claimed() || !self.is_ready(index) {
             return false;
         }
-        let output_of = |name: &str| self.task.step(name).and_then(|(_, step)| step.output.as_ref());
-        let Some(unmet) = self.workflow.steps[index].unmet_by_outputs(output_of) else { return false };
+        let rule = &self.workflow.steps[index];
+        if rule.when.is_empty() {
+            return false;
+        }
+        let Some(unmet) = rule.unmet_by_outputs(&outputs_for(&self.task, rule, None)) else { return false };
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Skipped;
         (step.not_before, step.waits_until) = (None, None);
@@ -66,7 +70,7 @@ impl Turn<'_> {
 
     /// Ends the undo of a step that has none, once no call of the step may have its effect any more (rule 16).
     fn end_undo_if_none(&mut self, index: usize) -> bool {
-        if !self.workflow.steps[index].no_undo || !self.is_claimable(index) {
+        if !self.workflow.steps[index].has_no_undo(self.task.steps[index].dropped) || !self.is_claimable(index) {
             return false;
         }
         let step = &mut self.task.steps[index];

@@ -132,6 +132,7 @@ impl Turn<'_> {
             (true, _, _) => {}
             (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(index)),
             (false, Direction::Forward, Remedy::Hold) => self.hold(reason::EXHAUSTED, &words, Some(index)),
+            (false, Direction::Forward, Remedy::Drop) => self.drop_line(index, &words),
             (false, Direction::Undo, _) => {
                 self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }

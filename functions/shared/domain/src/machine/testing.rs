@@ -16,6 +16,9 @@ use crate::workflow::Workflow;
 
 pub(crate) const AGENTS: [&str; 1] = ["any"];
 
+const DOCUMENT: &[u8] =
+    br#"{"Total":1,"Lines":[{"SKU":"mug","N":1},{"SKU":"cup","N":2},{"SKU":"jug","N":3}],"None":[]}"#;
+
 /// Numbers the commands.
 static COMMANDS: AtomicU64 = AtomicU64::new(0);
 
@@ -43,9 +46,16 @@ impl Case {
             )
         });
         let text = format!("name = \"w\"\nversion = 1\n{top}\n{}", tables.collect::<String>());
-        let workflow = Workflow::parse(&text, &AGENTS).unwrap();
+        Self::of(&text, notify)
+    }
+
+    /// A new order on the workflow of this text.
+    pub(crate) fn of(text: &str, notify: bool) -> Self {
+        let workflow = Workflow::parse(text, &AGENTS).unwrap();
         let now = Timestamp::from_epoch_ms(1_000_000_000_000);
-        let task = Task::new(&order(now, notify), &workflow, SHARDS, 1);
+        let order = order(now, notify);
+        let workflow = workflow.of_document(&order.document).unwrap().into_owned();
+        let task = Task::new(&order, &workflow, SHARDS, 1);
         Self { workflow, task, now, effects: Vec::new(), happened: Vec::new(), draw: 0, instance: "scheduler-1".into() }
     }
 
@@ -304,7 +314,7 @@ pub(crate) fn order_of(now: Timestamp) -> Order {
 fn order(now: Timestamp, notify: bool) -> Order {
     Order {
         order_id: OrderId::from_idempotency_key("test", "case"),
-        document: Json::document(b"{\"Total\":1}").unwrap(),
+        document: Json::document(DOCUMENT).unwrap(),
         fingerprint: "f".into(),
         submitted_at: now,
         submitter: "test".into(),

@@ -98,17 +98,22 @@ impl<'a> Turn<'a> {
         match (self.task.process_state, step.direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
                 // A step that is skipped from the start hides none of those before it.
-                rule.ancestors.iter().all(|&earlier| steps[earlier].process_state.is_over())
+                rule.ancestors.iter().all(|&earlier| steps[earlier].process_state.is_over() || steps[earlier].dropped)
             }
-            // Reverse order: every later step that was claimed is undone first.
-            (ProcessState::Compensating, Direction::Undo) => {
+            // Reverse order: every later step that was claimed is undone first. What comes after all lines does without one
+            // that was dropped.
+            (
+                state @ (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating),
+                Direction::Undo,
+            ) => {
                 // A step between may have been skipped, so it is not enough to look at the next ones.
-                let is_later = |other: &StepRule| other.ancestors.contains(&index);
+                let is_whole = state == ProcessState::Compensating;
+                let is_later =
+                    |other: &StepRule| other.ancestors.contains(&index) && (is_whole || other.is_of_line(rule));
                 let is_gone = |step: &Step| !step.was_claimed() || step.is_undone();
                 steps.iter().zip(&self.workflow.steps).all(|(step, other)| !is_later(other) || is_gone(step))
             }
-            (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
-            | (ProcessState::Compensating, Direction::Forward)
+            (ProcessState::Compensating, Direction::Forward)
             | (ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed, _) => {
                 false
             }

@@ -81,11 +81,9 @@ proptest! {
     }
 
     #[test]
-    fn a_workflow_knows_its_neighbours_and_ancestors(file in file()) {
+    fn a_step_knows_its_ancestors(file in file()) {
         let Workflow { steps, .. } = file.workflow();
         for (index, rule) in steps.iter().enumerate() {
-            prop_assert!(rule.before.iter().all(|&later| steps[later].after.contains(&index)));
-            prop_assert!(rule.after.iter().all(|&earlier| steps[earlier].before.contains(&index)));
             let mut reached: Vec<usize> = rule.after.clone();
             for next in 0.. {
                 let Some(&earlier) = reached.get(next) else { break };

@@ -104,6 +104,7 @@ impl What {
             | Self::Late => true,
             Self::Entered(state) => !matches!(state, ProcessState::Closed),
             Self::Skipped(_)
+            | Self::Dropped(_)
             | Self::Rejected(_)
             | Self::Settled(_)
             | Self::Approved(_)

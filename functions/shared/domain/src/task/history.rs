@@ -67,6 +67,9 @@ pub enum What {
     /// The step needs no call: it does not apply, is optional and was rejected, or has no undo (rule 33).
     #[serde(rename = "K")]
     Skipped(Attempt),
+    /// The line of the step is undone, and the order goes on without it (rule 50).
+    #[serde(rename = "U")]
+    Dropped(Attempt),
     /// A result came against the end of the step or of its order (rule 5).
     #[serde(rename = "V")]
     Contradicted(Attempt),
@@ -132,6 +135,7 @@ impl What {
             Self::Waiting(attempt) => ("Waiting", "waits", Some(attempt)),
             Self::Accepted(attempt) => ("Accepted", "accepted", Some(attempt)),
             Self::Skipped(attempt) => ("Skipped", "skipped", Some(attempt)),
+            Self::Dropped(attempt) => ("Dropped", "dropped", Some(attempt)),
             Self::Contradicted(attempt) => ("Contradicted", "contradicted", Some(attempt)),
             Self::Entered(state) => ("Entered", state.name(), None),
             Self::Resubmitted => ("Resubmitted", "resubmitted", None),
@@ -174,7 +178,7 @@ impl What {
                 | (Action::Cancel, Self::Cancelled)
                 | (Action::Pause, Self::Paused)
                 | (Action::Resume, Self::Resumed)
-                | (Action::Settle, Self::Settled(_))
+                | (Action::Settle, Self::Settled(_) | Self::Dropped(_))
                 | (Action::Note, Self::Noted(_))
                 | (Action::Close, Self::Entered(ProcessState::Closed))
                 | (Action::Approve, Self::Approved(_))

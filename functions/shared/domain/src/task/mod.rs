@@ -15,6 +15,7 @@ use crate::id::{CommandId, OrderId};
 use crate::limits::{HISTORY_MAX, JOBS_MAX};
 use crate::message::Action;
 use crate::order::{Order, Parent};
+use crate::pin::Pin;
 use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -363,6 +364,27 @@ impl Task {
     #[must_use]
     pub const fn may_be_posted_again(&self) -> bool {
         matches!(self.process_state, ProcessState::Compensated) && self.erased_at.is_none() && self.parent.is_none()
+    }
+
+    /// Whether its steps are undone, also while an operator must act on one of them.
+    #[must_use]
+    pub fn is_undoing(&self) -> bool {
+        let was_undoing = || self.reason.as_ref().is_some_and(|reason| reason.earlier.is_some());
+        match self.process_state {
+            ProcessState::Compensating => true,
+            ProcessState::Error => was_undoing(),
+            ProcessState::Pending
+            | ProcessState::Processing
+            | ProcessState::Processed
+            | ProcessState::Compensated
+            | ProcessState::Closed => false,
+        }
+    }
+
+    /// The workflow and version that it is pinned to.
+    #[must_use]
+    pub fn pin(&self) -> Pin {
+        Pin { name: self.workflow.clone(), version: self.workflow_version }
     }
 
     /// When the order was accepted, by the first line of its history.

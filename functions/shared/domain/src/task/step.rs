@@ -81,6 +81,9 @@ pub struct Step {
     /// Whether the order only goes forward once it has begun (rule 34). From the workflow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
+    /// Its line was dropped: it is undone, or was skipped, and the order goes on (rule 50).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
     /// Present if people decide on it (rule 40). From the workflow and the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approvers>,
@@ -227,6 +230,7 @@ impl Step {
             direction: Direction::Forward,
             optional: rule.optional,
             pivot: rule.pivot,
+            dropped: false,
             approval: None,
             doubted_at: None,
             not_before: None,

@@ -19,7 +19,7 @@ const HEADER: &str = "header:";
 /// What a place begins with that is of the answer in any case.
 const ANSWER: &str = "answer:";
 /// What a place of the order begins with. Any other is of the answer.
-const OF_ORDER: [&str; 5] = ["OrderID", "Order", "IdempotencyKey", "SubmittedAt", "Outputs"];
+const OF_ORDER: [&str; 6] = ["OrderID", "Order", "Item", "IdempotencyKey", "SubmittedAt", "Outputs"];
 
 /// A path with places of the order and of the answer, such as `transfers/{/id}` or `{header:Location}`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::deadline::COMPLETE_BY;
 use super::mapping::Root;
 use super::waits::{NOT_BEFORE, time_at, time_of_order};
-use super::{Comparison, Mapping, NotATime, StepRule, Workflow};
+use super::{BadLines, Comparison, Mapping, NotATime, StepRule, Workflow};
 use crate::header;
 use crate::id::{OrderId, idempotency_key};
 use crate::json::Json;
@@ -44,6 +44,9 @@ pub enum NotAccepted {
         /// Why it cannot be sent.
         why: String,
     },
+    /// It has no lines for a step (rule 50).
+    #[error(transparent)]
+    Lines(BadLines),
     /// It has a wrong time (rules 35 and 37).
     #[error("{place} {0}", place = .0.place)]
     Time(NotATime),
@@ -62,7 +65,8 @@ impl Workflow {
         }
         self.schema.as_ref().map_or(Ok(()), |schema| schema.check(&order.document)).map_err(NotAccepted::Misfits)?;
         let applies = |rule: &&StepRule| rule.surely_applies_to(&order.document);
-        let missing = self.steps.iter().filter(applies).find_map(|rule| rule.missing_in(order));
+        let own = self.of_document(&order.document).map_err(NotAccepted::Lines)?;
+        let missing = own.steps.iter().filter(applies).find_map(|rule| rule.missing_in(order));
         missing.map_or(Ok(()), Err)?;
         let times = self.not_before(&order.document, order.submitted_at).map(drop);
         times.and_then(|()| self.complete_by(order).map(drop)).map_err(NotAccepted::Time)?;
@@ -125,7 +129,8 @@ impl Workflow {
             let mut needed = mappings.flat_map(Mapping::places).filter(|(_, of)| !of.is_optional && !of.is_conditional);
             let is_missing = |place: &Place| match Root::of(&place.pointer) {
                 Some(Root::Order(names)) => !sent.may_fill(names),
-                Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => false,
+                Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Item(_) | Root::Output(..))
+                | None => false,
             };
             let (_, place) = needed.find(|(_, place)| is_missing(place))?;
             let (step, pointer) = (rule.name.to_string(), place.pointer.text());
@@ -168,11 +173,17 @@ impl StepRule {
         let missing = |pointer: String, why: &str| {
             Some(NotAccepted::Missing { step: self.name.to_string(), pointer, why: why.to_owned() })
         };
-        let document = order.document.raw();
+        let (document, item) = (order.document.raw(), self.item_in(&order.document));
         for direction in [Direction::Forward, Direction::Undo] {
             for (key, place) in self.mappings(direction).flat_map(Mapping::places) {
-                let Some(Root::Order(names)) = Root::of(&place.pointer) else { continue };
-                if !is_sendable(key, place, Pointer::walk(names, document)) {
+                let found = match Root::of(&place.pointer) {
+                    Some(Root::Order(names)) => Pointer::walk(names, document),
+                    Some(Root::Item(names)) => item.and_then(|item| Pointer::walk(names, item)),
+                    Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..)) | None => {
+                        continue;
+                    }
+                };
+                if !is_sendable(key, place, found) {
                     return missing(place.pointer.text(), NOTHING);
                 }
             }
@@ -181,15 +192,15 @@ impl StepRule {
             let (order_id, submitted_at) = (Json::of(&order.order_id), Json::of(&order.submitted_at));
             let find = |pointer: &Pointer| match Root::of(pointer)? {
                 Root::Order(names) => Pointer::walk(names, document),
+                Root::Item(names) => Pointer::walk(names, item?),
                 Root::OrderId => Some(order_id.raw()),
                 Root::IdempotencyKey => Some(key.raw()),
                 Root::SubmittedAt => Some(submitted_at.raw()),
                 Root::Output(..) => None,
             };
             let is_known = |place: &&Place| !matches!(Root::of(&place.pointer), Some(Root::Output(..)) | None);
-            for (key, expression) in
-                self.mapping(direction).expressions().filter(|(_, of)| of.places().iter().all(is_known))
-            {
+            let expressions = self.calls(direction).flat_map(Mapping::expressions);
+            for (key, expression) in expressions.filter(|(_, of)| of.places().iter().all(is_known)) {
                 match expression.value(&find) {
                     Err(problem) => return missing(expression.text().to_owned(), &problem.to_string()),
                     Ok(value) if &*value == "null" && key == "headers" => {}

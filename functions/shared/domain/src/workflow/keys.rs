@@ -3,6 +3,7 @@
 use super::Remedy;
 use super::call::{Encoding, Method};
 use super::deadline::OnLate;
+use super::lines::DropMax;
 use super::mapping::place_in_order;
 use super::poll::PollMeaning;
 use super::when::Comparison;
@@ -10,8 +11,8 @@ use crate::header;
 use crate::keys::{Format, Key, Kind, Names};
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HEADERS_MAX, HORIZON_MS_MAX, INDEXED_MAX,
-    NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, POLL_MS_MAX, POLL_MS_MIN, REFUSED_MAX, RETAIN_MS_MAX, RETAIN_MS_MIN,
-    STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX, WHEN_MAX,
+    NAME_CHARS_MAX, ORDER_WITHIN_MS_MAX, POLL_MS_MAX, POLL_MS_MIN, RECORDS_MAX, REFUSED_MAX, RETAIN_MS_MAX,
+    RETAIN_MS_MIN, STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX, WHEN_MAX,
 };
 use crate::priority::Priority;
 use crate::search::Pointer;
@@ -90,6 +91,27 @@ const STEP: &[Key] = &[
         .about("Steps that must be processed or skipped first. Steps without a path between them run side by side")
         .or("none")
         .like("[\"reserve-stock\"]"),
+    Key::new(
+        "for_each",
+        Kind::Text(&Format {
+            what: "a pointer below `/Order`",
+            check: |text| {
+                let place = text.strip_suffix('?').unwrap_or(text);
+                is_place(place, "must be the place of an array in the order, such as /Order/Lines")
+            },
+        }),
+    )
+    .about("The array for each of whose elements the step makes a call; ? where it may be missing (rule 50)")
+    .or("none")
+    .like("/Order/Lines"),
+    Key::new("item_id", POINTER).about("Where an element has its name").or("its position, as 0001").like("/SKU"),
+    Key::new("after_all", Kind::Flag)
+        .about("Whether an element waits for all of the steps before it, and not for its own alone")
+        .or("false"),
+    Key::new("drop_max", Kind::Either(&[Kind::Number(0, DROPPED_MAX), PERCENT]))
+        .about("How many lines may be dropped; one more compensates the order")
+        .or("all but one")
+        .like("\"10%\""),
     Key::new("wait", WAIT).about("The wait before the first attempt (rule 35)").or("none").like("15s"),
     Key::new(
         "not_before",
@@ -108,7 +130,7 @@ const STEP: &[Key] = &[
     Key::new("max_failures", FAILURES).about("Failures at which it is given up, or waits longer").or("3"),
     Key::new("on_exhausted", Kind::Either(&[REMEDY, Kind::Table(LONGER)]))
         .about(
-            "What follows max_failures or the horizon: after a pivot hold, or a longer wait; an approval has no wait",
+            "What follows max_failures or the horizon: after a pivot hold, drop, or a longer wait; an approval has no wait",
         )
         .or("hold"),
     Key::new("complete_within", Kind::TimeMs(COMPLETE_WITHIN_MS_MIN, COMPLETE_WITHIN_MS_MAX))
@@ -127,7 +149,7 @@ const STEP: &[Key] = &[
         .about("Whether the order only goes forward once the step has begun (rule 34)")
         .or("false"),
     Key::new("on_rejected", REMEDY)
-        .about("What follows a rejection; after a pivot only hold")
+        .about("What follows a rejection; after a pivot no compensate. drop: only its line is undone (rule 50)")
         .or("compensate; hold after a pivot"),
     METHOD,
     SEND,
@@ -151,6 +173,9 @@ const STEP: &[Key] = &[
              step); none: it is never undone",
     )
     .or("a POST to the undo of the agent; none after a GET; the cancel of an order"),
+    Key::new("drop", Kind::Table(&[METHOD, SEND, PATH, HEADERS, ENCODE.or("that of the step")]))
+        .about("[step.drop]: the call that undoes it if its line is dropped, such as a partial refund")
+        .or("that of the undo"),
 ];
 
 const POLL: &[Key] = &[
@@ -240,7 +265,15 @@ const PATIENCE: Kind = Kind::TimeMs(1, 24 * 60 * 60 * 1_000);
 const KEPT: Kind = Kind::TimeMs(RETAIN_MS_MIN, RETAIN_MS_MAX);
 const WAIT: Kind = Kind::TimeMs(1, WAIT_MS_MAX);
 const FAILURES: Kind = Kind::Number(1, FAILURES_MAX);
-const REMEDY: Kind = Kind::Word(&[Remedy::Compensate.name(), Remedy::Hold.name()]);
+const REMEDY: Kind = Kind::Word(&[Remedy::Compensate.name(), Remedy::Hold.name(), Remedy::Drop.name()]);
+const DROPPED_MAX: u32 = RECORDS_MAX as u32;
+const PERCENT: Kind = Kind::Text(&Format {
+    what: "a percentage",
+    check: |text| match DropMax::percent(text) {
+        Some(_) => Ok(()),
+        None => Err("must be a number of lines, or a part of them from \"1%\" to \"100%\"".to_owned()),
+    },
+});
 /// What the name of a workflow, a step, an agent or a schedule holds.
 pub const NAME: Kind = Kind::Text(&Format {
     what: "a name",

@@ -35,6 +35,8 @@ pub(crate) enum Root<'a> {
     SubmittedAt,
     /// `/Order` and the rest.
     Order(&'a [String]),
+    /// `/Item`, the element that the step stands for, and the rest.
+    Item(&'a [String]),
     /// `/Outputs/{step}` and the rest.
     Output(&'a str, &'a [String]),
 }
@@ -46,6 +48,7 @@ impl<'a> Root<'a> {
             [root] if root == "IdempotencyKey" => Some(Self::IdempotencyKey),
             [root] if root == "SubmittedAt" => Some(Self::SubmittedAt),
             [root, rest @ ..] if root == "Order" => Some(Self::Order(rest)),
+            [root, rest @ ..] if root == "Item" => Some(Self::Item(rest)),
             [root, step, rest @ ..] if root == "Outputs" => Some(Self::Output(step, rest)),
             _ => None,
         }
@@ -158,6 +161,7 @@ impl Mapping {
         table: &Table<'_>,
         before: &[Output<'_>],
         own: Option<Output<'_>>,
+        has_item: bool,
     ) {
         for (key, place) in self.places() {
             let (pointer, is_optional, text) = (&place.pointer, place.is_optional, place.text());
@@ -165,6 +169,7 @@ impl Mapping {
             let Some(entry) = table.get(key) else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_)) => None,
+                Some(Root::Item(_)) => (!has_item).then(|| NO_ITEM.to_owned()),
                 Some(Root::Output(step, names)) => {
                     match before.iter().copied().chain(usable).find(|output| output.step == step) {
                         Some(output) if own.is_some_and(|own| own.step == step) && !is_optional => {
@@ -195,6 +200,10 @@ impl Mapping {
 
 const ROOTS: &str = "must begin with /Order, /OrderID, /IdempotencyKey, /SubmittedAt or /Outputs/{step}";
 
+/// Why a step without elements reads none.
+pub(super) const NO_ITEM: &str =
+    "is an element in a step with for_each, or in the second part of a sum, and nothing here";
+
 const NO_OUTPUT: &str = "the step has no output if it got no answer, or a rejection: end the pointer with ?, and the undo \
                          is sent without it";
 
@@ -211,11 +220,14 @@ pub(super) struct Output<'s> {
     pub(super) step: &'s str,
     /// What is kept of it. `None`: all, or it is not known.
     pub(super) keep: Option<&'s Template>,
+    /// Whether it is the array of those of all elements.
+    pub(super) is_array: bool,
 }
 
 impl Output<'_> {
     /// Why there is never a value at this place.
     pub(super) fn problem(&self, names: &[String]) -> Option<String> {
+        let names = if self.is_array { names.get(1..).unwrap_or_default() } else { names };
         let keep = self.keep.filter(|keep| !keep.may_have(names))?;
         let kept = keep.members().join(", ");
         Some(format!("step {:?} does not keep it. Its `keep` has: {kept}", self.step))

@@ -11,6 +11,7 @@ mod child;
 mod deadline;
 mod error;
 mod keys;
+mod lines;
 mod mapping;
 mod parse;
 mod poll;
@@ -19,6 +20,7 @@ mod retain;
 mod waits;
 mod when;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 pub use accept::{FAR_AHEAD, NotAccepted, SOME_DAY};
@@ -29,6 +31,7 @@ pub use child::ORDERS;
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
 pub use keys::{NAME, WORKFLOW, is_name, is_schema};
+pub use lines::{BadLines, DropMax, ForEach, LINE, Line, is_step_name, step_of};
 pub(crate) use mapping::Root;
 pub use mapping::{Mapping, Refuse};
 pub use poll::{Poll, PollAnswer, PollMeaning};
@@ -42,6 +45,7 @@ use crate::index::Index;
 use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
 use crate::order::Order;
+use crate::outputs::Outputs;
 use crate::priority::Priority;
 use crate::schema::Schema;
 use crate::search::Pointer;
@@ -59,11 +63,13 @@ pub enum Remedy {
     Compensate,
     /// Stop and ask an operator.
     Hold,
+    /// Undo the steps of its line, and go on with the others (rule 50).
+    Drop,
 }
 
 impl Remedy {
-    /// Both, in the order of their words.
-    pub(crate) const ALL: [Self; 2] = [Self::Compensate, Self::Hold];
+    /// All, in the order of their words.
+    pub(crate) const ALL: [Self; 3] = [Self::Compensate, Self::Hold, Self::Drop];
 
     /// Its word in a workflow's file.
     #[must_use]
@@ -71,27 +77,39 @@ impl Remedy {
         match self {
             Self::Compensate => "compensate",
             Self::Hold => "hold",
+            Self::Drop => "drop",
         }
     }
 }
 
-/// One step of a workflow.
+/// One step of a workflow: its place in the graph, and what its file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRule {
     /// Unique in the workflow.
     pub name: Arc<str>,
+    /// Indexes of the steps that must be processed first.
+    pub after: Vec<usize>,
+    /// Indexes of all steps on any path to this one, in workflow order.
+    pub ancestors: Vec<usize>,
+    /// Those of them that go through the same array, if each element comes after its own alone (rule 50).
+    pub in_line: Vec<usize>,
+    /// The steps of the others that have one output for each element.
+    pub arrays: Vec<Arc<str>>,
+    /// The element that it stands for, in the workflow of an order.
+    pub line: Option<Line>,
+    /// What the file says of it.
+    pub keys: Arc<StepKeys>,
+}
+
+/// What a file says of a step, but for its name and its place in the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepKeys {
     /// The agent that carries it out; [`PEOPLE`] for an approval, [`ORDERS`] for a child order.
     pub agent: Arc<str>,
     /// Present if people decide on it, and no service is called (rule 40).
     pub approval: Option<Approval>,
     /// The workflow of the order that it makes, if it makes one, and no service is called (rule 49).
     pub child: Option<Arc<str>>,
-    /// Indexes of the steps that must be processed first.
-    pub after: Vec<usize>,
-    /// Indexes of the steps that name this one in `after`.
-    pub before: Vec<usize>,
-    /// Indexes of all steps on any path to this one, in workflow order.
-    pub ancestors: Vec<usize>,
     /// How long one attempt may take.
     pub complete_within_ms: u64,
     /// The longest time for which the step is tried in one direction, from its first claim. It is shorter than the
@@ -102,6 +120,8 @@ pub struct StepRule {
     pub settles_within_ms: u64,
     /// Its long waits.
     pub waits: Waits,
+    /// The array for each of whose elements it is carried out (rule 50).
+    pub for_each: Option<ForEach>,
     /// The step applies only if all of these hold (rule 33).
     pub when: Vec<Comparison>,
     /// Whether the order goes on past it if it is rejected (rule 33).
@@ -128,10 +148,24 @@ pub struct StepRule {
     pub poll: Option<Poll>,
 }
 
+impl Deref for StepRule {
+    type Target = StepKeys;
+
+    fn deref(&self) -> &StepKeys {
+        &self.keys
+    }
+}
+
+impl DerefMut for StepRule {
+    fn deref_mut(&mut self) -> &mut StepKeys {
+        Arc::make_mut(&mut self.keys)
+    }
+}
+
 impl StepRule {
     /// The agent that is sent its requests. None decides on an approval, or makes a child order.
     #[must_use]
-    pub const fn service(&self) -> Option<&Arc<str>> {
+    pub fn service(&self) -> Option<&Arc<str>> {
         if self.approval.is_some() || self.child.is_some() { None } else { Some(&self.agent) }
     }
 
@@ -153,9 +187,32 @@ impl StepRule {
         self.longer.filter(|_| failures >= self.max_failures).map(|longer| longer.wait_ms)
     }
 
+    /// The call of the step in this direction, also if its line was `dropped`.
+    #[must_use]
+    pub fn call(&self, direction: Direction, dropped: bool) -> &Mapping {
+        let drop = self.drop().filter(|_| dropped && direction == Direction::Undo);
+        drop.unwrap_or_else(|| self.mapping(direction))
+    }
+
+    /// Whether its undo makes no call, also if its line was `dropped`.
+    #[must_use]
+    pub fn has_no_undo(&self, dropped: bool) -> bool {
+        self.no_undo && !(dropped && self.drop().is_some())
+    }
+
+    fn drop(&self) -> Option<&Mapping> {
+        self.for_each.as_ref().and_then(|each| each.drop.as_ref())
+    }
+
+    /// The calls of the step in this direction, one of which is made.
+    pub(crate) fn calls(&self, direction: Direction) -> impl Iterator<Item = &Mapping> {
+        let drop = self.drop().filter(|_| direction == Direction::Undo);
+        [self.mapping(direction)].into_iter().chain(drop)
+    }
+
     /// The call of the step in this direction.
     #[must_use]
-    pub const fn mapping(&self, direction: Direction) -> &Mapping {
+    pub fn mapping(&self, direction: Direction) -> &Mapping {
         match direction {
             Direction::Forward => &self.forward,
             Direction::Undo => &self.undo,
@@ -165,13 +222,13 @@ impl StepRule {
     /// The mappings whose places must have a value in this direction: of the call, and of the look at its state.
     pub(crate) fn mappings(&self, direction: Direction) -> impl Iterator<Item = &Mapping> {
         let poll = self.poll.as_ref().filter(|_| direction == Direction::Forward);
-        [self.mapping(direction)].into_iter().chain(poll.map(|poll| &poll.mapping))
+        self.calls(direction).chain(poll.map(|poll| &poll.mapping))
     }
 
     /// Whether its undo would say nothing of the order after a rejection, or without an answer (rule 19).
     #[must_use]
     pub fn may_undo_nothing(&self) -> bool {
-        !self.no_undo && self.undo.sends_only_of(&self.name)
+        !self.no_undo && self.undo.sends_only_of(self.base())
     }
 
     /// Whether its undo sends something of the output of this step.
@@ -183,18 +240,19 @@ impl StepRule {
 
     /// Whether the step may have no output though the order goes on past it.
     #[must_use]
-    pub const fn may_be_skipped(&self) -> bool {
+    pub fn may_be_skipped(&self) -> bool {
         self.optional || !self.when.is_empty()
     }
 
     /// The first comparison of the document that does not hold: the step does not apply then.
     pub(crate) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
-        self.when.iter().find_map(|comparison| comparison.unmet_by_document(document))
+        let item = self.item_in(document);
+        self.when.iter().find_map(|comparison| comparison.unmet_by_document(document, item))
     }
 
     /// The first comparison of an output that does not hold, once the steps before are over.
-    pub(crate) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
-        self.when.iter().find_map(|comparison| comparison.unmet_by_outputs(&output_of))
+    pub(crate) fn unmet_by_outputs(&self, outputs: &Outputs) -> Option<Unmet<'_>> {
+        self.when.iter().find_map(|comparison| comparison.unmet_by_outputs(outputs))
     }
 }
 

@@ -1,5 +1,6 @@
 //! From TOML to a checked [`Workflow`]. All faults of a file are found at once, each with its place.
 
+mod lines;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -13,8 +14,8 @@ use super::child::{self, ENDED_WITHIN_MS};
 use super::keys::WORKFLOW;
 use super::mapping::{Output, Refuse, template};
 use super::{
-    Approval, Deadline, Encoding, LongerWait, Mapping, Method, ORDERS, PEOPLE, Poll, Retain, StepRule, Supervision,
-    Waits, Workflow,
+    Approval, Deadline, Encoding, ForEach, LongerWait, Mapping, Method, ORDERS, PEOPLE, Poll, Retain, StepKeys,
+    StepRule, Supervision, Waits, Workflow,
 };
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -41,7 +42,7 @@ impl Known<'_> {
             Self::Agents(_) => step.keep.as_ref(),
             Self::Any => None,
         };
-        Output { step: &step.name, keep }
+        Output { step: &step.name, keep, is_array: false }
     }
 }
 
@@ -118,16 +119,28 @@ fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>, deadlin
     for (index, draft) in drafts.iter().enumerate() {
         match ancestors(&steps, index) {
             Ok(ancestors) => {
-                let before: Vec<Output<'_>> = ancestors.iter().map(|&earlier| known.output(&steps[earlier])).collect();
-                let undo = draft.table.table("undo");
-                draft.rule.forward.check(reader, &draft.table, &before, None);
+                let in_line = lines::in_line(&steps, index, &ancestors);
+                let output = |&earlier: &usize| {
+                    let is_array = steps[earlier].for_each.is_some() && !in_line.contains(&earlier);
+                    Output { is_array, ..known.output(&steps[earlier]) }
+                };
+                let before: Vec<Output<'_>> = ancestors.iter().map(output).collect();
+                let (undo, has_item) = (draft.table.table("undo"), draft.rule.for_each.is_some());
+                draft.rule.forward.check(reader, &draft.table, &before, None, has_item);
                 if let Some(poll) = &draft.rule.poll {
-                    poll.mapping.check(reader, &draft.table.table("poll"), &before, None);
+                    poll.mapping.check(reader, &draft.table.table("poll"), &before, None, has_item);
                 }
-                draft.rule.undo.check(reader, &undo, &before, Some(known.output(&draft.rule)));
+                let own = Some(known.output(&draft.rule));
+                draft.rule.undo.check(reader, &undo, &before, own, has_item);
+                if let Some(drop) = draft.rule.for_each.as_ref().and_then(|each| each.drop.as_ref()) {
+                    drop.check(reader, &draft.table.table("drop"), &before, own, has_item);
+                }
                 let rules = ancestors.iter().map(|&earlier| &steps[earlier]);
                 ways::check(reader, draft, &rules.zip(before).collect::<Vec<_>>());
-                steps[index].ancestors = ancestors;
+                let is_array = |earlier: &&usize| steps[**earlier].for_each.is_some() && !in_line.contains(earlier);
+                steps[index].arrays =
+                    ancestors.iter().filter(is_array).map(|&array| steps[array].name.clone()).collect();
+                (steps[index].ancestors, steps[index].in_line) = (ancestors, in_line);
             }
             // A cycle is a fault once, and not at each of its steps.
             Err(way) => {
@@ -140,12 +153,8 @@ fn steps_of(reader: &mut Reader<'_>, root: &Table<'_>, known: Known<'_>, deadlin
             }
         }
     }
+    lines::check(reader, &drafts, &steps);
     ways::hold_after_pivots(reader, &drafts, &mut steps);
-    for index in 0..steps.len() {
-        for earlier in steps[index].after.clone() {
-            steps[earlier].before.push(index);
-        }
-    }
     steps
 }
 
@@ -224,18 +233,16 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
     let keep = keep_of(reader, table, waits.within_ms.is_some());
     let poll = Poll::read(reader, table, forward.method, keep.as_ref(), waits.within_ms).filter(|_| !is_approval);
     let (on_rejected, on_exhausted) = ways::remedies(reader, table);
-    StepRule {
-        name: table.exact_text("name").unwrap_or_default().into(),
+    let for_each = ForEach::read(reader, table, [&forward, &undo], no_undo);
+    let keys = StepKeys {
         agent,
         approval,
         child,
-        after: Vec::new(),
-        before: Vec::new(),
-        ancestors: Vec::new(),
         complete_within_ms,
         horizon_ms,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         waits,
+        for_each,
         max_failures,
         when: ways::comparisons(table).into_iter().map(|(_, comparison)| comparison).collect(),
         optional: table.flag("optional"),
@@ -249,6 +256,16 @@ fn step(reader: &mut Reader<'_>, table: &Table<'_>, known: Known<'_>) -> StepRul
         undo,
         keep,
         poll,
+    };
+    let name = table.exact_text("name").unwrap_or_default().into();
+    StepRule {
+        name,
+        after: Vec::new(),
+        ancestors: Vec::new(),
+        in_line: Vec::new(),
+        arrays: Vec::new(),
+        line: None,
+        keys: Arc::new(keys),
     }
 }
 

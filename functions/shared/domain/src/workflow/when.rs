@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::mapping::Root;
 use crate::json::Json;
 use crate::limits::WHEN_CHARS_MAX;
+use crate::outputs::Outputs;
 use crate::search::Pointer;
 use crate::template::{BadExpression, Expression, NoValue};
 
@@ -33,7 +34,7 @@ pub(super) enum BadComparison {
     Length,
     #[error("{0}")]
     Expression(BadExpression),
-    #[error("reads {0}, which must begin with /Order or /Outputs/{{step}}")]
+    #[error("reads {0}, which must begin with /Order or /Outputs/{{step}}, or with /Item in a step with for_each")]
     Root(String),
     #[error("reads the order and an output; the order is looked at before: make two comparisons of it, in an array")]
     Mixed,
@@ -48,7 +49,7 @@ impl Comparison {
         let mut of_outputs = Vec::new();
         for place in expression.places() {
             of_outputs.push(match Root::of(&place.pointer) {
-                Some(Root::Order(_)) => false,
+                Some(Root::Order(_) | Root::Item(_)) => false,
                 Some(Root::Output(..)) => true,
                 Some(Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => {
                     return Err(BadComparison::Root(place.pointer.text()));
@@ -82,7 +83,9 @@ impl Comparison {
     pub(super) fn outputs(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.pointers().filter_map(|pointer| match Root::of(pointer) {
             Some(Root::Output(step, names)) => Some((step, names)),
-            Some(Root::Order(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => None,
+            Some(Root::Order(_) | Root::Item(_) | Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt) | None => {
+                None
+            }
         })
     }
 
@@ -91,20 +94,21 @@ impl Comparison {
         self.expression.demands(pointer)
     }
 
-    /// What of it does not hold for a document. `None` also if it compares outputs.
-    pub(super) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
+    /// What of it does not hold for a document, and an element of it. `None` also if it compares outputs.
+    pub(super) fn unmet_by_document(&self, document: &Json, item: Option<&RawValue>) -> Option<Unmet<'_>> {
         let find = |pointer: &Pointer| match Root::of(pointer)? {
             Root::Order(names) => Pointer::walk(names, document.raw()),
+            Root::Item(names) => Pointer::walk(names, item?),
             Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Output(..) => None,
         };
         if self.reads_outputs { None } else { self.unmet(&find) }
     }
 
     /// What of it does not hold for the outputs of the steps before. `None` also if it compares the document.
-    pub(crate) fn unmet_by_outputs<'t>(&self, output_of: impl Fn(&str) -> Option<&'t Json>) -> Option<Unmet<'_>> {
+    pub(crate) fn unmet_by_outputs(&self, outputs: &Outputs) -> Option<Unmet<'_>> {
         let find = |pointer: &Pointer| match Root::of(pointer)? {
-            Root::Output(step, names) => Pointer::walk(names, output_of(step)?.raw()),
-            Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_) => None,
+            Root::Output(step, names) => outputs.find(step, names),
+            Root::OrderId | Root::IdempotencyKey | Root::SubmittedAt | Root::Order(_) | Root::Item(_) => None,
         };
         if self.reads_outputs { self.unmet(&find) } else { None }
     }
@@ -146,7 +150,7 @@ mod tests {
 
     fn holds(comparison: &str, document: &str) -> bool {
         let (comparison, document) = (parsed(comparison), Json::parse(document.as_bytes(), 1_000).unwrap());
-        let unmet = comparison.unmet_by_document(&document);
+        let unmet = comparison.unmet_by_document(&document, None);
         let find = |pointer: &Pointer| Pointer::walk(&pointer.names()[1..], document.raw());
         assert_eq!(comparison.fault(&find), None);
         unmet.is_none()
@@ -206,7 +210,7 @@ mod tests {
     fn a_value_that_cannot_be_compared_is_told_by_its_type() {
         let unmet = |comparison: &str, document: &str| {
             let (comparison, document) = (parsed(comparison), Json::parse(document.as_bytes(), 1_000).unwrap());
-            let unmet = comparison.unmet_by_document(&document);
+            let unmet = comparison.unmet_by_document(&document, None);
             unmet.unwrap().to_string().split_once(", and it is ").map(|(_, found)| found.to_owned())
         };
         for (document, found) in [
@@ -258,7 +262,7 @@ mod tests {
         }
         let far = parsed("/Order/a * 2 > 10");
         let document = Json::parse(b"{\"a\":\"x\"}", 99).unwrap();
-        assert!(far.unmet_by_document(&document).is_none(), "it skips nothing");
+        assert!(far.unmet_by_document(&document, None).is_none(), "it skips nothing");
         let find = |pointer: &Pointer| Pointer::walk(&pointer.names()[1..], document.raw());
         assert_eq!(far.fault(&find).unwrap().to_string(), "a number is needed, and a text is there");
     }

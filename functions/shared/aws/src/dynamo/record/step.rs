@@ -21,6 +21,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "Direction", direction);
     put_if(&mut item, "Optional", step.optional.then_some(AttributeValue::Bool(true)));
     put_if(&mut item, "Pivot", step.pivot.then_some(AttributeValue::Bool(true)));
+    put_if(&mut item, "Dropped", step.dropped.then_some(AttributeValue::Bool(true)));
     put_if(&mut item, "Approval", step.approval.as_ref().map(approvers_value));
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
@@ -53,6 +54,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         direction: reader.word_if("Direction", direction)?.unwrap_or(Direction::Forward),
         optional: reader.flag("Optional")?,
         pivot: reader.flag("Pivot")?,
+        dropped: reader.flag("Dropped")?,
         approval: reader.map_if("Approval")?.map(approvers).transpose()?,
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,

@@ -175,6 +175,7 @@ fn crowded() -> Task {
             direction: directions[n % 2],
             optional: odd,
             pivot: odd,
+            dropped: odd,
             approval: odd.then(|| domain::task::Approvers {
                 role: Some("manager".into()),
                 not_by: None,

@@ -10,6 +10,7 @@ mod contradiction;
 mod erase;
 mod fallback;
 mod late;
+mod lines;
 mod longer;
 mod mapping;
 mod note;

@@ -135,10 +135,10 @@ impl Expression {
         &self.text
     }
 
-    /// The places outside of lists. One that is not surely needed may be without a value.
+    /// The places outside of lists of a sum. One that is not surely needed may be without a value.
     pub(crate) fn places(&self) -> Vec<&Place> {
         let mut found = Vec::new();
-        self.root.places(&mut found);
+        self.root.places(&mut found, false);
         found
     }
 
@@ -215,13 +215,17 @@ impl Node {
         }
     }
 
-    fn places<'n>(&'n self, found: &mut Vec<&'n Place>) {
+    /// Within a sum, the elements are those of its list.
+    fn places<'n>(&'n self, found: &mut Vec<&'n Place>, is_in_sum: bool) {
         if let Self::Place(place) | Self::OrElse(place, _) | Self::Exists(place, _) = self
-            && place.pointer.names().first().is_none_or(|root| root != ITEM)
+            && (!is_in_sum || place.pointer.names().first().is_none_or(|root| root != ITEM))
         {
             found.push(place);
         }
-        self.children().into_iter().for_each(|node| node.places(found));
+        let of_elements = if let Self::Sum(_, of) = self { of.as_deref() } else { None };
+        for node in self.children() {
+            node.places(found, is_in_sum || of_elements.is_some_and(|of| std::ptr::eq(of, node)));
+        }
     }
 
     /// Marks the places that may have no value, and those that may not be looked at: behind `??`, `and` and `or`, and in a

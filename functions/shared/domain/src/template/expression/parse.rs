@@ -67,7 +67,6 @@ pub(super) struct Parser<'t> {
     rest: &'t str,
     depth: usize,
     /// Whether `/Item` stands for an element.
-    has_item: bool,
     /// Whether a `??` was read last, without brackets around it.
     is_bare: bool,
 }
@@ -79,7 +78,7 @@ impl<'t> Parser<'t> {
         if text.chars().count() > EXPRESSION_CHARS_MAX {
             return Err(BadExpression::Length);
         }
-        let mut parser = Self { rest: text, depth: 0, has_item: false, is_bare: false };
+        let mut parser = Self { rest: text, depth: 0, is_bare: false };
         let node = parser.any()?;
         match parser.rest.trim_start() {
             "" => Ok(node),
@@ -295,9 +294,6 @@ impl<'t> Parser<'t> {
 
     fn place(&self, text: &str) -> Parsed {
         let pointer = Pointer::parse(text).map_err(|fault| BadExpression::Pointer(text.to_owned(), fault))?;
-        if pointer.names().first().is_some_and(|root| root == super::ITEM) && !self.has_item {
-            return Err(self.needs("no /Item outside the second part of a sum"));
-        }
         Ok(Node::Place(Place::within(pointer)))
     }
 
@@ -351,9 +347,7 @@ impl<'t> Parser<'t> {
         let node = match word {
             "sum" => {
                 let list = self.any()?;
-                let had_item = std::mem::replace(&mut self.has_item, true);
                 let of = if self.take(",") { Some(Box::new(self.any()?)) } else { None };
-                self.has_item = had_item;
                 Node::Sum(Box::new(list), of)
             }
             "count" => Node::Count(Box::new(self.any()?)),

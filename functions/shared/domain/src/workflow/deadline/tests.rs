@@ -85,7 +85,10 @@ fn rule_37_a_deadline_that_cannot_be_kept_is_refused() {
     let accepted = |mut order: Order| {
         workflow.accept(&mut order, NOW, &Redaction::default()).map_err(|fault| match fault {
             NotAccepted::Time(wrong) => (wrong.place, wrong.fault),
-            fault @ (NotAccepted::Refused(_) | NotAccepted::Misfits(_) | NotAccepted::Missing { .. }) => {
+            fault @ (NotAccepted::Refused(_)
+            | NotAccepted::Misfits(_)
+            | NotAccepted::Missing { .. }
+            | NotAccepted::Lines(_)) => {
                 panic!("{fault}")
             }
         })

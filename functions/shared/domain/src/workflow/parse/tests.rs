@@ -20,7 +20,7 @@ fn fault(steps: &str, named: &str) -> String {
 }
 
 #[test]
-fn a_diamond_knows_its_neighbours_and_ancestors() {
+fn a_diamond_knows_its_ancestors() {
     let steps = [
         step("a", ""),
         step("b", "after = [\"a\"]"),
@@ -28,8 +28,8 @@ fn a_diamond_knows_its_neighbours_and_ancestors() {
         step("d", "after = [\"b\", \"c\"]"),
     ];
     let workflow = parse(&steps.concat()).unwrap();
-    let [a, b, _, d] = workflow.steps.as_slice() else { panic!("four steps") };
-    assert_eq!((a.before.as_slice(), b.after.as_slice()), ([1, 2].as_slice(), [0].as_slice()));
+    let [_, b, _, d] = workflow.steps.as_slice() else { panic!("four steps") };
+    assert_eq!(b.after, [0]);
     assert_eq!(d.ancestors, [0, 1, 2]);
 }
 
@@ -220,8 +220,11 @@ fn rule_40_an_approval_names_no_agent_and_is_awaited_for_a_week() {
     let more = "role = \"manager\"\nnot_by = \"/Order/RequestedBy\"\nwait_within = \"2d\"\nwhen = \"/Order/Total > 1000\"\n\
                 on_rejected = \"hold\"\non_exhausted = \"compensate\"";
     let rule = parse(&format!("{text}{more}")).unwrap().steps[0].clone();
-    let approvers =
-        rule.approval.unwrap().approvers(&crate::json::Json::document(b"{\"RequestedBy\":\" Ben \"}").unwrap());
+    let approvers = rule
+        .approval
+        .as_ref()
+        .unwrap()
+        .approvers(&crate::json::Json::document(b"{\"RequestedBy\":\" Ben \"}").unwrap());
     assert_eq!((approvers.role.as_deref(), approvers.not_by.as_deref()), (Some("manager"), Some("Ben")));
     assert_eq!((rule.on_rejected, rule.on_exhausted), (Remedy::Hold, Remedy::Compensate));
     assert!(!parse(text).unwrap().has_later_results(), "no service tells its result");

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::located::{Entry, Reader, Table};
 use crate::search::Pointer;
-use crate::workflow::mapping::Output;
+use crate::workflow::mapping::{NO_ITEM, Output};
 use crate::workflow::when::Comparison;
 use crate::workflow::{Mapping, Remedy, Root, StepRule};
 
@@ -23,6 +23,14 @@ pub(super) fn remedies(reader: &mut Reader<'_>, table: &Table<'_>) -> (Remedy, R
     let on_rejected = table.word("on_rejected", &Remedy::ALL).unwrap_or(Remedy::Compensate);
     let (table, key) = on_exhausted(table);
     (on_rejected, table.word(key, &Remedy::ALL).unwrap_or(Remedy::Hold))
+}
+
+/// The words of a step that fails, each with what it says.
+pub(super) fn failures<'t>(draft: &Draft<'t>) -> Vec<(Entry<'t>, Remedy)> {
+    let (exhausted, key) = on_exhausted(&draft.table);
+    let words =
+        [(draft.table.get("on_rejected"), draft.rule.on_rejected), (exhausted.get(key), draft.rule.on_exhausted)];
+    words.into_iter().filter_map(|(entry, remedy)| Some((entry?, remedy))).collect()
 }
 
 /// Where the word of `on_exhausted` is: at its key, or in its table with a longer wait.
@@ -49,6 +57,10 @@ pub(super) fn check(reader: &mut Reader<'_>, draft: &Draft<'_>, before: &[(&Step
                 Some(format!("step {step:?} does not come before this one. Steps before it: {known}"))
             }
         };
+        let reads_item = || comparison.pointers().any(|pointer| matches!(Root::of(pointer), Some(Root::Item(_))));
+        if draft.rule.for_each.is_none() && reads_item() {
+            reader.blame(entry.at, format!("{}: {comparison}: /Item {NO_ITEM}", entry.path));
+        }
         if let Some(problem) = comparison.outputs().find_map(problem) {
             reader.blame(entry.at, format!("{}: {comparison}: {problem}", entry.path));
         }
@@ -73,7 +85,12 @@ fn check_needs(
         let is_demanded = draft.rule.when.iter().any(|comparison| comparison.demands(pointer));
         let is_missing =
             |rule: &StepRule| rule.may_be_skipped() || rule.keep.as_ref().is_some_and(|keep| keep.may_lack(names));
-        !is_demanded && before.iter().any(|(rule, _)| *rule.name == *step && is_missing(rule))
+        // The array of all is always there, and perhaps none of its elements.
+        let may_lack = |(rule, output): &(&StepRule, Output<'_>)| match output.is_array {
+            true => !names.is_empty(),
+            false => is_missing(rule),
+        };
+        !is_demanded && before.iter().any(|of| *of.0.name == *step && may_lack(of))
     };
     for (key, pointer) in mapping.required().filter(may_lack) {
         let Some(entry) = table.get(key) else { continue };
@@ -89,7 +106,7 @@ pub(super) fn hold_after_pivots(reader: &mut Reader<'_>, drafts: &[Draft<'_>], s
     for (index, draft) in drafts.iter().enumerate() {
         let pivot = steps[index].ancestors.iter().find(|&&earlier| steps[earlier].pivot);
         let Some(pivot) = pivot.map(|&pivot| steps[pivot].name.clone()) else { continue };
-        let step = &mut steps[index];
+        let step = &mut *steps[index];
         let (exhausted, key) = on_exhausted(&draft.table);
         let (rejected, exhausted) = (draft.table.get("on_rejected"), exhausted.get(key));
         for (entry, remedy) in [(rejected, &mut step.on_rejected), (exhausted, &mut step.on_exhausted)] {
@@ -100,6 +117,7 @@ pub(super) fn hold_after_pivots(reader: &mut Reader<'_>, drafts: &[Draft<'_>], s
                         "must be \"hold\": the step comes after the pivot {pivot:?}, and no order turns round there"
                     ),
                 ),
+                Some(_) if *remedy == Remedy::Drop => {}
                 Some(_) | None => *remedy = Remedy::Hold,
             }
         }
