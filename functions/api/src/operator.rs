@@ -132,9 +132,9 @@ fn given(id: Arc<str>) -> Result<CommandId, Problem> {
 fn settlement(members: &Members<'_>) -> Result<Settlement, Problem> {
     let (step, word) = (members.text("Step")?, members.text("Outcome")?);
     let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
-    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done, Undone or Skipped"))?;
+    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done, Undone, Skipped or Dropped"))?;
     let output = match (members.value("Output"), outcome) {
-        (Some(_), Settled::Undone | Settled::Skipped) => {
+        (Some(_), Settled::Undone | Settled::Skipped | Settled::Dropped) => {
             return Err(Problem::member("Output", "belongs to a step that is Done"));
         }
         (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),

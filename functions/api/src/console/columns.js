@@ -3,7 +3,8 @@
 
 import { get, withQuery } from "./api.js";
 import { h } from "./dom.js";
-import { field } from "./parts.js";
+import { groups, isUndoing, summed } from "./lines.js";
+import { field, plural } from "./parts.js";
 import { ms, when } from "./time.js";
 import { inBrief } from "./words.js";
 import { workflowLink } from "./workflows.js";
@@ -188,18 +189,21 @@ function errorText({ Steps }) {
 }
 
 function progress(task) {
-  const undone = task.Steps.filter((step) => step.Direction === "Undo" && step.ProcessState === "Processed").length;
-  const done = task.Steps.filter((step) => step.Direction === "Forward" && step.ProcessState === "Processed").length;
-  const skipped = task.Steps.filter((step) => step.ProcessState === "Skipped").length;
-  const undoing = task.Steps.some((step) => step.Direction === "Undo");
-  const words = undoing ? `${undone} undone` : `${done} of ${task.Steps.length - skipped} done${skipped ? `, ${skipped} skipped` : ""}`;
+  const steps = groups(task.Steps).map(summed);
+  const undone = steps.filter((step) => step.Direction === "Undo" && step.ProcessState === "Processed").length;
+  const done = steps.filter((step) => step.Direction === "Forward" && step.ProcessState === "Processed").length;
+  const skipped = steps.filter((step) => step.ProcessState === "Skipped").length;
+  const dropped = task.Lines?.Dropped.length;
+  const words = isUndoing(task)
+    ? `${undone} undone`
+    : `${done} of ${steps.length - skipped} done${skipped ? `, ${skipped} skipped` : ""}${dropped ? `, ${plural(dropped, "line")} dropped` : ""}`;
   return h(
     "span",
     { class: "dots" },
     h(
       "span",
       { class: "signs", "aria-hidden": "true" },
-      task.Steps.map((step) =>
+      steps.map((step) =>
         h("i", {
           "data-state":
             step.Direction === "Undo" && step.ProcessState === "Processed" ? "Compensated" : step.ProcessState,

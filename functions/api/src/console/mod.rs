@@ -68,6 +68,7 @@ const FILES: &[File] = &[
     script!("ids.js"),
     script!("jobs.js"),
     script!("letters.js"),
+    script!("lines.js"),
     script!("main.js"),
     script!("numbers.js"),
     script!("order.js"),

@@ -4,12 +4,16 @@ import { buttons } from "./actions.js";
 import { forget, get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { copyButton, orderLink, shortId } from "./ids.js";
+import { counts, groups, sorted, summed } from "./lines.js";
 import { fact, heading, json, panel, state, table, taken } from "./parts.js";
 import { serviceLink } from "./services.js";
 import { timeline } from "./timeline.js";
 import { length, when } from "./time.js";
 import { situation } from "./words.js";
 import { workflowLink } from "./workflows.js";
+
+// All of so many elements are shown at once.
+const FEW = 5;
 
 export const order = {
   name: "order",
@@ -64,27 +68,66 @@ function standing(task, services, changed) {
 }
 
 function steps(task) {
-  return table({
-    caption: "The order's steps",
-    hideCaption: true,
-    rows: task.Steps,
-    key: (step) => step.Name,
-    empty: "It has no steps.",
-    columns: [
-      {
-        name: "Step",
-        isName: true,
-        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, byWhom(step))),
-      },
-      { name: "State", cell: (step) => state(step.ProcessState, step.Direction === "Undo") },
-      { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
-      { name: "Failures", kind: "num", cell: (step) => step.FailureCount },
-      { name: "Began", cell: (step) => when(step.StartedAt, "exact") },
-      { name: "Ended", cell: ended },
-      { name: "Next", cell: next },
-      { name: "Last error", kind: "text", cell: lastError },
-    ],
-  });
+  const columns = [
+    {
+      name: "Step",
+      isName: true,
+      cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, byWhom(step))),
+    },
+    { name: "State", cell: stateOf },
+    { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
+    { name: "Failures", kind: "num", cell: (step) => step.FailureCount },
+    { name: "Began", cell: (step) => when(step.StartedAt, "exact") },
+    { name: "Ended", cell: ended },
+    { name: "Next", cell: next },
+    { name: "Last error", kind: "text", cell: lastError },
+  ];
+  const rows = groups(task.Steps).map(summed);
+  return [
+    table({
+      caption: "The order's steps",
+      hideCaption: true,
+      rows,
+      key: (step) => step.Name,
+      empty: "It has no steps.",
+      columns,
+    }),
+    elements(task, columns),
+  ];
+}
+
+/** The elements of each group, below the steps. More than a few are shown on demand. */
+function elements(task, columns) {
+  return groups(task.Steps)
+    .filter(({ isLines }) => isLines)
+    .map(({ name, steps }) =>
+      h(
+        "details",
+        { class: "elements", "data-key": `elements ${name}`, open: steps.length <= FEW },
+        h("summary", {}, `${name}: ${counts(steps)}`),
+        table({
+          caption: `The elements of ${name}, the failed and the slowest first`,
+          hideCaption: true,
+          rows: sorted(steps),
+          key: (step) => step.Name,
+          columns,
+        }),
+      ),
+    );
+}
+
+function stateOf(step) {
+  const more = step.Counts ?? (step.Dropped ? "dropped" : null);
+  const own = state(step.ProcessState, step.Direction === "Undo");
+  return more ? h("span", {}, own, h("span", { class: "quiet block" }, more)) : own;
+}
+
+/** The output of a step; of one that goes through an array, those of its elements by their names. */
+function outputOf({ name, steps, isLines }) {
+  const done = steps.filter((step) => step.Output !== undefined);
+  if (!done.length) return [];
+  if (!isLines) return [{ name, output: done[0].Output }];
+  return [{ name, output: Object.fromEntries(done.map((step) => [step.Name.slice(name.length + 1), step.Output])) }];
 }
 
 function byWhom(step) {
@@ -137,7 +180,7 @@ function history(task) {
 }
 
 function holds(task, document, changed) {
-  const outputs = task.Steps.filter((step) => step.Output !== undefined);
+  const outputs = groups(task.Steps).flatMap(outputOf);
   return [
     h(
       "dl",
@@ -160,9 +203,9 @@ function holds(task, document, changed) {
     document
       ? [h("h3", {}, "Document"), json(document.Document, "The document")]
       : h("p", { class: "quiet" }, "The document cannot be shown."),
-    outputs.map((step) => [
-      h("h3", { "data-key": `output ${step.Name}` }, `Output of ${step.Name}`),
-      json(step.Output, `The output of ${step.Name}`),
+    outputs.map(({ name, output }) => [
+      h("h3", { "data-key": `output ${name}` }, `Output of ${name}`),
+      json(output, `The output of ${name}`),
     ]),
     h("div", { class: "buttons", id: "erasing" }, buttons(task, changed, ["erase"])),
   ];

@@ -2,6 +2,7 @@
 // back-off and compensation. The order's history has at most the last 50 transitions.
 
 import { h } from "./dom.js";
+import { groups, isUndoing, summed } from "./lines.js";
 import { hatch } from "./pictures.js";
 import { clock, length, ms, precise } from "./time.js";
 
@@ -38,15 +39,16 @@ export function timeline(task) {
       h("p", { class: "sum" }, length(to - from)),
     ),
   ];
-  for (const step of task.Steps) {
-    const parts = lanes.get(step.Name) ?? [];
+  for (const group of groups(task.Steps)) {
+    const parts = group.steps.flatMap((step) => lanes.get(step.Name) ?? []).sort((one, other) => one.from - other.from);
+    const step = summed(group);
     rows.push(
       h(
         "li",
         { "data-key": step.Name },
         label(step.Name, step.Agent),
         picture(step.Name, parts, place, from),
-        h("p", { class: "sum" }, summary(step)),
+        h("p", { class: "sum" }, step.Counts ?? summary(step)),
       ),
     );
   }
@@ -100,6 +102,9 @@ export function read(task, now) {
     const at = ms(At);
     if (Kind === "Settled") {
       turn(at, line.Direction === "Undo" ? "undo" : "attempt", `${line.Step} settled by ${Who}: ${Why ?? ""}`);
+    } else if (Kind === "Dropped") {
+      const isOfLine = (name) => name.split("/")[1] === line.Step.split("/")[1];
+      for (const [name, parts] of lanes) if (isOfLine(name)) leave(parts, open, name, at);
     } else if (lanes.has(line.Step)) {
       if (order.length === 0 && Kind === "Claimed" && phase.text === "accepted")
         turn(at, "attempt", "steps are carried out");
@@ -112,7 +117,7 @@ export function read(task, now) {
     } else if (Kind === "Cancelled") {
       turn(at, "undo", `cancelled by ${Who}: ${Why ?? ""}`);
     } else if (Kind === "Resubmitted" || Kind === "Resumed") {
-      const undoing = task.Steps.some((one) => one.Direction === "Undo");
+      const undoing = isUndoing(task);
       turn(at, undoing ? "undo" : "attempt", `${Kind.toLowerCase()} by ${Who}: ${Why ?? ""}`);
     } else if (Kind === "Paused") {
       turn(at, "operator", `paused by ${Who}: ${Why ?? ""}`);

@@ -1,6 +1,7 @@
 // The words of the console: states, actions and the consequences of an action. The API describes an order's wait and
 // the operator's remedy.
 
+import { isUndoing } from "./lines.js";
 import { clock } from "./time.js";
 
 /** The states in the order of an order's life. Each has a sign, so that colour is never the only sign. */
@@ -135,7 +136,9 @@ function upper(text) {
 /** The steps that an operator may settle, each with an outcome that it may have. */
 export function toSettle(task) {
   return task.Steps.filter((step) => step.ProcessState === "Error" && !step.Approval).flatMap((step) => {
-    const outcomes = step.Direction === "Undo" ? ["Undone"] : step.Optional ? ["Done", "Skipped"] : ["Done"];
+    const isOfLine = step.Name.includes("/") && task.Lines?.Carried.length > 1;
+    const forward = ["Done", step.Optional && "Skipped", isOfLine && "Dropped"].filter(Boolean);
+    const outcomes = step.Direction === "Undo" ? ["Undone"] : forward;
     return outcomes.map((outcome) => ({ step: step.Name, outcome }));
   });
 }
@@ -162,7 +165,7 @@ export function consequences(task, action) {
     case "settle":
       return [
         "Only settle what you have seen at the service. This cannot be taken back.",
-        "The step counts as if its service had replied. No service is called.",
+        "The step counts as if its service had replied. No service is called. Dropped: the steps of its line are undone, and the order goes on with the others.",
         "Once no step is in Error, the order goes on in its direction.",
       ];
     case "approve":
@@ -204,7 +207,7 @@ function who(steps) {
 
 function resubmitting(task) {
   const failed = task.Steps.filter((step) => step.ProcessState === "Error");
-  const undoing = task.Steps.some((step) => step.Direction === "Undo");
+  const undoing = isUndoing(task);
   const lines = failed.map((step) => {
     const work = step.Direction === "Undo" ? `The undo of ${step.Name}` : upper(step.Name);
     return (

@@ -66,8 +66,8 @@ pub(super) fn calls() -> Vec<Call> {
         command("/orders/{id}/settle", "settleStep", "Settle a step by hand")
             .says(
                 "An operator has mended a step in Error by hand, at its service. Done: it is carried out. Undone: it \
-                 is undone. Skipped: the order goes on without it, if it is optional. No service is called. Once no \
-                 step is in Error, the order goes on in its direction. 409 while a call may still have its effect. \
+                 is undone. Skipped: the order goes on without it, if it is optional. No service is called. Dropped: \
+                 the steps of its line are undone, and the order goes on with the others. Once no step is in Error, the order goes on in its direction. 409 while a call may still have its effect. \
                  202 means that the command is queued; the scheduler decides.",
             )
             .reads(of::<Settle<'static>>),

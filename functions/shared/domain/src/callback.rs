@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::Sha256;
 
 use crate::id::OrderId;
-use crate::limits::{NAME_CHARS_MAX, SETTLES_WITHIN_MS_MAX};
+use crate::limits::{ELEMENT_CHARS_MAX, NAME_CHARS_MAX, SETTLES_WITHIN_MS_MAX, STEP_CHARS_MAX};
 use crate::machine::Dropped;
 use crate::message::{Outcome, Reply};
 use crate::task::{Direction, Task};
@@ -32,7 +32,8 @@ const HEAD_BYTES: usize = 1 + ID_BYTES + 1;
 /// The direction, with this added, says that the name of an agent stands before that of the step.
 const OF_WEBHOOK: u8 = 2;
 /// The longest token, in characters: with an agent, whose length is one byte. A character of a name has at most four.
-const TOKEN_CHARS_MAX: usize = (HEAD_BYTES + 1 + 2 * 4 * NAME_CHARS_MAX + MAC_BYTES).div_ceil(3) * 4;
+const TOKEN_CHARS_MAX: usize =
+    (HEAD_BYTES + 1 + 2 * 4 * NAME_CHARS_MAX + 1 + ELEMENT_CHARS_MAX + MAC_BYTES).div_ceil(3) * 4;
 
 /// The call whose result is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +186,7 @@ impl Awaited {
             Some(step) => (step, Direction::Undo),
             None => (rest, Direction::Forward),
         };
-        let is_step = !step.is_empty() && step.chars().nth(NAME_CHARS_MAX).is_none();
+        let is_step = !step.is_empty() && step.chars().nth(STEP_CHARS_MAX).is_none();
         let order_id = order_id.parse().ok().filter(|_| is_step)?;
         Some(Self { order_id, step: step.into(), direction, agent: Some(agent.clone()) })
     }
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn rule_38_a_token_names_its_call_and_is_safe_in_a_path() {
-        let longest = "é".repeat(NAME_CHARS_MAX);
+        let longest = format!("{}/{}", "é".repeat(NAME_CHARS_MAX), "x".repeat(ELEMENT_CHARS_MAX));
         for step in ["charge-payment", "", &longest] {
             for direction in [Direction::Forward, Direction::Undo] {
                 let token = key().token(&awaited(step, direction));
@@ -308,7 +309,7 @@ mod tests {
                 assert_eq!(Awaited::of_key(key, &bank), Some(of_webhook("bank", step, direction)), "{key}");
             }
         }
-        let long = format!("{id}/{}", "x".repeat(NAME_CHARS_MAX + 1));
+        let long = format!("{id}/{}", "x".repeat(STEP_CHARS_MAX + 1));
         for text in ["", "pay", "/pay", "1/pay", &*id.to_string(), &format!("{id}/"), &format!("{id}//undo"), &long] {
             assert_eq!(Awaited::of_key(text, &bank), None, "{text}");
         }

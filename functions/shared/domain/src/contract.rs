@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::limits::{DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, NESTING_MAX};
+use crate::limits::{DOCUMENT_BYTES_MAX, ELEMENT_CHARS_MAX, NAME_CHARS_MAX, NESTING_MAX};
 
 /// Marks a member that is always written, though its type lets it be absent.
 pub const ALWAYS: &str = "x-always";
@@ -52,9 +52,9 @@ pub struct Body;
 schemas! {
     StepName, "Step" => json_schema!({
         "type": "string",
-        "description": "The name of a step in its workflow.",
-        "pattern": format!("^[A-Za-z0-9_-]{{1,{NAME_CHARS_MAX}}}$"),
-        "examples": ["charge-payment"],
+        "description": "The name of a step in its workflow; behind a slash, of its element.",
+        "pattern": format!("^[A-Za-z0-9_-]{{1,{NAME_CHARS_MAX}}}(/[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}})?$", ELEMENT_CHARS_MAX - 1),
+        "examples": ["charge-payment", "reserve/0001"],
     });
     AgentName, "Agent" => json_schema!({
         "type": "string",

@@ -76,6 +76,8 @@ pub const STEPS_MAX: usize = 50;
 pub const RECORDS_MAX: usize = 200;
 /// Longest name of an element, in characters.
 pub const ELEMENT_CHARS_MAX: usize = 40;
+/// Longest name of a step of an order, in characters: that of its workflow, a slash and its element.
+pub const STEP_CHARS_MAX: usize = NAME_CHARS_MAX + 1 + ELEMENT_CHARS_MAX;
 /// Transitions kept in a task's history.
 pub const HISTORY_MAX: usize = 50;
 /// The newest bulk jobs that a task knows besides those of its history.

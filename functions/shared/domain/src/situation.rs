@@ -4,16 +4,19 @@
 //! A situation follows from the task alone, without a clock. So the same version always has the same description: the
 //! entity tag of an order is its version.
 
+mod outage;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use crate::child;
-use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
 use crate::template::NOT_KEPT;
 use crate::time::Timestamp;
 use crate::workflow::ORDERS;
+
+pub use outage::{outage, outage_text, outage_to_do};
 
 /// How an order stands, in words. It follows from the order's version alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,65 +166,6 @@ pub fn step_in_error(task: &Task) -> Option<&str> {
     given_up.or_else(|| task.reason.as_ref()?.step.as_deref())
 }
 
-/// The effect of a failing service on the orders that wait for it, and the operator's remedy. `None` while requests go
-/// through.
-#[must_use]
-pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
-    let ServiceHealth { service, state, until, outage, evidence, .. } = health;
-    let probe = match state {
-        Breaker::Closed => return None,
-        Breaker::Open => format!("the next probe is at {until}"),
-        Breaker::HalfOpen => "a probe is in flight".to_owned(),
-    };
-    let text = match outage {
-        Some(outage) => outage_text(service, outage),
-        None => format!("{service} is failing"),
-    };
-    let to_do = match outage {
-        Some(outage) => outage_to_do(service, outage),
-        None => restore(service),
-    };
-    let is_of_one = evidence.orders.len() == 1 && to_do == restore(service);
-    let only = if is_of_one { " Only one order failed there so far: what it sends may be the cause." } else { "" };
-    Some((format!("{text}; {probe}."), format!("{to_do}{only}")))
-}
-
-/// An outage in words, without a full stop.
-#[must_use]
-pub fn outage_text(service: &str, outage: &Outage) -> String {
-    let Outage { reason, problem, since } = outage;
-    let happens = match reason {
-        OutageReason::Failing => "is failing",
-        OutageReason::Misconfigured => "is misconfigured and refuses every call",
-        OutageReason::Rejections => "rejects most steps",
-    };
-    format!("{service} {happens} since {since}: {problem}")
-}
-
-/// The operator's remedy for an outage.
-#[must_use]
-pub fn outage_to_do(service: &str, outage: &Outage) -> String {
-    let then = "Its orders wait, and then go on by themselves.";
-    match outage.reason {
-        OutageReason::Failing if lacks_kept(&outage.problem) => format!(
-            "The workflow's `keep` and the answer of {service} disagree. Correct `keep` in a new version of the workflow \
-             and apply it. Then cancel these orders and post them again."
-        ),
-        OutageReason::Failing => restore(service),
-        OutageReason::Misconfigured => {
-            format!("Mend the address, the credentials or the rights with which {service} is called. {then}")
-        }
-        OutageReason::Rejections => format!(
-            "Look at the orders that were rejected last. Are the rejections wrong? Mend {service}. {then} \
-             Are they right? Say so: stepwarden services accept-rejections {service} --reason TEXT"
-        ),
-    }
-}
-
-fn restore(service: &str) -> String {
-    format!("Restore {service}. Its orders then go on by themselves.")
-}
-
 impl Situation {
     /// The situation of a task.
     #[must_use]
@@ -269,8 +213,14 @@ impl Situation {
 
 /// The end of an order whose steps are all done or skipped.
 fn done(task: &Task) -> String {
-    let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
-    if task.steps.iter().any(is_skipped) { "Every step is done or skipped." } else { "Every step is done." }.to_owned()
+    let is_skipped = |step: &Step| step.process_state == StepState::Skipped && !step.dropped;
+    let done = if task.steps.iter().any(is_skipped) { "Every step is done or skipped." } else { "Every step is done." };
+    let [carried, dropped] = task.carried_lines();
+    let lines = (!dropped.is_empty()).then(|| {
+        let all = carried.len() + dropped.len();
+        format!("{} of {all} lines were dropped, and are undone.", dropped.len())
+    });
+    joined([done.to_owned(), lines.unwrap_or_default()])
 }
 
 /// Why a cancel is refused, where an operator may look for it (rule 34).
@@ -336,6 +286,9 @@ fn in_error(task: &Task) -> Situation {
     }
 }
 
+/// Steps that are named; of more it is said how many they are.
+const SHOWN_MAX: usize = 5;
+
 /// An order whose steps run in this direction: its steps in flight and its waiting steps, or else the next step.
 fn under_way(task: &Task, direction: Direction) -> Situation {
     let is_open = |step: &&Step| match direction {
@@ -355,16 +308,19 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         Direction::Forward => String::new(),
         Direction::Undo => joined(["The order is being undone.".to_owned(), because(task.reason.as_ref())]),
     };
-    let errors = shown.iter().filter_map(|step| step.last_error.as_ref()).map(|error| match &*error.code {
-        StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
-        code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
-    });
+    let more = shown.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0);
+    let more = more.map(|more| format!("{more} more steps are under way."));
+    let errors =
+        shown.iter().take(SHOWN_MAX).filter_map(|step| step.last_error.as_ref()).map(|error| match &*error.code {
+            StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
+            code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
+        });
     let texts: Vec<String> = std::iter::once(undone).chain(errors).chain([late(task), past_pivot(task)]).collect();
     let waits = |step: &&Step| step.is_awaited() || (step.process_state == StepState::Pending && has_time(step));
     Situation {
         head: match shown.is_empty() {
             true => "The order goes on in a moment.".to_owned(),
-            false => joined(shown.iter().map(|step| of_step(step, task.wait_of(step)))),
+            false => joined(shown.iter().take(SHOWN_MAX).map(|step| of_step(step, task.wait_of(step))).chain(more)),
         },
         text: joined(texts),
         to_do: Some(nothing_to_do(task, &shown).into()),

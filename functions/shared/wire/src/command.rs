@@ -45,7 +45,7 @@ pub struct Settle<'a> {
     #[cfg_attr(feature = "contract", schemars(with = "crate::contract::Text"))]
     pub step: Cow<'a, str>,
     /// Done: the step, which ran forward, is carried out. Undone: the step, which was being undone, is undone. Skipped:
-    /// the order goes on without the step, which is optional.
+    /// the order goes on without the step, which is optional. Dropped: the line of the step is undone, and the order goes on.
     #[cfg_attr(feature = "contract", schemars(with = "Settled"))]
     pub outcome: OpenEnum<Settled>,
     /// Of a step that is Done: its output, any JSON value of at most 16 KiB. Default: {}. The steps after it get it,

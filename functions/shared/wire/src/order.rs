@@ -231,7 +231,7 @@ pub struct Transition<'a> {
     /// The kind of change, for programs: Submitted, Claimed, Processed, Deferred (given back without a failure),
     /// Expired (no answer in time; another attempt follows), Approved and Rejected (by the service or by people), GivenUp,
     /// Entered (a state), Resubmitted, Cancelled, Paused, Resumed, Settled (by an operator), Skipped (a step or an undo
-    /// that needs no call), Waiting (before its first attempt), Accepted (by the service, which tells the result later),
+    /// that needs no call), Dropped (a line, which is undone), Waiting (before its first attempt), Accepted (by the service, which tells the result later),
     /// Contradicted (a result came against the end of a step or an order), Noted (by an operator), Late, Erased. Other is
     /// an unknown line of an earlier version. More kinds may be added.
     pub kind: Cow<'a, str>,

@@ -241,7 +241,7 @@ pub struct SettleArgs {
     /// The step, which is in Error
     #[arg(value_name = "STEP")]
     pub step: String,
-    /// The effect: done if the step ran forward, undone if it was being undone; or skipped, of an optional step
+    /// The effect: done if the step ran forward, undone if it was being undone; skipped, of an optional step; or dropped: its line is undone, and the order goes on
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     pub outcome: Settled,
     /// The step's output if it is done, for the steps after it: JSON, or @FILE; default: {}

@@ -4,6 +4,7 @@
 mod alone;
 pub(crate) mod drawing;
 pub(crate) mod job;
+mod lines;
 pub(crate) mod order;
 mod step;
 pub(crate) mod table;

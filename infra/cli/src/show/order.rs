@@ -1,5 +1,6 @@
 //! Orders as people read them: a row of a list, a line for a change, or all there is to know.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -7,9 +8,11 @@ use domain::id::OrderId;
 use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepError, StepState};
 use domain::time::Timestamp;
+use domain::workflow::LINE;
 use wire::{Reason, Service, Step, Task, Transition};
 
 use super::alone::{last_call, only_this_order};
+use super::lines::Row;
 use super::step::words;
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
@@ -75,8 +78,9 @@ pub(crate) fn change<'a>(
     name: fn(&'a Step<'a>) -> &'a str,
 ) -> String {
     let mut line = format!("{}  {subject}  {}", paint.elapsed(elapsed), paint.state(&task.process_state));
-    for step in &task.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(plain(name(step))), words(step));
+    for row in Row::of(&task.steps) {
+        let name = if let Row::One(step) = row { plain(name(step)) } else { plain(&row.name()) };
+        let _ = write!(line, "  {} {:<10}", paint.dim(name), row.words());
     }
     if let Some(paused) = &task.paused {
         let _ = write!(line, "  paused by {}", plain(&paused.by));
@@ -89,7 +93,8 @@ pub(crate) fn change<'a>(
 
 /// The same, short enough for a line that is written over again and again.
 pub(crate) fn brief(task: &Task<'_>) -> String {
-    let steps: Vec<String> = task.steps.iter().map(|step| format!("{} {}", plain(&step.name), words(step))).collect();
+    let rows = Row::of(&task.steps);
+    let steps: Vec<String> = rows.iter().map(|row| format!("{} {}", plain(&row.name()), row.words())).collect();
     plain(&format!("{}: {}", task.process_state, steps.join(", ")))
 }
 
@@ -166,7 +171,25 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
         let more = if action == Action::Settle.segment() { " STEP --outcome …" } else { "" };
         line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
     }
-    let _ = write!(text, "\n{}", steps(task, now).text(paint));
+    let (rows, mut shown) = (Row::of(&task.steps), Vec::new());
+    for row in &rows {
+        shown.push(Shown {
+            name: row.name(),
+            words: row.words(),
+            step: if let Row::One(step) = row { Some(step) } else { None },
+        });
+        let element = |step: &'_ &Step<'_>| step.name.split_once(LINE).map_or("", |(_, id)| id).to_owned();
+        shown.extend(row.shown().into_iter().map(|step| Shown {
+            name: format!("- {}", element(&step)).into(),
+            words: words(step),
+            step: Some(step),
+        }));
+        if row.hidden() > 0 {
+            let words = format!("{} more: --json has all", row.hidden());
+            shown.push(Shown { name: "- …".into(), words, step: None });
+        }
+    }
+    let _ = write!(text, "\n{}", steps(task, &shown, now).text(paint));
     for (step, child) in task.steps.iter().filter_map(|step| Some((step, step.child?))) {
         let _ = writeln!(text, "{} makes the order {child}", plain(&step.name));
     }
@@ -179,16 +202,24 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, services: &[Service<'_>], now
     text
 }
 
-fn steps<'a>(task: &'a Task<'_>, now: Timestamp) -> Table<'a, Step<'a>> {
-    Table::of(&task.steps)
-        .column("STEP", |step| &*step.name)
-        .column("AGENT", |step| &*step.agent)
-        .column("STATE", words)
-        .column("ATTEMPTS", |step| step.attempt)
-        .column("FAILURES", |step| step.failure_count)
-        .column("TOOK", |step| step.took_ms().map(span))
-        .column("WAITS", |step| waits(task, step, now))
-        .column("LAST ERROR", |step| step.last_error.as_ref().map(error_words))
+/// A line of the table of steps.
+struct Shown<'a> {
+    name: Cow<'a, str>,
+    words: String,
+    /// `None` if it stands for several.
+    step: Option<&'a Step<'a>>,
+}
+
+fn steps<'a>(task: &'a Task<'_>, shown: &'a [Shown<'a>], now: Timestamp) -> Table<'a, Shown<'a>> {
+    Table::of(shown)
+        .column("STEP", |shown| &*shown.name)
+        .column("AGENT", |shown| shown.step.map(|step| &*step.agent))
+        .column("STATE", |shown| &*shown.words)
+        .column("ATTEMPTS", |shown| shown.step.map(|step| step.attempt))
+        .column("FAILURES", |shown| shown.step.map(|step| step.failure_count))
+        .column("TOOK", |shown| shown.step.and_then(Step::took_ms).map(span))
+        .column("WAITS", |shown| shown.step.map(|step| waits(task, step, now)))
+        .column("LAST ERROR", |shown| shown.step.and_then(|step| step.last_error.as_ref()).map(error_words))
 }
 
 /// Who it was, and the authenticated caller beside an operator's name.
@@ -272,7 +303,7 @@ fn reason_words(Reason { code, message, step, .. }: &Reason<'_>, at: &str) -> St
 
 /// Whether the order is being compensated, or was.
 pub(crate) fn is_undoing(task: &Task<'_>) -> bool {
-    task.steps.iter().any(|step| step.direction == Direction::Undo)
+    task.steps.iter().any(|step| step.direction == Direction::Undo && !step.dropped)
 }
 
 /// The step that shows best how far the order is: the one that failed, or else one in progress, or else the next.

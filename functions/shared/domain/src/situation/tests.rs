@@ -6,6 +6,7 @@ use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::machine::testing::Case;
 use crate::message::{Acceptance, Failure, Outcome, Trouble};
+use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::ports::{Evidence, Rejections};
 
 fn of(case: &Case) -> Situation {

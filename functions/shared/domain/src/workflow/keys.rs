@@ -174,7 +174,7 @@ const STEP: &[Key] = &[
     )
     .or("a POST to the undo of the agent; none after a GET; the cancel of an order"),
     Key::new("drop", Kind::Table(&[METHOD, SEND, PATH, HEADERS, ENCODE.or("that of the step")]))
-        .about("[step.drop]: the call that undoes it if its line is dropped, such as a partial refund")
+        .about("The call that undoes it if its line is dropped, such as a partial refund: [step.drop] at its end")
         .or("that of the undo"),
 ];
 
