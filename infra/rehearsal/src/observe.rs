@@ -147,6 +147,7 @@ const fn state(state: ProcessState) -> OrderState {
 
 fn step(step: &Step) -> StepSeen {
     StepSeen {
+        name: step.name.clone(),
         state: match step.process_state {
             StepState::Pending => seen::StepState::Pending,
             StepState::Processing => seen::StepState::Processing,

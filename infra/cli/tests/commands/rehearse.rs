@@ -52,7 +52,7 @@ fn what_goes_wrong_has_its_key_its_value_and_a_world_to_look_at() {
     assert_eq!(json["WithChanges"]["WithViolations"], 0);
     let seed = first["Seed"].to_string();
     let world = rehearse(directory.path(), &["--seed", &seed, "--trace"]).with_status(1);
-    world.shows(&["EFFECT of step", "processed and not carried out: "]);
+    world.shows(&["EFFECT of reserve-stock #1", "processed and not carried out: "]);
     // What is proposed is accepted.
     let file = directory.path().join("shop/stepwarden.toml");
     let line = first["Change"]["Line"].as_str().unwrap();

@@ -130,6 +130,8 @@ pub enum Heard {
 /// The record of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StepSeen {
+    /// Its name.
+    pub name: Arc<str>,
     /// Its state.
     pub state: StepState,
     /// Its direction.
@@ -163,8 +165,9 @@ pub struct StepSeen {
 impl StepSeen {
     /// A step of a new order.
     #[must_use]
-    pub const fn new(state: StepState) -> Self {
+    pub fn new(state: StepState) -> Self {
         Self {
+            name: "".into(),
             state,
             way: Way::Forward,
             attempt: 0,

@@ -66,7 +66,7 @@ impl State {
             return None;
         }
         let key = key_of(step.direction);
-        self.tell(&format!("an operator mends {of} by hand"));
+        self.tell(&format!("an operator mends {} by hand", of.words(&self.setup.shape.steps)));
         let call = Made {
             id: 0,
             of,

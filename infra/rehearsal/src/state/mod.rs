@@ -261,7 +261,8 @@ impl State {
 
     /// Records an observation, for who judges and for the trace.
     pub fn see(&mut self, actor: &Arc<str>, seen: &Seen) {
-        self.trace.note(self.now_ms, actor, seen.order(), seen, || seen.to_string());
+        let steps = &self.setup.shape.steps;
+        self.trace.note(self.now_ms, actor, seen.order(), seen, || seen.words(steps));
         self.watcher.see(self.now_ms, seen);
     }
 
