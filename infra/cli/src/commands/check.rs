@@ -87,7 +87,7 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     let named: Vec<&str> = agents.iter().copied().collect();
     if !named.is_empty() {
         let table = Table::of(&named)
-            .column("AGENT", |name| format!("{name}{}", if is_built_in(name) { " (built in)" } else { "" }))
+            .column("AGENT", |name| format!("{name}{}", if is_built_in(name, checked) { " (built in)" } else { "" }))
             .column("SERVICE", |name| service_of(name, checked));
         text.push_str(&(table.text(paint) + "\n"));
     }
@@ -109,7 +109,12 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     text
 }
 
-fn is_built_in(agent: &str) -> bool {
+/// Whether all that is known of an agent is built in: a table makes it the user's own.
+fn is_built_in(agent: &str, checked: &Checked) -> bool {
+    is_shipped(agent) && checked.settings.of(agent).is_none()
+}
+
+fn is_shipped(agent: &str) -> bool {
     Workflows::SHIPPED_AGENTS.contains(&agent)
 }
 
@@ -122,10 +127,10 @@ fn service_of(agent: &str, checked: &Checked) -> String {
     match settings.and_then(AgentSettings::url) {
         _ if settings.is_some_and(|settings| settings.has_own_queue) => "a program on its own queue".to_owned(),
         Some(url) => url.to_owned(),
-        None if is_built_in(agent) && settings.is_none() && has_tables => {
+        None if is_built_in(agent, checked) && has_tables => {
             format!("{}, or a table [agents.{agent}] with a url", variable())
         }
-        None if is_built_in(agent) => format!("{}, or else a stand-in", variable()),
+        None if is_shipped(agent) => format!("{}, or else a stand-in", variable()),
         None => "none: give it a url; without stand-ins its orders wait".to_owned(),
     }
 }
@@ -201,6 +206,18 @@ No fault: 1 workflow, 2 versions, 4 agents. To run it here: stepwarden serve --c
             json["Workflows"][1],
             json!({"Name": "cakes", "Version": 2, "File": "workflows/1.toml", "Default": true})
         );
+    }
+
+    #[test]
+    fn an_agent_with_a_table_is_the_users_own_whatever_its_name() {
+        let agents = "default = \"cakes\"\n[agents.bakery]\nurl = \"http://localhost:1\"\n[agents.payment]\nurl = \"http://localhost:2\"";
+        let text = good(
+            &checked(agents, &[&workflow(1)]).unwrap(),
+            Path::new("shop"),
+            Format::Table,
+            Paint { colours: false },
+        );
+        assert!(text.contains("payment  http://localhost:2") && !text.contains("built in"), "{text}");
     }
 
     #[test]
