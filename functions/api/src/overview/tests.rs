@@ -158,7 +158,7 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
         "LastError": {"Code": "busy", "Message": "e0", "Attempt": 3, "At": at(1_000)},
         "OrderIDs": &exhausted[..5],
         "Text": "A service failed or gave no answer too often, or until the horizon of the step was over.",
-        "ToDo": "Restore the service, then resubmit: the step starts afresh under the same idempotency key.",
+        "ToDo": domain::situation::explain("exhausted").1,
     });
     assert_eq!(failures[0], expected);
     assert_eq!((&failures[1]["Code"], &failures[1]["OrderIDs"]), (&json!("compensation-failed"), &json!([rejected])));

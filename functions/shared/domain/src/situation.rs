@@ -41,7 +41,8 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
     match code {
         reason::EXHAUSTED => (
             "A service failed or gave no answer too often, or until the horizon of the step was over.",
-            "Restore the service, then resubmit: the step starts afresh under the same idempotency key.",
+            "Restore the service, then resubmit: the step starts afresh under the same idempotency key. If its horizon is \
+             over, the service may have forgotten that key: look there first, and settle the step if it was done.",
         ),
         reason::REJECTED => (
             "The service refused the step for good, and the workflow holds the order then.",

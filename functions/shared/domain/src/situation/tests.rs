@@ -156,6 +156,7 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     case.expire_all();
     assert_eq!(&*case.task.reason.as_ref().unwrap().message, "a: no answer in 2 attempts");
     assert_eq!(told(&case).1, explain(reason::EXHAUSTED).1, "it was never taken on");
+    assert!(told(&case).1.contains("look there first, and settle the step if it was done"), "its key may be forgotten");
 }
 
 #[test]
