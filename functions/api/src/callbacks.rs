@@ -39,8 +39,14 @@ pub(crate) async fn result(
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     let awaited = awaited(ports, config, token).await?;
-    let said = read(headers, body)?;
-    let Some(task) = ports.store().task(awaited.order_id).await.map_err(Problem::unread)? else { return Ok(gone()) };
+    let said = read(headers, body);
+    let Some(task) = ports.store().task(awaited.order_id).await.map_err(Problem::unread)? else {
+        return said.map(|_| gone());
+    };
+    let said = match said {
+        Ok(said) => said,
+        Err(problem) => return Err(refused(ports, &task, awaited, problem).await),
+    };
     let outcome = match said {
         Said::Done(output) => {
             let keep = keep(ports, config, &task, &awaited).await?;
@@ -48,15 +54,11 @@ pub(crate) async fn result(
                 Some(keep) => keep.of_body(output),
                 None => output,
             };
-            // One that would change nothing need not be told again.
-            let counts = || matches!(awaited.clone().reply(&task, Outcome::Done(output.clone())), Ok((_, None)));
             match refusal(&output, keep.as_ref(), awaited.direction) {
                 None => output::done(output, keep.as_ref(), awaited.direction),
-                Some(fault) if counts() => {
-                    // The order shows it while it waits on. Who told the result learns it from the answer.
-                    let problem = shortened(&format!("a result was refused: {fault}"));
-                    let _ = tell(ports, &task, awaited, Outcome::Retrying(Trouble { problem })).await;
-                    return Err(Problem::member("Output", format!("cannot be taken: {fault}")));
+                Some(fault) if counts(&task, &awaited) => {
+                    let problem = Problem::member("Output", format!("cannot be taken: {fault}"));
+                    return Err(refused(ports, &task, awaited, problem).await);
                 }
                 // That the work is done may contradict the end of the step, whatever its output.
                 Some(_) => Outcome::Done(Json::empty()),
@@ -157,6 +159,20 @@ fn refusal(output: &Json, keep: Option<&Template>, direction: Direction) -> Opti
         Outcome::Failed(failure) => Some(failure.message.to_string()),
         Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => None,
     })
+}
+
+/// Whether the result would change the order, and contradict nothing.
+fn counts(task: &Task, awaited: &Awaited) -> bool {
+    matches!(awaited.clone().reply(task, Outcome::Done(Json::empty())), Ok((_, None)))
+}
+
+/// Refuses a result. The order shows why while it waits on; who told the result learns it from the answer.
+async fn refused(ports: &impl ApiPorts, task: &Task, awaited: Awaited, problem: Problem) -> Problem {
+    if counts(task, &awaited) {
+        let trouble = Trouble { problem: shortened(&format!("a result was refused: {problem}")) };
+        let _ = tell(ports, task, awaited, Outcome::Retrying(trouble)).await;
+    }
+    problem
 }
 
 /// Queues the reply, unless it would change nothing. One that contradicts what is known goes to the scheduler as well.

@@ -278,8 +278,7 @@ fn rule_38_an_address_of_an_earlier_key_counts_for_as_long_as_the_operator_said(
 }
 
 #[test]
-fn rule_38_a_body_that_is_no_result_is_400_and_named() {
-    let world = World::new();
+fn rule_38_a_body_that_is_no_result_is_400_and_named_and_the_order_shows_it() {
     for (body, name) in [
         ("{}", "Outcome"),
         (r#"{"Outcome":"done"}"#, "Outcome"),
@@ -291,10 +290,17 @@ fn rule_38_a_body_that_is_no_result_is_400_and_named() {
         (r#"{"Outcome":"No","Code":"x","Message":7}"#, "Message"),
         (r#"{"Outcome":"Done","Attempt":2}"#, "Attempt"),
     ] {
+        let world = World::new();
         world.fake.post(&world.path(), &[], body).names(400, "invalid-field", name);
+        let Outcome::Retrying(trouble) = world.reply().outcome else { panic!("{body}: the order does not show it") };
+        assert!(trouble.problem.contains("a result was refused") && trouble.problem.contains(name), "{trouble:?}");
     }
+    let world = World::new();
     world.fake.post(&world.path(), &[("Content-Type", "text/plain")], DONE).is_problem(415, "unsupported-media-type");
-    world.fake.queued_nothing();
+    assert!(matches!(world.reply().outcome, Outcome::Retrying(_)), "a result of another type is shown too");
+    let over = World::where_(|task| task.steps[0].process_state = StepState::Processed);
+    over.fake.post(&over.path(), &[], "{}").names(400, "invalid-field", "Outcome");
+    over.fake.queued_nothing();
 }
 
 #[test]
