@@ -1,9 +1,10 @@
-//! The one place that makes calls. It counts them: no more are made than were announced.
+//! The one place that makes calls. It counts them: no more are made than were announced. It keeps to the service's limit of
+//! calls (`limit`), and sends what an agent would send.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::{Call, MayBegin, Rate};
 use agents::{Answer, Answered, HttpService, Proof};
@@ -12,8 +13,14 @@ use domain::message::Request;
 use domain::task::Direction;
 use domain::text::shortened;
 
-use super::plan::Counts;
+use super::limit::Limit;
+use super::plan::{Counts, SPARE};
 use crate::remote::clock;
+
+/// Where a later result would be posted (rule 38). No such host exists (RFC 2606): such results are not awaited.
+pub(super) const CALLBACK_URL: &str = "https://stepwarden.invalid/callbacks/probe";
+/// The longest wait for a service: before a repeat, or between two calls.
+pub(super) const PAUSE_MS_MAX: u64 = 5_000;
 
 /// Calls the services.
 pub(super) struct Caller(BTreeMap<Arc<str>, Callee>);
@@ -22,11 +29,27 @@ pub(super) struct Caller(BTreeMap<Arc<str>, Callee>);
 struct Callee {
     http: HttpService,
     timeout: Duration,
+    /// Whether it has a memo, and so no address for later results.
+    has_memo: bool,
     /// Between two calls, for the service's own limit.
-    pause: Duration,
+    pause_ms: AtomicU64,
     /// Forward calls and looks, and undos.
     left: [AtomicU32; 2],
-    times_ms: Mutex<Vec<u64>>,
+    /// Of these, calls that are made again since the service limits its calls, or since an undo failed.
+    spare: [AtomicU32; 2],
+    began: Instant,
+    said: Mutex<Said>,
+}
+
+/// What a service said to all calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Said {
+    /// The times of its answers, sorted.
+    pub(super) times_ms: Vec<u64>,
+    /// Calls without an answer.
+    pub(super) silent: u32,
+    /// What it let through.
+    pub(super) limit: Limit,
 }
 
 /// What came of a call.
@@ -36,6 +59,8 @@ pub(super) struct Seen {
     /// The status and the body, without secrets. `None`: no answer came.
     pub(super) said: Option<(u16, String)>,
     pub(super) took_ms: u64,
+    /// Whether the service refused it first, since it limits its calls.
+    pub(super) is_late: bool,
     /// What was sent of the order.
     pub(super) sent: Arc<str>,
 }
@@ -47,13 +72,16 @@ impl Caller {
 
     /// Lets this service be called so often.
     pub(super) fn allow(&mut self, agent: &Arc<str>, http: HttpService, settings: &AgentSettings, counts: Counts) {
-        let pause_ms = settings.policy.health.rate.map_or(0, |Rate { calls, per_ms }| per_ms.div_ceil(calls.into()));
+        let pause_ms = settings.policy.health.rate.map_or(0, pause_ms);
         let callee = Callee {
             http,
             timeout: Duration::from_millis(settings.policy.call_timeout_ms),
-            pause: Duration::from_millis(pause_ms),
+            has_memo: settings.policy.memo.is_some(),
+            pause_ms: pause_ms.into(),
             left: [counts.forward, counts.undo].map(AtomicU32::new),
-            times_ms: Mutex::default(),
+            spare: [SPARE; 2].map(AtomicU32::new),
+            began: clock::instant(),
+            said: Mutex::default(),
         };
         self.0.insert(agent.clone(), callee);
     }
@@ -68,36 +96,87 @@ impl Caller {
         let Some(callee) = self.0.get(&request.agent) else {
             return Some(Seen::not_called(request, "no call of it was announced"));
         };
-        let left = &callee.left[usize::from(request.direction == Direction::Undo)];
-        if left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err() {
+        let mut is_late = false;
+        loop {
+            let mut seen = callee.once(request, proof, hang_up).await?;
+            (seen.is_late, is_late) = (is_late, is_late || seen.is_limited());
+            let is_undo = request.direction == Direction::Undo;
+            let is_failing = seen.is_silent() || matches!(seen.answer, Answer::Retry { .. });
+            let is_again = seen.is_limited() || (is_undo && is_failing);
+            if !is_again || !take(&callee.spare[usize::from(is_undo)]) {
+                return Some(seen);
+            }
+            clock::pause(Duration::from_millis(seen.asked_ms().min(PAUSE_MS_MAX))).await;
+        }
+    }
+
+    /// Waits until a service that limits its calls takes two at once.
+    pub(super) async fn rest(&self, agent: &str) {
+        let per_ms = self.said(agent).limit.rate.map_or(0, |rate| rate.per_ms);
+        clock::pause(Duration::from_millis(per_ms.min(PAUSE_MS_MAX))).await;
+    }
+
+    /// What a service said.
+    pub(super) fn said(&self, agent: &str) -> Said {
+        let said = self.0.get(agent).map(|callee| callee.said.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let mut said = said.unwrap_or_default();
+        said.times_ms.sort_unstable();
+        said
+    }
+}
+
+impl Callee {
+    /// One call. `None`: the caller hung up before an answer.
+    async fn once(&self, request: &Request, proof: Proof, hang_up: Option<Duration>) -> Option<Seen> {
+        if !take(&self.left[usize::from(request.direction == Direction::Undo)]) {
             return Some(Seen::not_called(request, "all calls that were announced are made"));
         }
-        clock::pause(callee.pause).await;
-        let timeout_ms = u64::try_from(callee.timeout.as_millis()).unwrap_or(u64::MAX);
-        let call = Call::of(request, clock::now(), timeout_ms, MayBegin(&|| true));
+        clock::pause(Duration::from_millis(self.pause_ms.load(Relaxed))).await;
+        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        let is_told_later = request.wait_within_ms.is_some() && !self.has_memo;
+        let call = Call {
+            callback_url: is_told_later.then_some(CALLBACK_URL),
+            ..Call::of(request, clock::now(), timeout_ms, MayBegin(&|| true))
+        };
         let began = clock::instant();
-        let limit = hang_up.unwrap_or(callee.timeout);
-        let answered = clock::within(limit, callee.http.once(request.direction, &call, proof)).await;
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let limit = hang_up.unwrap_or(self.timeout);
+        let answered = clock::within(limit, self.http.once(request.direction, &call, proof)).await;
+        let took_ms = since(began);
         if answered.is_none() && hang_up.is_some() {
             return None;
         }
         let silent = || Answered {
-            answer: Answer::unknown(format!("no answer within {}", humantime::format_duration(callee.timeout))),
+            answer: Answer::unknown(format!("no answer within {}", humantime::format_duration(self.timeout))),
             said: None,
         };
         let Answered { answer, said } = answered.unwrap_or_else(silent);
-        callee.times_ms.lock().unwrap_or_else(PoisonError::into_inner).push(took_ms);
-        Some(Seen { answer, said, took_ms, sent: sent(request) })
+        let seen = Seen { answer, said, took_ms, is_late: false, sent: sent(request) };
+        let mut told = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.is_silent() {
+            told.silent += 1;
+        } else if seen.is_limited() {
+            let rate = told.limit.refused(since(self.began), seen.asked_ms());
+            self.pause_ms.fetch_max(rate.map_or(0, pause_ms).min(PAUSE_MS_MAX), Relaxed);
+        } else {
+            told.limit.taken(since(self.began));
+            told.times_ms.push(took_ms);
+        }
+        Some(seen)
     }
+}
 
-    /// The times of all answers of a service, sorted.
-    pub(super) fn times_ms(&self, agent: &str) -> Vec<u64> {
-        let times = self.0.get(agent).map(|callee| &callee.times_ms);
-        let mut times = times.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default();
-        times.sort_unstable();
-        times
-    }
+/// Takes one of what is left.
+fn take(left: &AtomicU32) -> bool {
+    left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+fn since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Between two calls of this rate.
+fn pause_ms(Rate { calls, per_ms }: Rate) -> u64 {
+    per_ms.div_ceil(calls.into())
 }
 
 /// All that a service could repeat of a request.
@@ -113,7 +192,7 @@ fn sent(request: &Request) -> Arc<str> {
 impl Seen {
     fn not_called(request: &Request, why: &str) -> Self {
         let answer = Answer::NotCalled { problem: why.to_owned() };
-        Self { answer, said: None, took_ms: 0, sent: sent(request) }
+        Self { answer, said: None, took_ms: 0, is_late: false, sent: sent(request) }
     }
 
     pub(super) const fn is_done(&self) -> bool {
@@ -132,6 +211,33 @@ impl Seen {
 
     pub(super) const fn is_under_way(&self) -> bool {
         matches!(self.answer, Answer::UnderWay { .. })
+    }
+
+    /// Whether no answer came, so that nothing is known of the service.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.said.is_none()
+    }
+
+    /// Whether it was refused since the service limits its calls.
+    pub(super) fn is_limited(&self) -> bool {
+        self.status() == Some(429)
+    }
+
+    /// The wait that the service asked for.
+    pub(super) fn asked_ms(&self) -> u64 {
+        match &self.answer {
+            Answer::Retry { after_ms, .. } | Answer::UnderWay { after_ms, .. } => after_ms.unwrap_or(0),
+            Answer::Done(_)
+            | Answer::Fail(_)
+            | Answer::Unknown { .. }
+            | Answer::Misconfigured { .. }
+            | Answer::NotCalled { .. } => 0,
+        }
+    }
+
+    /// Whether the service answers that it fails.
+    pub(super) fn is_failing(&self) -> bool {
+        matches!(self.answer, Answer::Retry { .. }) && !self.is_silent() && !self.is_limited()
     }
 
     pub(super) fn status(&self) -> Option<u16> {
@@ -154,7 +260,10 @@ impl Seen {
         let Some((status, body)) = &self.said else { return problem.to_owned() };
         let line = shortened(&body.split_whitespace().collect::<Vec<_>>().join(" "));
         // The status is said already.
-        let why = if problem.is_empty() || problem.starts_with("HTTP ") { "" } else { problem };
+        let why = match problem.strip_prefix("HTTP ") {
+            Some(named) => named.split_once(", ").map_or("", |(_, why)| why),
+            None => problem,
+        };
         let [body, why] = [(": ", &*line), ("; ", why)].map(|(mark, text)| match text {
             "" => String::new(),
             text => format!("{mark}{text}"),

@@ -6,10 +6,14 @@ use serde::Serialize;
 
 use super::caller::Seen;
 use super::marks::{Likeness, Marks};
+use super::plan::AGAIN;
 use super::series::{Observed, Unseen};
+use super::trial::Told;
 
 /// The shortest call whose time says whether the service worked.
 const WORK_MS_MIN: u64 = 20;
+/// Why a 202 says nothing.
+const TAKEN_ON: &str = "it was taken on, and its result is not awaited";
 /// So many calls say how long work takes.
 const CALLS_MIN: usize = 3;
 
@@ -45,8 +49,8 @@ pub(super) struct Finding {
     pub(super) why: String,
     /// What was answered.
     pub(super) answer: Option<String>,
-    /// Whether the agent's memo answers in the place of the service, so that nothing depends on it.
-    pub(super) is_covered: bool,
+    /// Why nothing depends on it, though it does not hold.
+    pub(super) covered: Option<&'static str>,
 }
 
 impl Assumption {
@@ -99,8 +103,8 @@ impl Verdict {
 /// A verdict, why, and the answer that shows it; or why it was not looked at.
 type Judged<'s> = Result<(Verdict, String, Option<&'s Seen>), &'s Unseen>;
 
-/// The verdicts on one service. `has_memo`: its agent has one.
-pub(super) fn findings(observed: &Observed, has_memo: bool) -> Vec<Finding> {
+/// The verdicts on one service. `has_memo`: its agent has one; `is_only`: the probed step is the only one of it.
+pub(super) fn findings(observed: &Observed, has_memo: bool, is_only: bool) -> Vec<Finding> {
     let judge = Judge::of(observed);
     let judged = [
         (Assumption::Repeat, Some(judge.repeat())),
@@ -116,10 +120,23 @@ pub(super) fn findings(observed: &Observed, has_memo: bool) -> Vec<Finding> {
     let finding = |(assumption, judged): (Assumption, Option<Judged<'_>>)| {
         let unseen = |why: &Unseen| (Verdict::CannotTell, why.clone(), None);
         let (verdict, why, seen) = judged?.unwrap_or_else(unseen);
-        let is_covered = has_memo && verdict == Verdict::DoesNotHold && assumption.is_of_memo();
-        Some(Finding { assumption, verdict, why, answer: seen.map(Seen::words), is_covered })
+        let covered = if assumption == Assumption::OtherStep && is_only {
+            Some("no other step calls this service")
+        } else if has_memo && assumption.is_of_memo() {
+            Some("the agent's memo answers in its place")
+        } else {
+            None
+        };
+        let covered = covered.filter(|_| verdict == Verdict::DoesNotHold);
+        Some(Finding { assumption, verdict, why, answer: seen.map(Seen::words), covered })
     };
     judged.into_iter().filter_map(finding).collect()
+}
+
+/// Whether a repeat had an effect of its own.
+pub(super) fn is_done_anew(observed: &Observed) -> bool {
+    let repeat = &observed.repeat.last;
+    repeat.is_done() && matches!(Judge::of(observed).compare(repeat), Likeness::Other(_))
 }
 
 struct Judge<'s> {
@@ -154,13 +171,17 @@ impl<'s> Judge<'s> {
     }
 
     fn repeat(&self) -> Judged<'s> {
-        let second = &self.seen.repeat.last;
+        let told = &self.seen.repeat;
+        let second = &told.last;
         if !second.is_done() {
-            return shown(not_done(second), "the repeat of a call that was done was answered otherwise", second);
+            let why = "the repeat of a call that was done was answered otherwise";
+            return shown(told_not_done(told), &again(told, why), second);
         }
         match self.compare(second) {
             Likeness::Same => holds("the repeat got the same answer"),
+            Likeness::Mixed(places) => holds(&format!("the repeat got {}", mixed(&places))),
             Likeness::Other(place) => shown(no(), &format!("the repeat got another {place}"), second),
+            Likeness::Lacks(place) => shown(no(), &format!("the repeat got no {place}"), second),
             Likeness::Unknown if self.is_remembered(second.took_ms) => holds(&self.by_time(second.took_ms)),
             Likeness::Unknown => unmarked(second),
         }
@@ -169,16 +190,23 @@ impl<'s> Judge<'s> {
     fn at_once(&self) -> Judged<'s> {
         let [one, other] = self.seen.at_once.as_ref()?;
         if let Some(told) = [one, other].into_iter().find(|told| !told.last.is_done()) {
-            return match matches!(told.last.answer, Answer::Fail(_)) {
+            let is_one_done = one.last.is_done() || other.last.is_done();
+            return match told.last.is_refusal() && (is_one_done || matches!(told.last.answer, Answer::Fail(_))) {
                 true => shown(no(), "one of both was rejected: its order would be compensated", &told.last),
-                false => shown(Verdict::CannotTell, "one of both did not succeed", &told.last),
+                false if is_one_done => shown(told_not_done(told), &again(told, "one did not succeed"), &told.last),
+                false => shown(Verdict::CannotTell, "neither succeeded", &told.last),
             };
+        }
+        if let Some(told) = [one, other].into_iter().find(|told| told.first.is_late) {
+            return shown(Verdict::CannotTell, "the service limits its calls, and took one of both later", &told.last);
         }
         let busy = [one, other].into_iter().find(|told| self.seen.is_busy(told));
         match (self.marks[0].compare(one.last.body(), other.last.body()), busy) {
             (Likeness::Other(place), _) => shown(no(), &format!("both succeeded, with another {place}"), &other.last),
+            (Likeness::Lacks(place), _) => shown(no(), &format!("both succeeded, one without {place}"), &other.last),
             (Likeness::Same, None) => holds("both got the same answer"),
-            (Likeness::Same | Likeness::Unknown, Some(told)) => {
+            (Likeness::Mixed(places), None) => holds(&format!("both got {}", mixed(&places))),
+            (Likeness::Same | Likeness::Mixed(_) | Likeness::Unknown, Some(told)) => {
                 shown(Verdict::Holds, "the second one was told that the first is under way", &told.first)
             }
             (Likeness::Unknown, None) => unmarked(&other.last),
@@ -189,7 +217,7 @@ impl<'s> Judge<'s> {
         let (told, is_over, _) = self.seen.hung_up.as_ref()?;
         let took_ms = told.first.took_ms;
         if !told.last.is_done() {
-            return shown(not_done(&told.last), "the repeat did not succeed", &told.last);
+            return shown(told_not_done(told), &again(told, "the repeat did not succeed"), &told.last);
         }
         if *is_over {
             return cannot_tell("it answered before the caller could hang up");
@@ -199,28 +227,43 @@ impl<'s> Judge<'s> {
         }
         match self.work_ms {
             Some(_) if self.is_remembered(took_ms) => holds(&self.by_time(took_ms)),
-            Some(work_ms) if took_ms * 10 >= work_ms * 9 => {
+            // A service that is slow at each repeat has not worked for that.
+            Some(work_ms) if took_ms * 10 >= work_ms * 9 && !self.is_slow_repeat() => {
                 shown(no(), &format!("{}: it worked anew", self.by_time(took_ms)), &told.last)
             }
             Some(_) | None => cannot_tell("its time does not tell whether the service worked anew"),
         }
     }
 
+    /// Whether the repeat of a call that was done took as long as work.
+    fn is_slow_repeat(&self) -> bool {
+        let told = &self.seen.repeat;
+        let is_one = matches!(self.compare(&told.last), Likeness::Same | Likeness::Mixed(_));
+        told.last.is_done() && is_one && !self.is_remembered(told.first.took_ms)
+    }
+
     fn other_body(&self) -> Judged<'s> {
         let [misused, own] = self.seen.other_body.as_ref()?;
         if misused.is_done() {
             return match self.compare(misused) {
-                Likeness::Same => holds("it got the answer to the first body"),
+                Likeness::Same | Likeness::Mixed(_) => holds("it got the answer to the first body"),
                 Likeness::Other(place) => {
                     shown(no(), &format!("it was taken for a new call: another {place}"), misused)
                 }
+                Likeness::Lacks(_) if misused.body() == self.seen.repeat.last.body() => {
+                    shown(Verdict::Holds, "it was answered like a repeat", misused)
+                }
+                Likeness::Lacks(place) => shown(Verdict::CannotTell, &format!("it got no {place}"), misused),
                 Likeness::Unknown => unmarked(misused),
             };
         }
         if !own.is_done() {
             return shown(Verdict::CannotTell, "the body is refused under a key of its own too", own);
         }
-        refused_or_not(misused.is_refusal() || misused.is_under_way(), misused)
+        if misused.is_taken() {
+            return shown(Verdict::CannotTell, TAKEN_ON, misused);
+        }
+        refused_or_not(misused.is_refusal(), misused)
     }
 
     fn other_step(&self) -> Judged<'s> {
@@ -231,6 +274,10 @@ impl<'s> Judge<'s> {
         match self.compare(second) {
             Likeness::Same => shown(no(), "it got the answer to the call of the first step", second),
             Likeness::Other(_) => holds("it got an answer of its own"),
+            Likeness::Mixed([same, _]) => {
+                shown(Verdict::CannotTell, &format!("it got the {same} of the first step"), second)
+            }
+            Likeness::Lacks(place) => shown(Verdict::CannotTell, &format!("it got no {place}"), second),
             Likeness::Unknown => unmarked(second),
         }
     }
@@ -238,13 +285,19 @@ impl<'s> Judge<'s> {
     fn undo_twice(&self, both: &'s Result<[Seen; 2], Unseen>) -> Judged<'s> {
         let [first, second] = both.as_ref()?;
         if !first.is_done() {
-            return shown(undo_not_done(first), "the first undo did not succeed", first);
+            let why = match first.status() {
+                Some(404 | 405 | 410) => "no undo succeeded: is its path right?",
+                _ => "the first undo did not succeed",
+            };
+            return shown(undo_not_done(first), why, first);
         }
         if !second.is_done() {
             return shown(undo_not_done(second), "the second undo did not succeed", second);
         }
         match self.marks[1].compare(first.body(), second.body()) {
             Likeness::Same => holds("the second undo got the same answer"),
+            Likeness::Mixed(places) => holds(&format!("the second undo got {}", mixed(&places))),
+            Likeness::Lacks(place) => holds(&format!("the second undo succeeded, and got no {place}")),
             Likeness::Other(place) => shown(no(), &format!("the second undo got another {place}"), second),
             Likeness::Unknown => unmarked(second),
         }
@@ -254,7 +307,8 @@ impl<'s> Judge<'s> {
         let is_new = |seen: &&Seen| seen.is_done() && matches!(self.compare(seen), Likeness::Other(_));
         match &self.seen.after_undo {
             [Some(done), _] if is_new(&done) => shown(no(), "it had a second effect after its undo", done),
-            [_, Some(seen)] if seen.is_taken() => shown(no(), "it was taken after its undo, which came first", seen),
+            [_, Some(seen)] if seen.is_done() => shown(no(), "it was done after its undo, which came first", seen),
+            [_, Some(seen)] if seen.is_taken() => shown(Verdict::CannotTell, TAKEN_ON, seen),
             [_, Some(seen)] | [Some(seen), None] if seen.is_refusal() => refused_or_not(true, seen),
             [_, Some(seen)] => refused_or_not(false, seen),
             [_, None] => cannot_tell("no undo succeeded that came before its call"),
@@ -276,12 +330,13 @@ fn undo_of_nothing(seen: &Result<Seen, Unseen>) -> Judged<'_> {
 
 fn wrong_token(seen: &Seen) -> Judged<'_> {
     if seen.is_taken() {
-        return shown(no(), "the service does not look at it", seen);
+        return shown(no(), "it was answered with success", seen);
     }
     if matches!(seen.answer, Answer::Fail(_)) {
         return shown(no(), "each order would be rejected while the token is wrong", seen);
     }
-    refused_or_not(matches!(seen.answer, Answer::Misconfigured { .. }) && seen.said.is_some(), seen)
+    let is_redirect = seen.status().is_some_and(|status| (300..400).contains(&status));
+    refused_or_not(matches!(seen.answer, Answer::Misconfigured { .. }) || is_redirect, seen)
 }
 
 const fn no() -> Verdict {
@@ -291,6 +346,21 @@ const fn no() -> Verdict {
 /// A refusal breaks the rule. A failure may pass.
 const fn not_done(seen: &Seen) -> Verdict {
     if seen.is_refusal() { Verdict::DoesNotHold } else { Verdict::CannotTell }
+}
+
+/// The same of a call that was repeated: a service that fails at each repeat, and at nothing else, has no answer to it.
+fn told_not_done(told: &Told) -> Verdict {
+    if told.last.is_failing() { Verdict::DoesNotHold } else { not_done(&told.last) }
+}
+
+/// Why, with how often it was repeated.
+fn again(told: &Told, why: &str) -> String {
+    if told.last.is_failing() { format!("{why}, {} times", 1 + AGAIN) } else { why.to_owned() }
+}
+
+/// An answer that is the same in what counts.
+fn mixed([same, other]: &[String; 2]) -> String {
+    format!("the same {same}; {other} is made for each answer")
 }
 
 /// The same of an undo. What counts as a fault of the configuration is repeated until an operator comes.
@@ -305,7 +375,13 @@ fn refused_or_not(is_refused: bool, seen: &Seen) -> Judged<'_> {
     }
 }
 
+/// No answer, and no place within a limit of calls, say nothing of the assumption.
 fn shown<'s>(verdict: Verdict, why: &str, seen: &'s Seen) -> Judged<'s> {
+    let (verdict, why) = match seen {
+        _ if seen.is_silent() => (Verdict::CannotTell, "no answer came"),
+        _ if seen.is_limited() => (Verdict::CannotTell, "the service limits its calls"),
+        _ => (verdict, why),
+    };
     Ok((verdict, why.to_owned(), Some(seen)))
 }
 

@@ -5,13 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+/// The length of an order's id, with which what was sent begins.
+const ID_CHARS: usize = 36;
+
 /// What two answers say of their effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Likeness {
     /// All that the service makes for each order is the same: one effect.
     Same,
-    /// This place differs: two effects, or another answer to the same call.
+    /// The first place is the same, the second differs: one effect, and something that is made for each answer.
+    Mixed([String; 2]),
+    /// All that the second answer has of it differs, such as this place: two effects.
     Other(String),
+    /// The second answer has nothing of it, such as this place: it is another answer.
+    Lacks(String),
     /// Neither has anything that the service makes for each order.
     Unknown,
 }
@@ -25,7 +32,11 @@ impl Marks {
     pub(super) fn of(answers: &[(&str, &str)]) -> Self {
         let leaves: Vec<_> = answers.iter().map(|(body, sent)| (leaves(body), *sent)).collect();
         let Some((first, _)) = leaves.first() else { return Self::default() };
-        let is_made = |value: &String, sent: &str| !is_time(value) && (value.len() < 4 || !sent.contains(value));
+        // An address with the id of the order in it is made of the order.
+        let has_order = |value: &String, sent: &str| sent.get(..ID_CHARS).is_some_and(|order| value.contains(order));
+        let is_made = |value: &String, sent: &str| {
+            !is_time(value) && (value.len() < 4 || !sent.contains(value)) && !has_order(value, sent)
+        };
         let is_mark = |place: &&String| {
             let values: Option<Vec<&String>> =
                 leaves.iter().map(|(leaves, sent)| leaves.get(*place).filter(|value| is_made(value, sent))).collect();
@@ -44,7 +55,14 @@ impl Marks {
             let mut other = first.keys().chain(second.keys()).filter(differs).filter(|place| !is_time(place));
             return other.next().map_or(Likeness::Unknown, |place| Likeness::Other(shown(place)));
         }
-        self.0.iter().find(differs).map_or(Likeness::Same, |place| Likeness::Other(shown(place)))
+        let (same, other): (Vec<_>, Vec<_>) = self.0.iter().partition(|place| !differs(place));
+        let has = |place: &&&String| second.contains_key(**place);
+        match (same.first(), other.iter().find(has), other.first()) {
+            (_, _, None) => Likeness::Same,
+            (Some(same), _, Some(other)) => Likeness::Mixed([shown(same), shown(other)]),
+            (None, Some(other), _) => Likeness::Other(shown(other)),
+            (None, None, Some(lacking)) => Likeness::Lacks(shown(lacking)),
+        }
     }
 }
 
@@ -95,7 +113,15 @@ mod tests {
         let marks = Marks::of(&[(&first, "{order-1}"), (&other, "{order-2}")]);
         assert_eq!(marks.compare(&first, &answer("1", "order-1", 2)), Likeness::Same);
         assert_eq!(marks.compare(&first, &answer("3", "order-1", 1)), Likeness::Other("/a/0/ID".to_owned()));
-        assert_eq!(marks.compare(&first, "{}"), Likeness::Other("/a/0/ID".to_owned()));
+        assert_eq!(marks.compare(&first, "{}"), Likeness::Lacks("/a/0/ID".to_owned()));
+        let [one, again, other] = [("1", "a"), ("1", "b"), ("2", "c")]
+            .map(|(id, request)| format!(r#"{{"id": {id}, "request": "{request}"}}"#));
+        let marks = Marks::of(&[(&one, ""), (&other, "")]);
+        assert_eq!(marks.compare(&one, &again), Likeness::Mixed(["/id".to_owned(), "/request".to_owned()]));
+        let order = |n: u32| format!("0193c5f8-9d3e-7c4a-8b1f-2a6d4e5f70{n:02}");
+        let link = |n| format!(r#"{{"link": "/charges/{}"}}"#, order(n));
+        let marks = Marks::of(&[(&link(1), &order(1)), (&link(2), &order(2))]);
+        assert_eq!(marks.compare(&link(1), &link(1)), Likeness::Unknown, "an address of the order is of the order");
         let none = Marks::of(&[(&first, "")]);
         assert_eq!(none.compare("{\"at\": 1767225600}", "{\"at\": 1767225601}"), Likeness::Unknown);
         assert_eq!(none.compare("ok", "again"), Likeness::Other("the body".to_owned()));

@@ -8,6 +8,7 @@
 
 mod caller;
 mod judge;
+mod limit;
 mod marks;
 mod plan;
 mod propose;
@@ -91,7 +92,8 @@ pub(super) async fn run(args: &ProbeArgs, asking: Asking) -> Result<Exit, Comman
     })?;
     if let Some(path) = written.filter(|_| !rehearsal.is_empty()) {
         fs::write(&path, with_others(&path, &description).as_ref().unwrap_or(&rehearsal))?;
-        note(&format!("{} is written", path.display()));
+        let folder = args.folder.display();
+        note(&format!("{} is written, for stepwarden rehearse {folder}", path.display()));
     }
     Ok(match probed.iter().any(Probed::is_broken) {
         true => Exit::Otherwise,
@@ -240,7 +242,8 @@ impl<'a> Probe<'a> {
             let Some(url) = self.url(&agent, &settings) else {
                 return Err(CommandError::usage(format!("agent {agent} has no url: give it in {DEPLOYMENT_FILE}")));
             };
-            let probed = self.subjects.iter().filter(|it| it.agent == agent).map(|it| it.step.clone()).collect();
+            let probed: Vec<Arc<str>> =
+                self.subjects.iter().filter(|it| it.agent == agent).map(|it| it.step.clone()).collect();
             let is_before = |rule: &&StepRule| rule.agent == agent;
             let mut before = Vec::new();
             for rule in self.subjects.iter().flat_map(|it| plan::before(&self.workflow, it.index)).filter(is_before) {
@@ -252,7 +255,10 @@ impl<'a> Probe<'a> {
                 Some(Scheme::OAuth2 { settings, .. }) => Some(settings.url.to_string()),
                 Some(Scheme::Basic { .. } | Scheme::Bearer { .. } | Scheme::SigV4 { .. }) | None => None,
             };
-            Ok(Called { agent, url, token_url, counts, steps: [probed, before] })
+            let is_of_step = |rule: &&StepRule| probed.contains(&rule.name) || before.contains(&rule.name);
+            let is_told_later = settings.policy.memo.is_none()
+                && self.workflow.steps.iter().filter(is_of_step).any(|rule| rule.waits.within_ms.is_some());
+            Ok(Called { agent, url, token_url, counts, is_told_later, steps: [probed, before] })
         });
         called.collect()
     }
@@ -309,12 +315,12 @@ impl<'a> Probe<'a> {
                 unseen: observed.as_ref().err().cloned(),
                 findings: Vec::new(),
                 orders: orders.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-                times_ms: caller.times_ms(&subject.agent),
+                said: caller.said(&subject.agent),
                 settings: Vec::new(),
             };
             if let Ok(observed) = &observed {
                 let settings = self.folder.settings(&subject.agent);
-                one.findings = judge::findings(observed, settings.policy.memo.is_some());
+                one.findings = judge::findings(observed, settings.policy.memo.is_some(), subject.is_only);
                 let is_waiting = |rule: &StepRule| rule.agent == subject.agent && rule.waits.within_ms.is_some();
                 let known = Known {
                     agent: &subject.agent,
@@ -322,7 +328,7 @@ impl<'a> Probe<'a> {
                     waits: workflow.steps.iter().any(is_waiting),
                     observed,
                     findings: &one.findings,
-                    times_ms: &one.times_ms,
+                    said: &one.said,
                 };
                 let lines = known.lines(files);
                 description.set(&subject.agent, known.described());

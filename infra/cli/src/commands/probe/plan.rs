@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use domain::workflow::{Encoding, Method, StepRule, Workflow};
 
-/// How often a call is repeated, or its state is asked for, while the service is at work on it.
+/// How often a call is repeated, or its state is asked for, while the service is at work on it, fails, or is silent.
 pub(super) const AGAIN: u32 = 4;
+/// Calls of a service in each direction that are made again, since it limits its calls or an undo failed.
+pub(super) const SPARE: u32 = 6;
 
 /// Calls of a service, and their effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) struct Subject {
     pub(super) agent: Arc<str>,
     /// Another step of the agent, if there is one; else a name that no step has.
     pub(super) other_step: Arc<str>,
+    /// Whether it is the only step of its agent.
+    pub(super) is_only: bool,
     pub(super) has_body: bool,
     pub(super) has_undo: bool,
     /// Whether its calls have a proof of identity.
@@ -39,10 +43,9 @@ impl Subject {
     pub(super) fn of(workflow: &Workflow, index: usize, has_proof: bool) -> Self {
         let rule = &workflow.steps[index];
         let is_other = |other: &&StepRule| other.agent == rule.agent && other.name != rule.name;
-        let other_step = workflow.steps.iter().find(is_other).map_or_else(
-            || if &*rule.name == "probe" { "probe-2".into() } else { "probe".into() },
-            |other| other.name.clone(),
-        );
+        let other = workflow.steps.iter().find(is_other);
+        let unused = || if &*rule.name == "probe" { "probe-2".into() } else { "probe".into() };
+        let (other_step, is_only) = (other.map_or_else(unused, |other| other.name.clone()), other.is_none());
         let mapping = &rule.forward;
         let has_body = mapping.send.is_some() || mapping.method.has_usual_body();
         Self {
@@ -50,6 +53,7 @@ impl Subject {
             step: rule.name.clone(),
             agent: rule.agent.clone(),
             other_step,
+            is_only,
             has_body: has_body && mapping.encode != Encoding::Empty,
             has_undo: !rule.no_undo,
             has_proof,
@@ -65,11 +69,11 @@ impl Subject {
     fn counts(&self) -> Counts {
         let [body, proof, undo] = [self.has_body, self.has_proof, self.has_undo].map(u32::from);
         // Done, repeated, with another body, with another key, with a wrong token, after its undo.
-        let repeated = 2 * (1 + AGAIN) + body + 1 + proof + undo;
+        let repeated = (2 + body + 1 + undo) * (1 + AGAIN) + proof;
         let (at_once, hung_up) = (2 * (1 + AGAIN), 1 + 1 + AGAIN);
         let effects = 4 + body;
         Counts {
-            forward: repeated + at_once + hung_up + body * (1 + AGAIN) + undo,
+            forward: repeated + at_once + hung_up + (body + undo) * (1 + AGAIN),
             // Two of the first order, one of the other key, one of each other order.
             undo: undo * (2 + 1 + 2 + body + 1),
             effects,
@@ -97,6 +101,10 @@ pub(super) fn counts(workflow: &Workflow, subjects: &[Subject]) -> BTreeMap<Arc<
             sum.effects += more.effects;
             sum.undone += more.undone;
         }
+    }
+    for sum in counts.values_mut() {
+        sum.forward += SPARE;
+        sum.undo += if sum.undo > 0 { SPARE } else { 0 };
     }
     counts
 }

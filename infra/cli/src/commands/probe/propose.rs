@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agent::Rate;
 use agents::Answer;
 use config::{AgentSettings, DEPLOYMENT_FILE, Folder, Meaning, Operations};
 use domain::json::Json;
@@ -10,8 +11,9 @@ use rehearsal::description::Service;
 use serde_json::Value as Body;
 use toml::{Table, Value};
 
+use super::caller::Said;
 use super::caller::Seen;
-use super::judge::{Assumption, Finding, Verdict};
+use super::judge::{Assumption, Finding, Verdict, is_done_anew};
 use super::series::Observed;
 
 /// The longest body that is kept as a sample.
@@ -36,7 +38,7 @@ pub(super) struct Known<'a> {
     pub(super) waits: bool,
     pub(super) observed: &'a Observed,
     pub(super) findings: &'a [Finding],
-    pub(super) times_ms: &'a [u64],
+    pub(super) said: &'a Said,
 }
 
 impl Known<'_> {
@@ -60,6 +62,7 @@ impl Known<'_> {
 
     fn changes(&self) -> Vec<Change> {
         let mut changes = self.times();
+        changes.extend(self.rate());
         let fails = |assumption| self.failed(assumption).is_some();
         let is_of_memo = [Assumption::Repeat, Assumption::AtOnce, Assumption::ForwardAfterUndo].into_iter().any(fails);
         if is_of_memo && self.settings.policy.memo.is_none() && !self.waits {
@@ -72,7 +75,7 @@ impl Known<'_> {
         if let (Some(_), Some(seen)) = (self.failed(Assumption::WrongToken), &observed.wrong_token) {
             changes.extend(means("forward", Meaning::Misconfigured, seen));
         }
-        if let (Some(_), Some(Ok(seen))) = (self.failed(Assumption::UndoOfNothing), &observed.undo_of_nothing) {
+        if let (Some(_), Some(seen)) = (self.failed(Assumption::UndoOfNothing), self.undo_of_nothing()) {
             changes.extend(means("undo", Meaning::Done, seen));
         }
         if let (Some(_), Some(Ok([first, second]))) = (self.failed(Assumption::UndoTwice), &observed.undo_twice)
@@ -92,7 +95,7 @@ impl Known<'_> {
     fn times(&self) -> Vec<Change> {
         let time = |key, ms| Change::Set(key, Value::String(time_text(ms)));
         let thrice = |ms: u64| (3 * ms).div_ceil(1_000) * 1_000;
-        let longest_ms = self.times_ms.last().copied().unwrap_or(0);
+        let longest_ms = self.said.times_ms.last().copied().unwrap_or(0);
         let [timeout_ms, settles_ms] = [self.settings.policy.call_timeout_ms, self.settings.settles_within_ms];
         let new_timeout_ms = if longest_ms * 2 > timeout_ms { thrice(longest_ms) } else { timeout_ms };
         let needed_ms = thrice(self.settled_ms().unwrap_or(0).max(longest_ms)).max(new_timeout_ms + 1_000);
@@ -107,33 +110,65 @@ impl Known<'_> {
         changes
     }
 
+    /// The rate, if the service refused calls, and a slower one is not given.
+    fn rate(&self) -> Option<Change> {
+        let rate = self.said.limit.rate?;
+        let per_s = |rate: Rate| f64::from(rate.calls) / (rate.per_ms as f64 / 1_000.0);
+        if self.settings.policy.health.rate.is_some_and(|given| per_s(given) <= per_s(rate)) {
+            return None;
+        }
+        let per = Value::String(time_text(rate.per_ms));
+        Some(Change::Set(
+            "rate",
+            match rate.per_ms {
+                1_000 => Value::from(rate.calls),
+                _ => Value::Table(Table::from_iter([("calls".to_owned(), rate.calls.into()), ("per".to_owned(), per)])),
+            },
+        ))
+    }
+
+    /// Where no undo was done, its path may be wrong: then nothing is known of the undo of nothing.
+    fn undo_of_nothing(&self) -> Option<&Seen> {
+        let is_known = self.observed.undos.iter().any(Seen::is_done);
+        self.observed.undo_of_nothing.as_ref().filter(|_| is_known)?.as_ref().ok()
+    }
+
     /// How long the service was seen at work on a call whose caller had left.
     fn settled_ms(&self) -> Option<u64> {
-        let (told, _, since_ms) = self.observed.hung_up.as_ref().ok()?;
-        self.observed.is_busy(told).then_some(*since_ms)
+        let Observed { firsts, repeat, at_once, hung_up, .. } = self.observed;
+        let left = hung_up.as_ref().ok().filter(|(told, ..)| told.last.is_done() && self.observed.is_busy(told));
+        let told = firsts.iter().chain([repeat]).chain(at_once.iter().flatten());
+        // Its time-out was over before the answer came.
+        let timed_out = told.filter(|told| told.first.is_silent() && told.last.is_done()).map(|told| told.took_ms);
+        timed_out.chain(left.map(|(_, _, since_ms)| *since_ms)).max()
     }
 
     /// What a rehearsal is told of the service.
     pub(super) fn described(&self) -> Service {
         let mut service = Service::default();
-        if let (Some(last), len) = (self.times_ms.last(), self.times_ms.len()) {
+        let times_ms = &self.said.times_ms;
+        if let (Some(last), len) = (times_ms.last(), times_ms.len()) {
             // A few calls to an idle service say nothing of its slowest.
             let [_, most_ms, longest_ms] = service.latency_ms;
-            service.latency_ms = [self.times_ms[len / 2], most_ms.max(*last), longest_ms.max(*last)];
+            service.latency_ms = [times_ms[len / 2], most_ms.max(*last), longest_ms.max(*last)];
         }
         let observed = self.observed;
         if let Some(ms) = self.settled_ms() {
-            service.effect_after_caller_left_ms = ms;
+            service.effect_after_caller_left_ms = service.effect_after_caller_left_ms.max(ms);
         }
+        service.limit = self.said.limit.rate.map(|rate| {
+            let per_s = (u64::from(rate.calls) * 1_000).div_ceil(rate.per_ms);
+            u32::try_from(per_s).unwrap_or(u32::MAX)
+        });
         let told = observed.at_once.as_ref().ok().and_then(|both| both.iter().find(|told| observed.is_busy(told)));
         if let Some(busy) = told.and_then(|told| told.first.status()) {
             service.busy = busy;
         }
-        if observed.repeat.last.is_done() && self.failed(Assumption::Repeat).is_some() {
+        if is_done_anew(observed) {
             service.forgets_keys_after_ms = Some(1);
         }
         service.refuses_forward_after_undo = self.failed(Assumption::ForwardAfterUndo).is_none();
-        if let Some(Ok(seen)) = &observed.undo_of_nothing {
+        if let Some(seen) = self.undo_of_nothing() {
             service.undo_of_nothing = seen.status().unwrap_or(service.undo_of_nothing);
         }
         let Operations { forward, undo } = self.settings.operations(Operations::usual(self.agent));

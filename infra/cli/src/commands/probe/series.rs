@@ -10,6 +10,7 @@ use domain::order::Order;
 use domain::task::Direction;
 use domain::workflow::Workflow;
 use futures_util::future::join;
+use serde::de::IgnoredAny as Ignored;
 
 use super::caller::{Caller, Seen};
 use super::plan::Subject;
@@ -103,7 +104,7 @@ impl Series<'_> {
         let mut trial = self.trial(&order);
         let first = self.done_once(&mut trial).await.and_then(|(request, told)| match told.last.is_done() {
             true => Ok((request, told)),
-            false => Err(format!("its first call was not done: {}", told.last.words())),
+            false => Err(format!("its first call was not done: {}{}", told.last.words(), hint(&told.last))),
         });
         let (request, first) = match first {
             Ok(first) => first,
@@ -114,7 +115,7 @@ impl Series<'_> {
         };
         let repeat = trial.told(&request).await;
         let misused = self.misused(&trial, &order, &request).await;
-        let other_step = self.caller.call(&self.of_other_step(&request), Proof::Own).await;
+        let other_step = trial.ended(&self.of_other_step(&request)).await;
         let mut seen = Observed {
             firsts: vec![first],
             undos: Vec::new(),
@@ -150,7 +151,7 @@ impl Series<'_> {
             let Ok(other) = trial.with(&order).own(Direction::Forward) else { continue };
             let body = |request: &Request| request.body.clone().unwrap_or_else(|| request.order.clone());
             if body(&other) != body(request) && other.path == request.path {
-                return Some((document.clone(), self.caller.call(&other, Proof::Own).await));
+                return Some((document.clone(), trial.ended(&other).await));
             }
         }
         None
@@ -174,7 +175,7 @@ impl Series<'_> {
         if let Ok([first, _]) = &twice {
             seen.undos.push(first.clone());
             if first.is_done() {
-                seen.after_undo[0] = Some(self.caller.call(request, Proof::Own).await);
+                seen.after_undo[0] = Some(trial.ended(request).await);
             }
         }
         seen.undo_twice = Some(twice);
@@ -203,6 +204,7 @@ impl Series<'_> {
         let both = async {
             trial.reach().await?;
             let request = trial.own(Direction::Forward)?;
+            self.caller.rest(&self.subject.agent).await;
             let both: [Told; 2] = join(trial.told(&request), trial.told(&request)).await.into();
             trial.learn(&both.iter().find(|told| told.last.is_done()).unwrap_or(&both[0]).last);
             Ok(both)
@@ -217,7 +219,7 @@ impl Series<'_> {
     async fn hung_up(&self, seen: &mut Observed) -> Result<(Told, bool, u64), Unseen> {
         let order = self.order(None);
         let mut trial = self.trial(&order);
-        let took_ms = || seen.firsts.iter().map(|told| told.first.took_ms);
+        let took_ms = || seen.firsts.iter().filter(|told| told.first.is_done()).map(|told| told.first.took_ms);
         let (shortest, longest) = (took_ms().min().unwrap_or(0), took_ms().max().unwrap_or(0));
         let repeat = async {
             trial.reach().await?;
@@ -245,7 +247,7 @@ impl Series<'_> {
             trial.unanswered();
             let undo = trial.undo().await?;
             if undo.is_done() {
-                seen.after_undo[1] = Some(self.caller.call(&request, Proof::Own).await);
+                seen.after_undo[1] = Some(trial.ended(&request).await);
             }
             Ok(undo)
         };
@@ -259,5 +261,16 @@ impl Series<'_> {
         let undo = if self.subject.has_undo { trial.undo().await.ok() } else { None };
         trial.undo_before().await;
         undo
+    }
+}
+
+/// What to do where a service took a call, and it was not done.
+fn hint(seen: &Seen) -> &'static str {
+    match seen.status() {
+        Some(202) => ". Later results are not awaited: give an order that it answers at once, or [step.poll]",
+        Some(200..=299) if serde_json::from_str::<Ignored>(seen.body()).is_err() => {
+            ". A text is an output with keep = { Text = \"answer:text\" }"
+        }
+        _ => "",
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use serde_json::{Value, json};
 
+use super::caller::{CALLBACK_URL, Said};
 use super::judge::{Finding, Verdict};
 use super::plan::Counts;
 
@@ -17,6 +18,8 @@ pub(super) struct Called {
     /// Where its tokens come from.
     pub(super) token_url: Option<String>,
     pub(super) counts: Counts,
+    /// Whether calls of it carry an address for later results.
+    pub(super) is_told_later: bool,
     /// The probed steps of it, and those that come before a probed one.
     pub(super) steps: [Vec<Arc<str>>; 2],
 }
@@ -29,8 +32,7 @@ pub(super) struct Probed {
     pub(super) unseen: Option<String>,
     pub(super) findings: Vec<Finding>,
     pub(super) orders: Vec<OrderId>,
-    /// The times of its answers, sorted.
-    pub(super) times_ms: Vec<u64>,
+    pub(super) said: Said,
     /// The lines for its table of settings.
     pub(super) settings: Vec<String>,
 }
@@ -38,7 +40,7 @@ pub(super) struct Probed {
 /// The announcement.
 pub(super) fn announced(called: &[Called]) -> String {
     let mut text = String::from("Real calls, with keys that no order has:\n");
-    for Called { agent, url, token_url, counts, steps: [probed, before] } in called {
+    for Called { agent, url, token_url, counts, is_told_later, steps: [probed, before] } in called {
         let Counts { forward, undo, effects, undone } = counts;
         let calls = forward + undo;
         let _ = writeln!(text, "\n{agent}  {url}");
@@ -55,6 +57,9 @@ pub(super) fn announced(called: &[Called]) -> String {
         if let Some(token_url) = token_url {
             let _ = writeln!(text, "  and tokens of {token_url}");
         }
+        if *is_told_later {
+            let _ = writeln!(text, "  later results are not awaited: Callback-Url is {CALLBACK_URL}");
+        }
     }
     let all: u32 = called.iter().map(|called| called.counts.forward + called.counts.undo).sum();
     let _ = writeln!(text, "\nAt most {all} calls in all. Nothing is written to a store of orders.");
@@ -70,14 +75,14 @@ pub(super) fn text(probed: &[Probed], rehearsal: &str) -> String {
             let _ = writeln!(text, "  not probed: {unseen}");
         }
         let mut said = "";
-        for Finding { assumption, verdict, why, answer, is_covered } in &one.findings {
+        for Finding { assumption, verdict, why, answer, covered } in &one.findings {
             let [words, look_up] = assumption.words();
             let _ = writeln!(text, "  {:14}{words}", verdict.words());
             if why == said && answer.is_none() {
                 continue;
             }
             said = why;
-            let why = if *is_covered { format!("{why}; the agent's memo answers in its place") } else { why.clone() };
+            let why = covered.map_or_else(|| why.clone(), |covered| format!("{why}; {covered}"));
             let _ = writeln!(text, "                {why}");
             if let Some(answer) = answer {
                 let _ = writeln!(text, "                {answer}");
@@ -86,12 +91,22 @@ pub(super) fn text(probed: &[Probed], rehearsal: &str) -> String {
                 let _ = writeln!(text, "                {look_up}");
             }
         }
-        if let Some(longest) = one.times_ms.last() {
-            let half = one.times_ms[one.times_ms.len() / 2];
-            let _ = writeln!(text, "  {} answers: half within {half}ms, the longest {longest}ms", one.times_ms.len());
+        let Said { times_ms, silent, limit } = &one.said;
+        if let Some(longest) = times_ms.last() {
+            let half = times_ms[times_ms.len() / 2];
+            let _ = writeln!(text, "  {} answers: half within {half}ms, the longest {longest}ms", times_ms.len());
+        }
+        if *silent > 0 {
+            let _ = writeln!(text, "  calls without an answer: {silent}");
+        }
+        if limit.refusals > 0 {
+            let _ = writeln!(text, "  calls refused with 429: {}", limit.refusals);
         }
         let orders: Vec<String> = one.orders.iter().map(ToString::to_string).collect();
         let _ = writeln!(text, "  orders: {}", orders.join(" "));
+        if one.is_broken() && one.settings.is_empty() {
+            text.push_str("  no setting mends this: the service itself has to change\n");
+        }
         if !one.settings.is_empty() {
             let _ = writeln!(text, "\nFor stepwarden.toml, in the place of these keys:\n\n[agents.{}]", one.agent);
             let _ = writeln!(text, "{}", one.settings.join("\n"));
@@ -112,17 +127,20 @@ pub(super) fn json(probed: &[Probed], called: &[Called], rehearsal: &str) -> Str
             "Verdict": it.verdict,
             "Why": it.why,
             "Answer": it.answer,
-            "Covered": it.is_covered,
+            "Covered": it.covered.is_some(),
         })
     };
     let agent = |it: &Probed| {
-        let half = it.times_ms.get(it.times_ms.len() / 2);
+        let Said { times_ms, silent, limit } = &it.said;
+        let half = times_ms.get(times_ms.len() / 2);
         json!({
             "Agent": &*it.agent,
             "Step": &*it.step,
             "NotProbed": it.unseen,
             "Findings": it.findings.iter().map(finding).collect::<Vec<Value>>(),
-            "Times": {"Answers": it.times_ms.len(), "P50Ms": half, "MaxMs": it.times_ms.last()},
+            "Times": {"Answers": times_ms.len(), "P50Ms": half, "MaxMs": times_ms.last()},
+            "Unanswered": silent,
+            "Limited": limit.refusals,
             "Orders": it.orders,
             "Settings": it.settings.join("\n"),
         })
@@ -138,6 +156,6 @@ pub(super) fn json(probed: &[Probed], called: &[Called], rehearsal: &str) -> Str
 impl Probed {
     /// Whether something does not hold on which orders depend.
     pub(super) fn is_broken(&self) -> bool {
-        self.findings.iter().any(|it| it.verdict == Verdict::DoesNotHold && !it.is_covered)
+        self.findings.iter().any(|it| it.verdict == Verdict::DoesNotHold && it.covered.is_none())
     }
 }

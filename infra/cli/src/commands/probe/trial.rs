@@ -12,13 +12,12 @@ use domain::output;
 use domain::task::Direction;
 use domain::workflow::Workflow;
 
-use super::caller::{Caller, Seen};
+use super::caller::{Caller, PAUSE_MS_MAX, Seen};
 use super::plan::AGAIN;
 use crate::remote::clock;
 
-/// The first pause before a call is repeated, and the longest that a service may ask for.
+/// The first pause before a call is repeated.
 const PAUSE_MS: u64 = 100;
-const PAUSE_MS_MAX: u64 = 5_000;
 
 /// An order that begins at the services, and never in a store.
 pub(super) struct Trial<'a> {
@@ -37,8 +36,10 @@ pub(super) struct Trial<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub(super) first: Seen,
-    /// After the service was at work on it.
+    /// After the service was at work on it, failed, or was silent.
     pub(super) last: Seen,
+    /// From the first call to the last answer.
+    pub(super) took_ms: u64,
 }
 
 impl<'a> Trial<'a> {
@@ -135,26 +136,37 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Makes a call, and repeats it while the service is at work, or asks where the answer says.
+    /// Makes a call, and repeats it while the service is at work, fails or is silent, or asks where the answer says.
     pub(super) async fn told(&self, request: &Request) -> Told {
+        self.repeated(request, false).await
+    }
+
+    /// The last answer to a call while no other of its key is under way: then a 409 is a refusal.
+    pub(super) async fn ended(&self, request: &Request) -> Seen {
+        self.repeated(request, true).await.last
+    }
+
+    async fn repeated(&self, request: &Request, is_alone: bool) -> Told {
+        let began = clock::instant();
         let first = self.caller.call(request, Proof::Own).await;
         let (mut last, mut request) = (first.clone(), request.clone());
         for turn in 0..AGAIN {
-            let asked_ms = if let Answer::UnderWay { after_ms, poll, .. } = &last.answer {
-                if let Some(Ok(path)) = poll {
-                    request = self.look(request, path);
-                }
-                *after_ms
-            } else if let Answer::Retry { after_ms: Some(after_ms), .. } = &last.answer {
-                Some(*after_ms)
-            } else {
+            if let Answer::UnderWay { poll: Some(Ok(path)), .. } = &last.answer {
+                request = self.look(request, path);
+            }
+            let is_failing = matches!(last.answer, Answer::Retry { .. } | Answer::Unknown { .. });
+            // What a success says in a wrong way, it says again.
+            let is_success = last.status().is_some_and(|status| status < 300);
+            let is_over = is_alone && last.is_refusal();
+            if is_over || !last.is_under_way() && (!is_failing || is_success) {
                 break;
-            };
-            let pause_ms = (PAUSE_MS * 3_u64.pow(turn)).max(asked_ms.unwrap_or(0)).min(PAUSE_MS_MAX);
+            }
+            let pause_ms = (PAUSE_MS * 3_u64.pow(turn)).max(last.asked_ms()).min(PAUSE_MS_MAX);
             clock::pause(Duration::from_millis(pause_ms)).await;
             last = self.caller.call(&request, Proof::Own).await;
         }
-        Told { first, last }
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Told { first, last, took_ms }
     }
 
     /// The look at the state of a call.

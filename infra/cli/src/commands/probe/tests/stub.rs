@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::remote::clock;
 
+/// The status of no answer.
+const SILENCE: u16 = 0;
 /// How long it works on a call.
 const WORK: Duration = Duration::from_millis(80);
 pub(super) const TOKEN: &str = "the-right-token-1";
@@ -33,6 +35,22 @@ pub(super) enum Breaks {
     /// Only the order counts.
     KeysOfSteps,
     Tokens,
+    /// A repeat never gets an answer.
+    Silence,
+    /// A repeat is told in a success that it is one, without an id.
+    WordsToARepeat,
+    /// A repeat makes it fail, in a page that is no JSON.
+    Repeats,
+    /// A call whose caller left is at work for good.
+    CallersThatLeft,
+    /// Nothing: each answer has an id of its own, beside that of its effect.
+    AnswerIds,
+    /// Nothing: it takes five calls in a second.
+    Limit,
+    /// Nothing: it takes a call on at first, and wants an address for the result.
+    Callback,
+    /// It has no such path.
+    UndoPath,
 }
 
 /// What it did.
@@ -46,20 +64,37 @@ pub(super) struct Books {
     keys: BTreeMap<String, (String, Option<String>)>,
     undos: BTreeMap<String, String>,
     undone_keys: BTreeSet<String>,
+    /// Of the calls that it took.
+    taken: Vec<Instant>,
+    /// The addresses for later results.
+    pub(super) callback_urls: BTreeSet<String>,
 }
 
 #[derive(Clone)]
 pub(super) struct Stub {
     pub(super) url: String,
     pub(super) books: Arc<Mutex<Books>>,
-    breaks: Breaks,
+    pub(super) breaks: Breaks,
 }
 
 struct Received {
     path: String,
     key: String,
     token: String,
+    callback_url: String,
     body: String,
+}
+
+impl Books {
+    /// Whether it takes one call more.
+    fn takes(&mut self) -> bool {
+        self.taken.retain(|at| at.elapsed() < Duration::from_secs(1));
+        let takes = self.taken.len() < 5;
+        if takes {
+            self.taken.push(clock::instant());
+        }
+        takes
+    }
 }
 
 impl Stub {
@@ -78,7 +113,14 @@ impl Stub {
 
     async fn serve(self, mut stream: TcpStream) {
         while let Some(received) = receive(&mut stream).await {
-            let (status, body) = self.answer(&received, &mut stream).await;
+            let (status, mut body) = self.answer(&received, &mut stream).await;
+            if status == SILENCE {
+                return clock::pause(Duration::from_secs(5)).await;
+            }
+            if self.breaks == Breaks::AnswerIds && status == 200 && body.contains("ID") {
+                let answer = self.books.lock().unwrap().calls[0];
+                body = body.replace('}', &format!(r#", "request": "r-{answer}", "at": "2026-11-30T12:00:00Z"}}"#));
+            }
             let length = body.len();
             let head =
                 format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
@@ -94,8 +136,22 @@ impl Stub {
         if received.token != format!("Bearer {TOKEN}") && self.breaks != Breaks::Tokens {
             return (401, r#"{"code": "unauthorized"}"#.to_owned());
         }
+        if self.breaks == Breaks::Limit && !self.books.lock().unwrap().takes() {
+            return (429, r#"{"code": "slow_down"}"#.to_owned());
+        }
         let key = received.key.strip_suffix("/undo").unwrap_or(&received.key);
         let key = if self.breaks == Breaks::KeysOfSteps { &key[..36] } else { key };
+        if is_undo && self.breaks == Breaks::UndoPath {
+            return (404, r#"{"message": "no such path"}"#.to_owned());
+        }
+        if self.breaks == Breaks::Callback && !is_undo {
+            if received.callback_url.is_empty() {
+                return (400, r#"{"code": "no_address"}"#.to_owned());
+            }
+            if self.books.lock().unwrap().callback_urls.insert(format!("{key} {}", received.callback_url)) {
+                return (202, "{}".to_owned());
+            }
+        }
         if is_undo { self.undo(key) } else { self.forward(key, &received.body, stream).await }
     }
 
@@ -109,6 +165,9 @@ impl Stub {
             match known.filter(|_| self.breaks != Breaks::Keys) {
                 Some((of, _)) if of != body => return (422, r#"{"code": "other_body"}"#.to_owned()),
                 Some((_, None)) => return (409, r#"{"code": "busy"}"#.to_owned()),
+                Some(_) if self.breaks == Breaks::WordsToARepeat => return (200, r#"{"said": "twice"}"#.to_owned()),
+                Some(_) if self.breaks == Breaks::Repeats => return (500, "<p>duplicate key</p>".to_owned()),
+                Some(_) if self.breaks == Breaks::Silence => return (SILENCE, String::new()),
                 Some(_) if self.breaks == Breaks::AnswerToARepeat => return (400, r#"{"code": "twice"}"#.to_owned()),
                 Some((_, Some(answer))) => return (200, answer.clone()),
                 None => drop(books.keys.insert(key.to_owned(), (body.to_owned(), None))),
@@ -122,6 +181,9 @@ impl Stub {
             clock::pause(WORK).await;
         }
         let mut books = self.books.lock().unwrap();
+        if has_left && self.breaks == Breaks::CallersThatLeft {
+            return (SILENCE, String::new());
+        }
         books.effects += 1;
         let answer = format!(r#"{{"ID": "c-{}"}}"#, books.effects);
         if has_left && self.breaks == Breaks::KeysOfCallersThatLeft {
@@ -172,5 +234,6 @@ async fn receive(stream: &mut TcpStream) -> Option<Received> {
     stream.read_exact(&mut body).await.ok()?;
     let path = head.split(' ').nth(1)?.to_owned();
     let body = String::from_utf8(body).unwrap();
-    Some(Received { path, key: header("idempotency-key"), token: header("authorization"), body })
+    let [key, token, callback_url] = ["idempotency-key", "authorization", "callback-url"].map(header);
+    Some(Received { path, key, token, callback_url, body })
 }
