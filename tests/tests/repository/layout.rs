@@ -150,3 +150,20 @@ fn the_ports_in_memory_are_the_only_fake() {
         assert!(adapters.iter().any(|path| path.starts_with(adapter)), "{adapter} has no port");
     }
 }
+
+#[test]
+fn a_program_with_an_opt_level_of_its_own_is_stripped_by_its_build_script() {
+    let manifests = files(&["toml"]);
+    let scripts = files(&["rs"]);
+    let profile = |name: &str| manifests["Cargo.toml"].contains(&format!("[profile.release.package.{name}]"));
+    let mut programs = 0;
+    for (path, manifest) in manifests.iter().filter(|(_, manifest)| manifest.contains("\n[[bin]]")) {
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).unwrap_or_default();
+        if profile(name.trim_matches('"')) {
+            programs += 1;
+            let script = scripts.get(&path.replace("Cargo.toml", "build.rs"));
+            assert!(script.is_some_and(|script| script.contains("--strip-all")), "{path}: `strip` does not count for it");
+        }
+    }
+    assert!(programs > 0, "`stepwarden` has one");
+}
