@@ -368,11 +368,14 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
         Direction::Undo => format!("the undo of {}", step.name),
     };
     if let Some(until) = wait {
+        let at = step.poll.as_ref().and_then(|poll| poll.at);
+        let asked_at = at.map(|at| format!("is asked for the result at {at}"));
         return match step.is_awaited() {
             true if step.is_asked() => asked(step, until),
             true => format!(
-                "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.{}",
+                "{} took {work} on, and {}: attempt {}, awaited until {until}.{}",
                 upper(&step.agent),
+                asked_at.as_deref().unwrap_or("tells the result later"),
                 step.attempt,
                 step.trouble_of_attempt().map(|trouble| format!(" Before that: {trouble}.")).unwrap_or_default()
             ),
@@ -439,11 +442,8 @@ fn joined(parts: impl IntoIterator<Item = String>) -> String {
 
 /// The text with a full stop at its end.
 fn sentence(text: &str) -> String {
-    match text {
-        "" => String::new(),
-        _ if text.ends_with(['.', '!', '?', '…']) => text.to_owned(),
-        _ => format!("{text}."),
-    }
+    let is_whole = text.is_empty() || text.ends_with(['.', '!', '?', '…']);
+    if is_whole { text.to_owned() } else { format!("{text}.") }
 }
 
 fn upper(text: &str) -> String {

@@ -8,6 +8,7 @@ use crate::machine::testing::Case;
 use crate::message::{Acceptance, Failure, Outcome, Trouble};
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::ports::{Evidence, Rejections};
+use crate::task::Poll;
 
 fn of(case: &Case) -> Situation {
     Situation::of(&case.task)
@@ -130,6 +131,10 @@ fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
     case.take(&accepted);
     let until = case.step("a").waits_until.unwrap();
     let head = format!("Any took a on, and tells the result later: attempt 1, awaited until {until}.");
+    let mut polled = case.task.clone();
+    polled.steps[0].poll = Some(Poll { path: "transfers/7".into(), at: Some(until) });
+    let asked = head.replace("tells the result later", &format!("is asked for the result at {until}"));
+    assert_eq!(Situation::of(&polled).head, asked);
     let to_do = "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again.";
     assert_eq!(told(&case), (head.clone(), to_do.into()));
     let trouble = case.reply_of("a", Outcome::Retrying(Trouble { problem: "409: taken for a 202".into() }));
