@@ -12,36 +12,68 @@ const DOCUMENTS_MAX: usize = 60;
 /// These documents, and each with other values where a condition of a workflow looks.
 #[must_use]
 pub(crate) fn varied(given: &[Value], workflows: &[toml::Table]) -> Vec<Arc<str>> {
-    let mut places = Vec::new();
-    for step in workflows.iter().filter_map(|workflow| workflow.get("step")?.as_array()).flatten() {
-        let when = match step.get("when") {
-            Some(toml::Value::String(text)) => vec![text.as_str()],
-            Some(toml::Value::Array(texts)) => texts.iter().filter_map(toml::Value::as_str).collect(),
-            Some(_) | None => Vec::new(),
-        };
-        for wish in when.into_iter().flat_map(wishes) {
-            if let [root, rest @ ..] = &*wish.names
-                && root == "Order"
-                && !rest.is_empty()
-            {
-                places.push((rest.to_vec(), wish.values));
+    let steps = workflows.iter().filter_map(|workflow| workflow.get("step")?.as_array()).flatten();
+    let steps: Vec<Vec<Place>> = steps.map(places).collect();
+    let mut documents: Vec<Value> = given.to_vec();
+    let mut add = |document: Value| {
+        if !documents.contains(&document) {
+            documents.push(document);
+        }
+    };
+    for document in given {
+        // All that one step wants, or all steps, so that branches are taken that need several members.
+        let all: Vec<Place> = steps.iter().flatten().cloned().collect();
+        for places in steps.iter().filter(|places| places.len() > 1).chain([&all]) {
+            add(wanted(document, places));
+        }
+        for (names, values) in &all {
+            for value in values.iter().chain([&Value::Null]) {
+                add(with(document, names, value));
             }
         }
-    }
-    let mut documents: Vec<Value> = given.to_vec();
-    for document in given {
-        for (names, values) in &places {
-            for value in values.iter().chain([&Value::Null]) {
-                let mut other = document.clone();
-                put(&mut other, names, value.clone());
-                if !documents.contains(&other) {
-                    documents.push(other);
+        // All but one of what a step wants.
+        for places in steps.iter().filter(|places| places.len() > 1) {
+            for (names, values) in places {
+                for value in values.iter().skip(1).chain([&Value::Null]) {
+                    add(with(&wanted(document, places), names, value));
                 }
             }
         }
     }
     documents.truncate(DOCUMENTS_MAX.max(given.len()));
     documents.into_iter().map(without_channel).map(|document| document.to_string().into()).collect()
+}
+
+/// The names down to a place in the order, and values, those first that make a condition hold.
+type Place = (Vec<String>, Vec<Value>);
+
+/// The places in the order at which the conditions of a step look.
+fn places(step: &toml::Value) -> Vec<Place> {
+    let when = match step.get("when") {
+        Some(toml::Value::String(text)) => vec![text.as_str()],
+        Some(toml::Value::Array(texts)) => texts.iter().filter_map(toml::Value::as_str).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    let of_order = when.into_iter().flat_map(wishes).filter_map(|wish| match &*wish.names {
+        [root, rest @ ..] if root == "Order" && !rest.is_empty() => Some((rest.to_vec(), wish.values)),
+        [..] => None,
+    });
+    of_order.collect()
+}
+
+fn with(document: &Value, names: &[String], value: &Value) -> Value {
+    let mut other = document.clone();
+    put(&mut other, names, value.clone());
+    other
+}
+
+/// A document in which each of these places has the value that makes its condition hold.
+fn wanted(document: &Value, places: &[Place]) -> Value {
+    let first = |document, (names, values): &Place| match values.first() {
+        Some(value) => with(&document, names, value),
+        None => document,
+    };
+    places.iter().fold(document.clone(), first)
 }
 
 /// Nobody reads a reply channel here.
@@ -59,6 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_branch_that_needs_two_members_is_taken_and_left_for_each() {
+        let workflow = "[[step]]\nwhen = [\"/Order/To/Country != 'DE'\", \"/Order/Value >= 150\"]";
+        let documents = varied(&[json!({"Value": 20, "To": {"Country": "DE"}})], &[workflow.parse().unwrap()]);
+        for wanted in [
+            json!({"Value": 151, "To": {"Country": "not-DE"}}),
+            json!({"Value": 149, "To": {"Country": "not-DE"}}),
+            json!({"Value": 151, "To": {"Country": "DE"}}),
+        ] {
+            assert!(documents.contains(&wanted.to_string().into()), "{wanted}: {documents:?}");
+        }
+    }
+
+    #[test]
     fn each_branch_of_a_workflow_has_its_orders() {
         let workflow = "[[step]]\nwhen = \"/Order/Total > 1000\"\n[[step]]\nwhen = [\"/Order/Kind == 'book'\", \"/Outputs/a/b == 1\"]";
         let documents = varied(&[json!({"Total": 7, "ReplyChannel": "shop"})], &[workflow.parse().unwrap()]);
@@ -72,6 +117,8 @@ mod tests {
         ] {
             assert!(documents.contains(&wanted.to_string().into()), "{wanted}: {documents:?}");
         }
-        assert_eq!(documents.len(), 7);
+        // With both, and a total that is none of these.
+        assert!(documents.contains(&json!({"Total": 1001, "Kind": "book"}).to_string().into()), "{documents:?}");
+        assert_eq!(documents.len(), 8);
     }
 }
