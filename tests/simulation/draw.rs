@@ -69,6 +69,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         policies,
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
         outages: Vec::new(),
+        mishap: None,
         deployed_at_ms,
         named: vec![None, Some(ORDER), Some(BACK)],
         applied: Vec::new(),

@@ -22,10 +22,21 @@ pub(crate) const TOO_MANY: &str = "too-many";
 pub struct Described {
     /// What is said of it.
     pub service: Service,
-    /// Whether all its answers take long.
-    pub is_slow: bool,
+    /// How long its answers take today.
+    pub pace: Pace,
     /// What it says of each step, by index: forward, and of the undo.
     pub words: Arc<BTreeMap<usize, [Words; 2]>>,
+}
+
+/// How long the answers of a service take on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As long as is said.
+    Usual,
+    /// All of them long.
+    Slow,
+    /// All of them equally long: what comes together stays together.
+    Even,
 }
 
 /// What a service says of a step in one direction.
@@ -45,6 +56,8 @@ pub struct Words {
     pub at_work: Said,
     /// To a question for its state: it is carried out.
     pub found: Said,
+    /// To a question for its state: it is rejected.
+    pub refused: Said,
 }
 
 /// A status and a body.
@@ -89,6 +102,7 @@ impl Described {
         match (answer, self.words(of)) {
             (Answer::Done(_), Some(words)) => of_step(&words.found),
             (Answer::UnderWay { .. }, Some(words)) => of_step(&words.at_work),
+            (Answer::Fail(_), Some(words)) => of_step(&words.refused),
             (Answer::Retry { .. } | Answer::Unknown { .. }, _) => (503, String::new()),
             (_, _) => (404, String::new()),
         }
@@ -102,14 +116,18 @@ impl Described {
     /// Draws how long it works on a call, in milliseconds: the effect is at the end of it.
     pub(crate) fn draw_latency(&self, rng: &mut Rng) -> u64 {
         let [half, most, max] = self.service.latency_ms;
-        let (least, longest) = match rng.below(if self.is_slow { 1 } else { 100 }) {
+        if self.pace == Pace::Even {
+            return half.max(1);
+        }
+        let is_slow = self.pace == Pace::Slow;
+        let (least, longest) = match rng.below(if is_slow { 1 } else { 100 }) {
             0 => (most, max),
             1..=50 => (half / 2, half),
             _ => (half, most),
         };
         // Few are near the end.
         let share = rng.below(1_000) * rng.below(1_000) / 1_000;
-        let share = if self.is_slow { 1_000 - share } else { share };
+        let share = if is_slow { 1_000 - share } else { share };
         (least + longest.saturating_sub(least) * share / 1_000).max(1)
     }
 
@@ -121,16 +139,20 @@ impl Described {
         rng.between(earliest_ms, latest_ms).max(1)
     }
 
-    /// Draws whether it takes a call on.
-    pub(crate) fn takes_on(&self, rng: &mut Rng, of: Try) -> bool {
-        self.words(of).is_some_and(|words| words.may_come_later) && Self::happens(rng, self.service.later.share)
-    }
-
-    /// Draws when the result of a call comes that was taken on, in milliseconds.
-    pub(crate) fn draw_later(&self, rng: &mut Rng) -> u64 {
+    /// Draws whether it takes a call on, and when its result comes then, in milliseconds.
+    pub(crate) fn puts_off(&self, rng: &mut Rng, of: Try) -> Option<u64> {
+        let may_come_later = self.words(of).is_some_and(|words| words.may_come_later);
+        if !may_come_later || !Self::happens(rng, self.service.later.share) {
+            return None;
+        }
         let within_ms = self.service.later.within_ms;
-        let share = if self.is_slow || rng.chance(1_000) { rng.between(900, 1_000) } else { rng.between(0, 1_000) };
-        (within_ms * share / 1_000).max(1)
+        let share = match self.pace {
+            Pace::Even => 500,
+            Pace::Slow => rng.between(900, 1_000),
+            Pace::Usual if rng.chance(1_000) => rng.between(900, 1_000),
+            Pace::Usual => rng.between(0, 1_000),
+        };
+        Some((within_ms * share / 1_000).max(1))
     }
 
     /// The calls that it takes within a second. The network brings a few together that were sent apart.
@@ -146,7 +168,7 @@ mod tests {
 
     #[test]
     fn answers_take_as_long_as_is_said() {
-        let mut described = Described { service: Service::default(), is_slow: false, words: Arc::default() };
+        let mut described = Described { service: Service::default(), pace: Pace::Usual, words: Arc::default() };
         described.service.latency_ms = [100, 1_000, 9_000];
         let mut rng = Rng::new(7);
         let mut drawn: Vec<u64> = (0..20_000).map(|_| described.draw_latency(&mut rng)).collect();
@@ -154,13 +176,13 @@ mod tests {
         assert!((90..=140).contains(&drawn[10_000]), "half: {}", drawn[10_000]);
         assert!((500..=1_500).contains(&drawn[19_750]), "99 of 100: {}", drawn[19_750]);
         assert!(drawn[19_999] <= 9_000 && drawn[19_999] > 4_000, "the slowest: {}", drawn[19_999]);
-        described.is_slow = true;
+        described.pace = Pace::Slow;
         assert!((0..1_000).all(|_| (1_000..=9_000).contains(&described.draw_latency(&mut rng))));
     }
 
     #[test]
     fn a_service_with_a_limit_bears_what_the_network_brings_together() {
-        let mut described = Described { service: Service::default(), is_slow: false, words: Arc::default() };
+        let mut described = Described { service: Service::default(), pace: Pace::Usual, words: Arc::default() };
         assert_eq!(described.calls_max(), None);
         for (limit, calls) in [(1, 2), (5, 6), (20, 23)] {
             described.service.limit = Some(limit);

@@ -200,6 +200,8 @@ impl Description {
             let table = entry.table();
             let there = keys.filter(|key| table.as_ref().is_some_and(|table| table.get(key).is_some()));
             said.extend(there.map(|key| (Arc::from(name), Arc::from(key))));
+            let code = table.as_ref().and_then(|table| table.table("rejects").get("code").map(|_| "rejects.code"));
+            said.extend(code.map(|key| (Arc::from(name), Arc::from(key))));
         }
         reader.finish(Self { services, said })
     }

@@ -36,6 +36,8 @@ pub enum Event {
     Answer(u64),
     /// A service may drop a key: order, step, and whether it is the undo's key.
     Forget(OrderId, usize, bool),
+    /// Somebody cancels an order.
+    Cancel(OrderId),
     /// Workflows and settings are applied.
     Apply(usize),
     /// The second version of the workflow is deployed.

@@ -60,6 +60,33 @@ pub struct Outage {
     pub lasts_ms: u64,
 }
 
+/// What happens to the first call of a step, once in a world: most faults of a folder show when a service is slow, or goes
+/// away, at one certain call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mishap {
+    /// The index of the step.
+    pub step: usize,
+    /// Whether it is the first call of its undo. Somebody cancels the order once the step has begun.
+    pub is_of_undo: bool,
+    /// What happens to the call.
+    pub call: CallEnds,
+    /// The service is away from then on for so long, in milliseconds.
+    pub lasts_ms: u64,
+    /// Whether somebody cancels the order then.
+    pub is_cancelled: bool,
+}
+
+/// How the call of a [`Mishap`] ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallEnds {
+    /// It finds a service that is away.
+    Refused,
+    /// The service carries it out, and its answer is lost.
+    Unheard,
+    /// The same, as late as it may be.
+    Late,
+}
+
 /// The setup of a world.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -106,6 +133,8 @@ pub struct Setup {
     pub services: Vec<Habits>,
     /// When services that are described are away.
     pub outages: Vec<Outage>,
+    /// What happens to one call of a service that is described.
+    pub mishap: Option<Mishap>,
     /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
     /// The workflows that customers may name; `None`: they name none.

@@ -67,6 +67,7 @@ pub(crate) fn setup() -> Setup {
         policies: vec![Policy::default(); agents],
         services: vec![Habits::careful(30_000); agents],
         outages: Vec::new(),
+        mishap: None,
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),

@@ -1,8 +1,12 @@
 //! The days of a rehearsal: what goes wrong in a world of a folder.
 
+mod mishaps;
+
 use std::sync::Arc;
 
-use rehearsal::described::Described;
+use agent::Policy;
+use domain::limits::DEFERRAL_MS_MAX;
+use rehearsal::described::{Described, Pace};
 use rehearsal::faults::{Fault, Plan};
 use rehearsal::rng::Rng;
 use rehearsal::setup::{Habits, Outage, Setup};
@@ -16,8 +20,11 @@ const BURST_MAX: usize = 240;
 /// The longest rough day, in milliseconds, and the most outages of one.
 const DAY_MS: i64 = 3 * 3_600_000;
 const OUTAGES_MAX: i64 = 5;
-/// No outage lasts longer for the sake of keys that are forgotten, in milliseconds.
-const LONGEST_MS: u64 = 2 * 86_400_000;
+/// In a longer outage probes go out more rarely, in milliseconds: what they find is the same, and a world is as long as its
+/// probes are many.
+const OFTEN_PROBED_MS: u64 = 3_600_000;
+/// The longest wait between two probes of such an outage is this part of it.
+const PROBES: u64 = 100;
 /// The lengths of the outages that are tried, in milliseconds.
 pub const OUTAGES_MS: [u64; 5] = [60_000, 10 * 60_000, 3_600_000, 4 * 3_600_000, 12 * 3_600_000];
 
@@ -43,6 +50,8 @@ pub enum Day {
     Busy,
     /// One service is away for a while.
     Outage,
+    /// Something happens to the first call of one step.
+    Mishap,
     /// Services are flaky: busy, silent, slow; answers get lost.
     Rough,
     /// The same, and instances die, messages come twice, writes fail.
@@ -57,8 +66,9 @@ impl Day {
             0 | 1 => Self::Fair,
             2 | 3 => Self::Slow,
             4 => Self::Busy,
-            5..=7 => Self::Outage,
-            8..=13 => Self::Rough,
+            5..=6 => Self::Outage,
+            7..=11 => Self::Mishap,
+            12..=14 => Self::Rough,
             _ => match assume {
                 Assume::All => Self::Wild,
                 Assume::Services | Assume::Clocks => Self::Rough,
@@ -71,7 +81,7 @@ impl Day {
     pub const fn is_calm(self) -> bool {
         match self {
             Self::Fair | Self::Slow | Self::Busy => true,
-            Self::Outage | Self::Rough | Self::Wild => false,
+            Self::Outage | Self::Mishap | Self::Rough | Self::Wild => false,
         }
     }
 }
@@ -89,6 +99,7 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
         (_, _) => rng.pick(&[1, 1, 2, 2, 3]),
     };
     let (outages, ends_ms) = outages(folder, &mut rng, day);
+    let mishap = if day == Day::Mishap { mishaps::draw(folder, &mut rng) } else { None };
     let mut plan = Plan::none();
     if day >= Day::Rough {
         draw_faults(&mut plan, &mut rng, day);
@@ -97,11 +108,13 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
     let first = rng.place(folder.documents.len());
     let documents = (0..orders).map(|number| folder.documents[(first + number) % folder.documents.len()].clone());
     let calm_at_ms = match day {
-        Day::Fair | Day::Slow | Day::Busy => 1,
+        Day::Fair | Day::Slow | Day::Busy | Day::Mishap => 1,
         Day::Outage => ends_ms + 1_000,
         // The keys of a service may be over, and a result be lost, before faults stop.
         Day::Rough | Day::Wild => rng.pick(&[60_000, 180_000, 600_000, 3 * 3_600_000]).max(ends_ms),
     };
+    let lengths = outages.iter().map(|outage| outage.lasts_ms).chain(mishap.map(|mishap| mishap.lasts_ms));
+    let longest_ms = lengths.max().unwrap_or(0);
     let setup = Setup {
         shape: folder.shape.clone(),
         orders,
@@ -120,9 +133,10 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
         receives_max: 100,
         batch_max: 10,
         settings: folder.settings.clone(),
-        policies: folder.agents.iter().map(|agent| agent.policy.clone()).collect(),
+        policies: folder.agents.iter().map(|agent| probed_rarely(&agent.policy, longest_ms)).collect(),
         services: folder.agents.iter().map(|agent| habits(agent, &mut rng, day)).collect(),
         outages,
+        mishap,
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),
@@ -131,9 +145,29 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
     (rng, day, setup)
 }
 
+/// How long after its end a long outage may be noticed, in milliseconds.
+pub(crate) const fn seen_late_ms(outage_ms: u64) -> u64 {
+    if outage_ms > OFTEN_PROBED_MS { outage_ms / (PROBES / 4) + DEFERRAL_MS_MAX } else { 0 }
+}
+
+/// A policy whose probes are as many as in an outage of an hour, though this one is longer.
+fn probed_rarely(policy: &Policy, outage_ms: u64) -> Policy {
+    let mut policy = policy.clone();
+    let waits = &mut policy.health.backoff;
+    while outage_ms > OFTEN_PROBED_MS && waits.wait_ms_max() < outage_ms / PROBES {
+        waits.ceiling += 1;
+    }
+    policy
+}
+
 fn habits(agent: &Agent, rng: &mut Rng, day: Day) -> Habits {
     let words = agent.words[rng.place(agent.words.len())].clone();
-    let described = Described { service: agent.service.clone(), is_slow: day == Day::Slow, words };
+    let pace = match day {
+        Day::Slow => Pace::Slow,
+        Day::Busy => Pace::Even,
+        Day::Fair | Day::Outage | Day::Mishap | Day::Rough | Day::Wild => Pace::Usual,
+    };
+    let described = Described { service: agent.service.clone(), pace, words };
     Habits {
         is_careless: !agent.service.refuses_forward_after_undo,
         described: Some(Arc::new(described)),
@@ -144,7 +178,7 @@ fn habits(agent: &Agent, rng: &mut Rng, day: Day) -> Habits {
 /// The outage of a day, and its end. On a rough day there is one too, now and then, that is as long as its user says.
 fn outages(folder: &Folder, rng: &mut Rng, day: Day) -> (Vec<Outage>, i64) {
     let has_one = match day {
-        Day::Fair | Day::Slow | Day::Busy => false,
+        Day::Fair | Day::Slow | Day::Busy | Day::Mishap => false,
         Day::Outage => true,
         Day::Rough | Day::Wild => rng.chance(3_000),
     };
@@ -153,14 +187,7 @@ fn outages(folder: &Folder, rng: &mut Rng, day: Day) -> (Vec<Outage>, i64) {
     }
     let agent = rng.place(folder.agents.len().max(1));
     let Some(service) = folder.agents.get(agent).map(|agent| &agent.service) else { return (Vec::new(), 0) };
-    // A day on which its keys are over when it comes back.
-    let forgets_ms = service.forgets_keys_after_ms.filter(|ms| (60_000..LONGEST_MS).contains(ms));
-    let usual_ms = match forgets_ms {
-        Some(ms) if rng.chance(5_000) => ms + ms / 2,
-        // A probe goes out every few seconds: a long outage is a long world.
-        Some(_) | None if service.outage.lasts_ms > OUTAGES_MS[3] && rng.chance(8_000) => OUTAGES_MS[1],
-        Some(_) | None => service.outage.lasts_ms,
-    };
+    let usual_ms = service.outage.lasts_ms;
     let lasts_ms = match day {
         Day::Outage => match rng.below(100) {
             0..=49 => usual_ms,
@@ -168,7 +195,7 @@ fn outages(folder: &Folder, rng: &mut Rng, day: Day) -> (Vec<Outage>, i64) {
             95..=98 => OUTAGES_MS[3],
             _ => OUTAGES_MS[4],
         },
-        Day::Fair | Day::Slow | Day::Busy | Day::Rough | Day::Wild => usual_ms,
+        Day::Fair | Day::Slow | Day::Busy | Day::Mishap | Day::Rough | Day::Wild => usual_ms,
     };
     // It begins while the first orders are under way, and comes again on a long day.
     let at_ms = i64::try_from(rng.below(3_000)).unwrap_or(0);

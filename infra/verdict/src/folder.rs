@@ -10,7 +10,7 @@ use config::{AgentSettings, Checked, Faults, Folder as Checker, Operations, Sett
 use domain::definition::Pin;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::time::Timestamp;
-use domain::workflow::{Workflow, WorkflowError, Workflows};
+use domain::workflow::{StepRule, Workflow, WorkflowError, Workflows};
 use rehearsal::described::{Said, Words};
 use rehearsal::description::{Description, SHARE_MAX, Service};
 use rehearsal::shape::{Shape, Version};
@@ -138,6 +138,13 @@ impl Folder {
         self.checked.settings.of(agent).cloned().unwrap_or_default()
     }
 
+    /// The body of the answer that carries a step out.
+    pub(crate) fn answer_to(&self, rule: &StepRule) -> Option<Value> {
+        let agent = self.agents.get(self.shape.place_of(rule.service()?)?)?;
+        let [forward, _] = agent.words.first()?.get(&self.shape.index_of(&rule.name)?)?;
+        serde_json::from_str(&forward.done.body).ok()
+    }
+
     /// What is said of the service of an agent.
     #[must_use]
     pub fn service_of(&self, agent: &str) -> Option<&Service> {
@@ -260,7 +267,13 @@ fn agent(
                     &service,
                     &settings,
                     rule,
-                    &Texts { step, agent: own, is_variant: variant > 0, wanted: &wanted },
+                    &Texts {
+                        step,
+                        agent: own,
+                        has_code: !description.says_nothing_of(name, "rejects.code"),
+                        is_variant: variant > 0,
+                        wanted: &wanted,
+                    },
                 );
                 problems.extend(spoken.problem);
                 // A provider of events sends them until they are taken.

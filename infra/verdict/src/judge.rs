@@ -10,9 +10,14 @@ use domain::workflow::{Method, StepRule, Workflow};
 use rehearsal::setup::Outage;
 use rehearsal::state::State;
 
-use crate::day::Day;
+use crate::day::{Day, seen_late_ms};
 use crate::folder::Folder;
-use crate::watch::Notes;
+use crate::watch::{Notes, UNSENDABLE};
+
+/// A breaker that opens after so many failures stays closed in most outages.
+const NEVER_OPENS: u32 = 1_000;
+/// The calls of an outage in which any other breaker opens.
+const AWAY_MIN: u64 = 20;
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +36,16 @@ pub enum Kind {
     GivenUp,
     /// A step was given up in an outage that was shorter than its horizon.
     GivenUpInOutage,
+    /// A result was awaited for a shorter time than it may take.
+    WaitedTooShort,
+    /// A step could not be sent, since what its call names was never there.
+    Unsendable,
     /// The deadline was missed though nothing failed.
     Late,
     /// A service refused calls since there were too many, though nothing failed.
     TooFast,
+    /// A breaker never opens in an outage.
+    NotBraked,
     /// A handler panicked.
     Panicked,
 }
@@ -51,8 +62,11 @@ impl Kind {
             Self::TurnedForNothing => "rejected though no service said no",
             Self::GivenUp => "given up though nothing failed",
             Self::GivenUpInOutage => "given up in an outage that it could outlast",
+            Self::WaitedTooShort => "not awaited for as long as its result may take",
+            Self::Unsendable => "never sent",
             Self::Late => "deadline missed though nothing failed",
             Self::TooFast => "called more often than the service takes",
+            Self::NotBraked => "called on and on in an outage",
             Self::Panicked => "a handler panicked",
         }
     }
@@ -71,9 +85,15 @@ pub struct Violation {
     pub agent: Option<Arc<str>>,
     /// The order.
     pub order: Option<OrderId>,
+    /// Of a step that could not be sent: whether it is its undo, and why.
+    pub unsent: Option<(bool, Arc<str>)>,
 }
 
 impl Violation {
+    const fn of_service(kind: Kind, agent: Option<Arc<str>>) -> Self {
+        Self { kind, workflow: None, step: None, agent, order: None, unsent: None }
+    }
+
     /// What it has in common with those of the same cause.
     #[must_use]
     pub fn group(&self) -> Group {
@@ -89,25 +109,33 @@ pub type Group = (Kind, Option<Arc<str>>, Option<Arc<str>>, Option<Arc<str>>);
 pub fn judge(folder: &Folder, day: Day, state: &State, notes: &Notes) -> Vec<Violation> {
     let mut found = Vec::new();
     if notes.panic().is_some() {
-        found.push(Violation { kind: Kind::Panicked, workflow: None, step: None, agent: None, order: None });
+        found.push(Violation::of_service(Kind::Panicked, None));
     }
     let mut effects: BTreeMap<(OrderId, usize), (u32, u32)> = BTreeMap::new();
     for effect in state.effects() {
         let (done, undone) = effects.entry((effect.order, effect.step)).or_default();
         (*done, *undone) = (*done + effect.done, *undone + effect.undone);
     }
-    let outage = state.setup.outages.first();
+    let outage = state.setup.outages.first().copied().or_else(|| state.mishap_outage());
     for task in state.tables.tasks() {
         let Some(workflow) = workflow_of(folder, &task) else { continue };
         let of = Of { folder, day, state, notes, task: &task, workflow, effects: &effects, outage };
         found.extend(of.books());
         found.extend(of.end());
         found.extend(of.patience());
+        found.extend(of.unsendable());
+        found.extend(of.waits());
     }
     for (place, count) in &state.remotes.too_many {
         if day.is_calm() && *count > 0 {
-            let agent = folder.shape.agents.get(*place).cloned();
-            found.push(Violation { kind: Kind::TooFast, workflow: None, step: None, agent, order: None });
+            found.push(Violation::of_service(Kind::TooFast, folder.shape.agents.get(*place).cloned()));
+        }
+    }
+    for (place, count) in &state.remotes.found_away {
+        let agent = folder.shape.agents.get(*place).cloned();
+        let failures = agent.as_ref().map_or(0, |agent| folder.settings_of(agent).policy.health.failures_to_open);
+        if failures >= NEVER_OPENS && (AWAY_MIN..u64::from(failures)).contains(count) {
+            found.push(Violation::of_service(Kind::NotBraked, agent));
         }
     }
     found
@@ -138,14 +166,15 @@ struct Of<'a> {
     task: &'a Task,
     workflow: &'a Workflow,
     effects: &'a BTreeMap<(OrderId, usize), (u32, u32)>,
-    outage: Option<&'a Outage>,
+    outage: Option<Outage>,
 }
 
 impl Of<'_> {
     fn violation(&self, kind: Kind, rule: Option<&StepRule>) -> Violation {
         let agent = rule.and_then(StepRule::service).cloned();
         let step = rule.map(|rule| rule.name.clone());
-        Violation { kind, workflow: Some(self.workflow.pin()), step, agent, order: Some(self.task.order_id) }
+        let (workflow, order) = (Some(self.workflow.pin()), Some(self.task.order_id));
+        Violation { kind, workflow, step, agent, order, unsent: None }
     }
 
     /// The steps with an effect at a service.
@@ -229,15 +258,49 @@ impl Of<'_> {
                 let rule = failed.and_then(|step| self.rule(Some(&step.name))).or(by);
                 // A child order that is done stays, and a person who cancels its parent goes on by hand (rule 49).
                 let is_of_child = rule.is_some_and(|rule| rule.child.is_some());
-                (!is_of_child).then(|| self.violation(Kind::Stuck, rule))
+                // A service said no past a pivot: a person settles or closes it (rule 34).
+                let is_held = reason.is_some_and(|reason| &*reason.code == reason::REJECTED)
+                    && self.workflow.steps.iter().any(|rule| rule.pivot)
+                    && rule.is_some_and(|rule| self.is_refused(rule));
+                let is_unsendable = rule.is_some_and(|rule| self.is_unsendable(rule));
+                (!is_of_child && !is_held && !is_unsendable).then(|| self.violation(Kind::Stuck, rule))
             }
         }
     }
 
-    /// Whether the step was never sent: no service could decide on it.
+    /// Whether a call of the step could not be made: no service could decide on it.
     fn is_unsendable(&self, rule: &StepRule) -> bool {
-        let step = self.task.steps.iter().find(|step| step.name == rule.name);
-        step.and_then(|step| step.last_error.as_ref()).is_some_and(|error| &*error.code == "unsendable")
+        let index = self.folder.shape.index_of(&rule.name).unwrap_or(usize::MAX);
+        [false, true].iter().any(|is_undo| self.notes.unsendable.contains(&(self.task.order_id, index, *is_undo)))
+    }
+
+    /// The steps that could not be sent, with why.
+    fn unsendable(&self) -> impl Iterator<Item = Violation> {
+        let of = self.notes.unsendable.iter().filter(|(order, ..)| *order == self.task.order_id);
+        of.filter_map(|(_, index, is_undo)| {
+            let rule = self.rule(self.folder.shape.steps.get(*index).map(|name| &**name))?;
+            let step = self.task.steps.iter().find(|step| step.name == rule.name)?;
+            let error = step.last_error.as_ref().filter(|error| *error.code == *UNSENDABLE);
+            let reason = self.task.reason.as_ref();
+            let all = reason.into_iter().flat_map(|reason| [Some(reason), reason.earlier.as_deref()]).flatten();
+            let of_step = all.into_iter().find(|reason| reason.step.as_ref() == Some(&rule.name));
+            let why = error.map(|error| error.message.clone()).or_else(|| Some(of_step?.message.clone()))?;
+            Some(Violation { unsent: Some((*is_undo, why)), ..self.violation(Kind::Unsendable, Some(rule)) })
+        })
+    }
+
+    /// The steps whose call came again before its result could be there, on a day on which nothing fails.
+    fn waits(&self) -> impl Iterator<Item = Violation> {
+        let may_take_longer = |rule: &&StepRule| {
+            let service = rule.service().and_then(|agent| self.folder.service_of(agent));
+            service.zip(rule.waits.within_ms).is_some_and(|(service, ms)| ms < service.later.within_ms)
+        };
+        let is_early = |rule: &&StepRule| {
+            let index = self.folder.shape.index_of(&rule.name).unwrap_or(usize::MAX);
+            self.state.remotes.asked_early.contains(&(self.task.order_id, index))
+        };
+        let rules = self.workflow.steps.iter().filter(|_| self.day.is_calm());
+        rules.filter(may_take_longer).filter(is_early).map(|rule| self.violation(Kind::WaitedTooShort, Some(rule)))
     }
 
     /// Whether it was given up, or late, too early.
@@ -268,12 +331,14 @@ impl Of<'_> {
         let kind = match (self.day, self.outage) {
             (Day::Fair | Day::Slow | Day::Busy, _) => Kind::GivenUp,
             // Its last attempt may begin before the end of the outage.
-            (Day::Outage, Some(outage))
-                if rule.service().is_some() && outage.lasts_ms + 2 * rule.complete_within_ms < rule.horizon_ms =>
+            (Day::Outage | Day::Mishap, Some(outage))
+                if rule.service().is_some()
+                    && outage.lasts_ms + seen_late_ms(outage.lasts_ms) + 2 * rule.complete_within_ms
+                        < rule.horizon_ms =>
             {
                 Kind::GivenUpInOutage
             }
-            (Day::Outage | Day::Rough | Day::Wild, _) => return None,
+            (Day::Outage | Day::Mishap | Day::Rough | Day::Wild, _) => return None,
         };
         Some(self.violation(kind, Some(rule)))
     }

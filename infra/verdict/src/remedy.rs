@@ -1,6 +1,9 @@
 //! The keys that may be to blame for a violation, the likeliest first. What is said of the services is held against the
 //! settings; a world decides which key it was.
 
+mod patience;
+mod pointers;
+
 use std::sync::Arc;
 
 use config::{AgentSettings, Meaning, StatusTable};
@@ -15,6 +18,8 @@ use crate::folder::Folder;
 use crate::judge::{Kind, Violation};
 use crate::wishes::wishes;
 
+/// The failures after which a breaker opens, if nothing is said.
+const BREAKER_FAILURES: i64 = 5;
 /// How far clocks may differ beside what is said of a service, in milliseconds.
 const MARGIN_MS: u64 = 2_000;
 
@@ -25,6 +30,8 @@ struct Blame<'a> {
     workflow: Option<&'a Workflow>,
     rule: Option<&'a StepRule>,
     agent: Option<Agent<'a>>,
+    /// Of a step that could not be sent: whether it is its undo, and why.
+    unsent: Option<&'a (bool, Arc<str>)>,
     longest_ms: Option<u64>,
 }
 
@@ -48,11 +55,19 @@ pub fn candidates(folder: &Folder, violation: &Violation, longest_ms: Option<u64
     let service = violation.agent.as_ref().and_then(|agent| folder.service_of(agent));
     let agent = violation.agent.as_ref().zip(service).zip(settings.as_ref());
     let agent = agent.map(|((name, service), settings)| Agent { name, service, settings });
-    let blame = Blame { folder, kind: violation.kind, workflow, rule, agent, longest_ms };
-    let of_agent = agent.map(|agent| blame.of_agent(agent));
-    let mut edits: Vec<Edit> = of_agent.into_iter().chain([blame.of_step(), blame.of_workflow()]).flatten().collect();
+    let unsent = violation.unsent.as_ref();
+    let blame = Blame { folder, kind: violation.kind, workflow, rule, agent, unsent, longest_ms };
+    if violation.kind == Kind::Unsendable {
+        return blame.of_sent();
+    }
+    // What is said against the settings goes first, what may only be so last.
+    let mut edits = blame.of_keep();
+    edits.extend(agent.into_iter().flat_map(|agent| blame.of_agent(agent)));
+    edits.extend(blame.of_step());
+    edits.extend(blame.of_workflow());
     // A step of another agent may be what cannot be taken back.
     edits.extend(blame.of_others());
+    edits.extend(agent.and_then(|agent| blame.of_a_gateway(agent)));
     let mut known: Vec<Edit> = Vec::new();
     edits.retain(|edit| {
         let is_new = !known.contains(edit);
@@ -74,6 +89,13 @@ impl Blame<'_> {
             edits.extend(service.limit.map(|limit| Edit::of_agent(name, &["rate"], Value::from(i64::from(limit)))));
             return edits;
         }
+        if self.is(&[Kind::NotBraked]) {
+            return vec![Edit::of_agent(name, &["breaker", "failures"], Value::from(BREAKER_FAILURES))];
+        }
+        if self.is(&[Kind::WaitedTooShort]) {
+            return edits;
+        }
+        edits.extend(self.of_memo(name, settings));
         edits.extend(self.meanings(agent));
         let effect_ms = service.effect_after_caller_left_ms.max(service.latency_ms[2]);
         if settings.settles_within_ms < effect_ms + MARGIN_MS {
@@ -94,14 +116,23 @@ impl Blame<'_> {
                 edits.push(Edit::of_agent(name, &["memo"], Value::from(true)));
             }
         }
-        if settings.policy.health.failures_to_open > 5 && self.is(&[Kind::GivenUpInOutage, Kind::GivenUp, Kind::Stuck])
-        {
-            edits.push(Edit::of_agent(name, &["breaker", "failures"], Value::from(5)));
-        }
+        edits.extend(self.of_waits(name, &settings.policy));
         if !settings.policy.fallback.is_empty() && self.is(&[Kind::ChargedTwice, Kind::StillCharged]) {
             edits.push(Edit::of_agent(name, &["fallback"], None));
         }
         edits
+    }
+
+    /// A memo that is over while a step is still tried: then nothing says that the service was called, and another is asked
+    /// in its place, or an undo makes no call.
+    fn of_memo(&self, name: &Arc<str>, settings: &AgentSettings) -> Option<Edit> {
+        let retention_ms = settings.policy.memo.as_ref()?.retention_ms;
+        let horizon_ms = self.rule.map_or(0, |rule| rule.horizon_ms);
+        if retention_ms >= horizon_ms || !self.is(&[Kind::ChargedTwice, Kind::StillCharged]) {
+            return None;
+        }
+        // In both directions.
+        Some(Edit::of_agent(name, &["memo", "retention"], Value::from(longer(2 * horizon_ms + 86_400_000))))
     }
 
     /// Statuses of the service that the settings take for something else.
@@ -140,13 +171,17 @@ impl Blame<'_> {
             let status = nothing.to_string();
             edits.push(Edit::of_agent(name, &["undo", "status", &status], Value::from(Meaning::Done.word())));
         }
-        // What stands before a service may say so while the service is at work.
-        let away = service.outage.answers;
-        if settings.forward_statuses().meaning(code(away)) != Meaning::Unknown {
-            let status = away.to_string();
-            edits.push(Edit::of_agent(name, &["forward", "status", &status], Value::from(Meaning::Unknown.word())));
-        }
         edits
+    }
+
+    /// What stands before a service may say that it is away while the service is at work.
+    fn of_a_gateway(&self, agent: Agent<'_>) -> Option<Edit> {
+        let Agent { name, service, settings } = agent;
+        let status = service.outage.answers;
+        let is_known = settings.forward_statuses().meaning(code(status)) == Meaning::Unknown;
+        let means = Value::from(Meaning::Unknown.word());
+        (!is_known && !self.is(&[Kind::TooFast, Kind::WaitedTooShort, Kind::NotBraked]))
+            .then(|| Edit::of_agent(name, &["forward", "status", &status.to_string()], means))
     }
 
     /// A condition that tells a rejection from a success, before those that are there.
@@ -203,14 +238,8 @@ impl Blame<'_> {
             {
                 edits.push(edit(&["horizon"], Some(shorter(forgets_ms * 4 / 5).into())));
             }
-            let slowest_ms = service.latency_ms[2];
-            if slowest_ms * 2 > rule.complete_within_ms && self.is(&[Kind::GivenUp, Kind::GivenUpInOutage]) {
-                edits.push(edit(&["complete_within"], Some(longer(slowest_ms * 3).into())));
-            }
         }
-        if self.is(&[Kind::GivenUp, Kind::GivenUpInOutage]) && rule.max_failures < 10 {
-            edits.push(edit(&["max_failures"], Some(10.into())));
-        }
+        edits.extend(self.of_patience(file, rule));
         edits
     }
 
@@ -239,6 +268,12 @@ impl Blame<'_> {
             let chain_ms: u64 = workflow.steps.iter().map(of_step).sum();
             let enough_ms = (chain_ms + chain_ms / 2).max(self.longest_ms.map_or(0, |ms| ms + ms / 2)) + 1_000;
             edits.push(Edit::of_workflow(file, None, &["complete_within"], Value::from(longer(enough_ms))));
+        }
+        edits.extend(self.of_supervision(file, workflow));
+        // A deadline waits for all services.
+        if self.is(&[Kind::Late]) {
+            let agents = workflow.steps.iter().filter_map(StepRule::service);
+            edits.extend(agents.flat_map(|name| self.of_waits(name, &self.folder.settings_of(name).policy)));
         }
         if self.is(&[Kind::Stuck]) {
             let pivots = workflow.steps.iter().filter(|rule| rule.pivot);

@@ -1,15 +1,21 @@
-//! Looks for the key: the worlds in which something went wrong run once more, each time with another key changed. The
-//! first change after which nothing goes wrong in them is the one to propose.
+//! Looks for the key: the worlds in which something went wrong run once more, each time with another key changed, or with two.
+//! The first change after which nothing goes wrong in them is the one to propose.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::day::Assume;
-use crate::edit::Edit;
+use crate::edit::{Edit, Files};
 use crate::folder::{Folder, Given};
-use crate::judge::Violation;
+use crate::judge::{Group, Violation};
 use crate::remedy::candidates;
 use crate::watch::Story;
 use crate::worlds::{Found, Keep, Seen, run, run_all};
+
+/// Candidates of which two are tried together.
+const PAIRED_MAX: usize = 10;
+/// Of what few worlds show, more others have to be clean: this many times as many.
+const RARE: u64 = 3;
+const FEW_SEEDS: usize = 6;
 
 /// What went wrong, what happened, and what helps.
 #[derive(Debug, Clone)]
@@ -26,8 +32,17 @@ pub struct Finding {
     pub story: Option<Story>,
     /// The change that helps, if there is one.
     pub edit: Option<Edit>,
+    /// The other key that has to be changed with it, if one is not enough.
+    pub and: Option<Edit>,
     /// Whether the change belongs to another finding too, which is shown first.
     pub is_same_edit: bool,
+}
+
+impl Finding {
+    /// The changes that help.
+    pub fn edits(&self) -> impl Iterator<Item = &Edit> {
+        self.edit.iter().chain(&self.and)
+    }
 }
 
 /// What was found, and whether the folder is clean with all changes.
@@ -56,6 +71,20 @@ pub struct Search<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// A change of one key, or of two.
+type Change = Vec<Edit>;
+
+/// Whether a change ends what goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Helps {
+    /// It does.
+    Well,
+    /// It does, and something else goes wrong that did not before.
+    ButElse,
+    /// It does not.
+    Not,
+}
+
 impl Search<'_> {
     /// Explains what was seen.
     #[must_use]
@@ -63,17 +92,20 @@ impl Search<'_> {
         let longest_ms = seen.counts.calm_ms.within(1_000);
         let mut all: Vec<Finding> = Vec::new();
         let mut given = self.folder.given.clone();
-        for found in seen.found.values() {
+        for found in seen.wrong() {
             let Some(&(orders, seed, order)) = found.seeds.first() else { continue };
             let story = order.and_then(|order| run(self.folder, seed, self.assume, Keep::Story(order)).story);
-            let known = all.iter().filter_map(|other| other.edit.clone());
-            let edit = self.edit(found, known.collect(), longest_ms);
-            let is_same_edit = edit.is_some() && all.iter().any(|other| other.edit == edit);
-            if let Some(files) = edit.as_ref().filter(|_| !is_same_edit).and_then(|edit| edit.applied(&given.files)) {
+            let known =
+                all.iter().map(|other| other.edits().cloned().collect()).filter(|change: &Change| !change.is_empty());
+            let change = self.change(found, known.collect(), seen, longest_ms).unwrap_or_default();
+            let is_same_edit = !change.is_empty() && all.iter().any(|other| other.edits().eq(&change));
+            if let Some(files) = applied(&change, &given.files).filter(|_| !is_same_edit) {
                 given.files = files;
             }
             let violation = found.violation.clone();
-            all.push(Finding { violation, worlds: found.worlds, seed, orders, story, edit, is_same_edit });
+            let mut change = change.into_iter();
+            let (edit, and) = (change.next(), change.next());
+            all.push(Finding { violation, worlds: found.worlds, seed, orders, story, edit, and, is_same_edit });
         }
         let is_cut = self.stop.load(Ordering::Relaxed);
         let is_changed = !is_cut && all.iter().any(|finding| finding.edit.is_some());
@@ -81,38 +113,82 @@ impl Search<'_> {
         Findings { all, is_cut, confirmed }
     }
 
-    /// The change after which nothing goes wrong in these worlds. One that helps elsewhere goes first.
-    fn edit(self, found: &Found, known: Vec<Edit>, longest_ms: Option<u64>) -> Option<Edit> {
-        let edits = known.into_iter().chain(candidates(self.folder, &found.violation, longest_ms));
-        edits.into_iter().find(|edit| !self.stop.load(Ordering::Relaxed) && self.helps(edit, found))
+    /// The change after which nothing goes wrong in these worlds. One that helps elsewhere goes first, and one key before
+    /// two.
+    fn change(self, found: &Found, known: Vec<Change>, seen: &Seen, longest_ms: Option<u64>) -> Option<Change> {
+        let all = candidates(self.folder, &found.violation, longest_ms);
+        // What few worlds show may be gone by chance.
+        let is_likely =
+            |change: &Change| found.seeds.len() >= FEW_SEEDS || change.iter().all(|edit| all.contains(edit));
+        let known = known.into_iter().filter(is_likely);
+        let firsts: Vec<&Edit> = all.iter().take(PAIRED_MAX).collect();
+        let pairs = firsts.iter().enumerate().flat_map(|(index, one)| {
+            let others = firsts[index + 1..].iter().filter(|other| other.key() != one.key() || other.file != one.file);
+            others.map(|other| vec![(*one).clone(), (*other).clone()])
+        });
+        let changes = known.chain(all.iter().map(|edit| vec![edit.clone()])).chain(pairs);
+        // One that makes other things go wrong is better than none.
+        let mut second = None;
+        for change in changes {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match self.helps(&change, found, seen) {
+                Helps::Well => return Some(change),
+                Helps::ButElse => second = second.or(Some(change)),
+                Helps::Not => {}
+            }
+        }
+        second
     }
 
-    fn helps(self, edit: &Edit, found: &Found) -> bool {
-        let Some(files) = edit.applied(&self.folder.given.files) else { return false };
-        let Ok(folder) = (Given { files, ..self.folder.given.clone() }).ready() else { return false };
-        let group = found.violation.group();
-        let is_gone = |seed: u64| {
-            let over = run(&folder, seed, self.assume, Keep::Verdict);
-            !over.violations.iter().any(|violation| violation.group() == group || violation.kind == group.0)
+    fn helps(self, change: &[Edit], found: &Found, seen: &Seen) -> Helps {
+        let files = applied(change, &self.folder.given.files);
+        let Some(Ok(folder)) = files.map(|files| Given { files, ..self.folder.given.clone() }.ready()) else {
+            return Helps::Not;
         };
-        if !found.seeds.iter().all(|&(_, seed, _)| is_gone(seed)) {
-            return false;
+        let group = found.violation.group();
+        let mut helps = Helps::Well;
+        // What was there before may stay, and has its own change.
+        let mut look = |other: &Group| {
+            if *other == group || (other.0 == group.0 && !seen.found.contains_key(other)) {
+                helps = Helps::Not;
+            } else if helps == Helps::Well && !seen.found.contains_key(other) {
+                helps = Helps::ButElse;
+            }
+            helps != Helps::Not
+        };
+        for (_, seed, _) in &found.seeds {
+            let over = run(&folder, *seed, self.assume, Keep::Verdict);
+            if !over.violations.iter().all(|violation| look(&violation.group())) {
+                return Helps::Not;
+            }
         }
-        let others = run_all(&folder, 0..self.others, self.assume, self.threads, self.stop, &|_| {});
-        !others.found.contains_key(&group)
+        let times = if found.seeds.len() < FEW_SEEDS { RARE } else { 1 };
+        let others = run_all(&folder, 0..self.others * times, self.assume, self.threads, self.stop, &|_| {});
+        others.wrong().for_each(|found| {
+            look(&found.violation.group());
+        });
+        helps
     }
 
     /// Runs with all changes: each world in which something went wrong, and others.
     fn confirmed(self, given: Given, seen: &Seen) -> Option<(u64, u64)> {
         let folder = given.ready().ok()?;
-        let mut seeds: Vec<u64> =
-            seen.found.values().flat_map(|found| found.seeds.iter().map(|(_, seed, _)| *seed)).collect();
+        let mut seeds: Vec<u64> = seen.wrong().flat_map(|found| found.seeds.iter().map(|(_, seed, _)| *seed)).collect();
         seeds.sort_unstable();
         seeds.dedup();
-        let is_bad = |seed: &&u64| !run(&folder, **seed, self.assume, Keep::Verdict).violations.is_empty();
+        let is_bad = |seed: &&u64| {
+            let over = run(&folder, **seed, self.assume, Keep::Verdict);
+            over.violations.iter().any(|violation| !seen.counts.sends(violation))
+        };
         let bad = seeds.iter().filter(is_bad).count() as u64;
         let others = run_all(&folder, 0..2 * self.others, self.assume, self.threads, self.stop, &|_| {});
-        let bad_others: u64 = others.found.values().map(|found| found.worlds).sum();
+        let bad_others: u64 = others.wrong().map(|found| found.worlds).sum();
         Some((seeds.len() as u64 + others.counts.worlds, bad + bad_others))
     }
+}
+
+fn applied(change: &[Edit], files: &Files) -> Option<Files> {
+    change.iter().try_fold(files.clone(), |files, edit| edit.applied(&files))
 }

@@ -139,6 +139,16 @@ pub fn sentence(folder: &Folder, finding: &Finding) -> String {
             "{agent} was away for a shorter time than {step} may be tried for, which is {}, and the order was given up",
             rule.map_or_else(String::new, |rule| time(rule.horizon_ms))
         ),
+        Kind::WaitedTooShort => format!(
+            "{agent} was called again while it was at work on {step}: its result may take {}, and wait_within is {}",
+            service.map_or_else(String::new, |service| time(service.later.within_ms)),
+            rule.and_then(|rule| rule.waits.within_ms).map_or_else(String::new, time)
+        ),
+        Kind::Unsendable => {
+            let (is_undo, why) = violation.unsent.as_ref().map_or((false, ""), |(is_undo, why)| (*is_undo, &**why));
+            let of = if is_undo { "the undo of " } else { "" };
+            format!("{of}{step} could not be sent in any world, so {agent} was never called for it: {why}")
+        }
         Kind::Late => match moments.iter().find(|moment| moment.what == What::Late) {
             Some(late) => format!(
                 "the order was not finished {} after it was accepted, on a day on which nothing failed",
@@ -150,6 +160,11 @@ pub fn sentence(folder: &Folder, finding: &Finding) -> String {
             let limit = service.and_then(|service| service.limit).unwrap_or_default();
             format!("{agent} takes {limit} calls a second and was called more often, so it refused some with 429")
         }
+        Kind::NotBraked => format!(
+            "{agent} was away, and was called on and on: its breaker opens after {} failures in a row, so each call counts \
+             against its order",
+            settings.policy.health.failures_to_open
+        ),
         Kind::Panicked => "a handler panicked: that is a fault of Stepwarden, please report it".to_owned(),
     }
 }

@@ -7,6 +7,9 @@ use rehearsal::seen::{Heard, Kind, OrderState, Seen, Try, Way};
 use rehearsal::setup::Outage;
 use rehearsal::watcher::Watcher;
 
+/// The code of a step whose call could not be made.
+pub(crate) const UNSENDABLE: &str = "unsendable";
+
 /// The notes on a world.
 #[derive(Debug, Default)]
 pub struct Notes {
@@ -16,6 +19,8 @@ pub struct Notes {
     pub ended_ms: BTreeMap<OrderId, i64>,
     /// The steps against which a service decided, by order and index.
     pub refused: BTreeSet<(OrderId, usize)>,
+    /// The calls that could not be made, by order, index and whether they are undos.
+    pub unsendable: BTreeSet<(OrderId, usize, bool)>,
     /// The first error of each order: the code, and the step's index if one is in error.
     pub errors: BTreeMap<OrderId, (String, Option<usize>, i64)>,
     /// The calls.
@@ -130,6 +135,9 @@ impl Watcher for Notes {
             Seen::Refused { of } => {
                 self.refused.insert((of.order, of.step));
                 self.tell(now_ms, of.order, What::Refused(*of));
+            }
+            Seen::Replied { of, code: Some(code), .. } if **code == *UNSENDABLE => {
+                self.unsendable.insert((of.order, of.step, of.way == Way::Undo));
             }
             Seen::Effect { of } => self.tell(now_ms, of.order, What::Effect(*of)),
             Seen::Inserted { record, .. } | Seen::Written { record, .. } => {

@@ -30,6 +30,8 @@ pub(crate) struct Texts<'a> {
     pub(crate) step: &'a toml::Table,
     /// The table of the agent.
     pub(crate) agent: Option<&'a toml::Table>,
+    /// Whether the user says with which code the service rejects.
+    pub(crate) has_code: bool,
     /// Whether it is another body than the usual one.
     pub(crate) is_variant: bool,
     /// Values that later steps want of this step's output, by the names in it.
@@ -81,11 +83,11 @@ pub(crate) fn spoken(
         let taken_on = if tables[way].meaning(StatusCode::ACCEPTED) == Meaning::UnderWay { 202 } else { 200 };
         let mut pending = body.clone();
         poll_places(texts.step, &mut pending);
-        let [at_work, found] = looks(texts.step, &body);
+        let [at_work, found, refused] = looks(texts.step, &body, service);
         Words {
             no: match sample_of_no {
                 Some(body) => said(service.rejects.status, &body),
-                None => no(service, &body, tables[way], &conditions),
+                None => no(service, &body, tables[way], &conditions, texts.has_code),
             },
             nothing: match service.undo_of_nothing {
                 ..300 => done.clone(),
@@ -96,6 +98,7 @@ pub(crate) fn spoken(
             done,
             at_work,
             found,
+            refused,
         }
     });
     Spoken { words, is_always_later, problem }
@@ -180,7 +183,13 @@ fn meaning(table: &StatusTable, status: u16, body: &Value) -> Option<Meaning> {
 }
 
 /// A rejection. One that comes as a success has its code where the condition for it looks, or where a state would be.
-fn no(service: &Service, body: &Value, table: &StatusTable, conditions: &[(u16, String, String)]) -> Said {
+fn no(
+    service: &Service,
+    body: &Value,
+    table: &StatusTable,
+    conditions: &[(u16, String, String)],
+    has_code: bool,
+) -> Said {
     let (status, code) = (service.rejects.status, &*service.rejects.code);
     let message = "the service says no";
     if status >= 300 {
@@ -193,7 +202,8 @@ fn no(service: &Service, body: &Value, table: &StatusTable, conditions: &[(u16, 
     }
     put(&mut no, &["message".to_owned()], message.into());
     let by_condition = conditions.iter().filter(|(of, _, means)| *of == status && means == Meaning::No.word());
-    let made = by_condition.map(|(_, when, _)| fulfil(body, when, 0));
+    // A code of the user's stands, though no condition knows it.
+    let made = by_condition.filter(|_| !has_code).map(|(_, when, _)| fulfil(body, when, 0));
     let is_no = |body: &Value| meaning(table, status, body) == Some(Meaning::No);
     let no = [no.clone()].into_iter().chain(made).find(is_no).unwrap_or(no);
     said(status, &no)
@@ -218,24 +228,33 @@ fn poll_places(step: &toml::Table, body: &mut Value) {
     }
 }
 
-/// What it tells of a call that is at work, and of one that is done.
-fn looks(step: &toml::Table, body: &Value) -> [Said; 2] {
+/// What it tells of a call that is at work, of one that is done, and of one that is rejected.
+fn looks(step: &toml::Table, body: &Value, service: &Service) -> [Said; 3] {
     let Some(poll) = step.get("poll") else { return Default::default() };
     let answers = poll.get("answers").and_then(toml::Value::as_array);
     let text = |answer: &toml::Value, name: &str| answer.get(name).and_then(toml::Value::as_str).map(str::to_owned);
-    let done = answers.into_iter().flatten().find(|answer| text(answer, "means").as_deref() == Some("done"));
-    match done.and_then(|done| Some((done.get("status")?.as_integer()?, text(done, "when")?))) {
+    let that_means = |means: &str| {
+        let answer = answers.into_iter().flatten().find(|answer| text(answer, "means").as_deref() == Some(means))?;
+        let status = answer.get("status")?.as_integer()?.try_into().ok()?;
+        Some((status, text(answer, "when")?))
+    };
+    // One that the settings do not know: the call itself is rejected once its wait is over.
+    let unknown = || said(service.rejects.status.max(400), &json!({"code": &*service.rejects.code}));
+    let refused = that_means(Meaning::No.word());
+    let refused = refused.map_or_else(unknown, |(status, when): (u16, _)| said(status, &fulfil(body, &when, 0)));
+    let [at_work, found] = match that_means(Meaning::Done.word()) {
         Some((status, when)) => {
             let mut at_work = json!({});
             for wish in wishes(&when) {
                 put(&mut at_work, &wish.names, "at-work".into());
             }
-            [said(200, &at_work), said(status.try_into().unwrap_or(200), &fulfil(body, &when, 0))]
+            [said(200, &at_work), said(status, &fulfil(body, &when, 0))]
         }
         // Any answer in which `keep` finds its values would be the result.
         None if step.get("keep").is_some() => [said(200, &json!({})), said(200, body)],
         None => [said(404, &json!({})), said(200, body)],
-    }
+    };
+    [at_work, found, refused]
 }
 
 fn said(status: u16, body: &Value) -> Said {
@@ -262,6 +281,7 @@ mod tests {
         let texts = Texts {
             step: workflow["step"][0].as_table().unwrap(),
             agent: agents["agents"]["bank"].as_table(),
+            has_code: true,
             is_variant: false,
             wanted: &[],
         };

@@ -1,12 +1,13 @@
 //! Runs the worlds of a folder, and counts what is seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use domain::id::OrderId;
 use domain::task::{ProcessState, StepState};
+use rehearsal::setup::Outage;
 use rehearsal::trace::Line;
 use rehearsal::world::World;
 
@@ -58,6 +59,10 @@ pub struct Counts {
     pub outages: BTreeMap<u64, (u64, u64)>,
     /// By step: the orders for which it was carried out more than once though no key could help.
     pub helpless: BTreeMap<Arc<str>, u64>,
+    /// The steps for which a service was called, each with whether it was an undo.
+    pub called: BTreeSet<(Arc<str>, bool)>,
+    /// By step, and whether it is its undo: the orders for which it could not be sent.
+    pub unsendable: BTreeMap<(Arc<str>, bool), u64>,
     /// By workflow and step: how often it was carried out, skipped and undone.
     pub steps: BTreeMap<(Arc<str>, Arc<str>), [u64; 3]>,
 }
@@ -127,10 +132,23 @@ impl Counts {
         for (step, count) in &other.helpless {
             *self.helpless.entry(step.clone()).or_default() += count;
         }
+        self.called.extend(other.called.iter().cloned());
+        for (step, count) in &other.unsendable {
+            *self.unsendable.entry(step.clone()).or_default() += count;
+        }
         for (step, counts) in &other.steps {
             let all = self.steps.entry(step.clone()).or_default();
             (0..3).for_each(|index| all[index] += counts[index]);
         }
+    }
+}
+
+impl Counts {
+    /// Whether a step that could not be sent in one world was sent in another: what it names may be there or not.
+    #[must_use]
+    pub fn sends(&self, violation: &Violation) -> bool {
+        let of = violation.step.as_ref().zip(violation.unsent.as_ref());
+        of.is_some_and(|(step, (is_undo, _))| self.called.contains(&(step.clone(), *is_undo)))
     }
 }
 
@@ -161,6 +179,13 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
     let violations = judge(folder, day, &state, notes);
     let mut counts = Counts { worlds: 1, calls: notes.calls, alerts: notes.alerts, ..Counts::default() };
     counts.first_calls = notes.first_calls.len() as u64;
+    let name_of = |step: usize| folder.shape.steps.get(step).cloned();
+    counts.called =
+        notes.first_calls.iter().filter_map(|(_, step, is_undo)| Some((name_of(*step)?, *is_undo))).collect();
+    for (_, step, is_undo) in &notes.unsendable {
+        let Some(name) = name_of(*step) else { continue };
+        *counts.unsendable.entry((name, *is_undo)).or_default() += 1;
+    }
     for effect in state.effects().filter(|effect| effect.done > 1) {
         let name = folder.shape.steps.get(effect.step);
         let rules = folder.shape.versions().flat_map(|workflow| &workflow.steps);
@@ -186,6 +211,7 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
             let ms = u64::try_from(ended_ms - posted_ms).unwrap_or(0);
             match day {
                 Day::Outage => counts.outage_ms.add(ms),
+                Day::Mishap => {}
                 Day::Fair | Day::Slow | Day::Busy => counts.calm_ms.add(ms),
                 Day::Rough | Day::Wild => {}
             }
@@ -201,10 +227,11 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
             }
         }
     }
-    if let (Day::Outage, Some(outage)) = (day, state.setup.outages.first()) {
+    let outages: Vec<Outage> = state.setup.outages.iter().copied().chain(state.mishap_outage()).collect();
+    if let (Day::Outage | Day::Mishap, Some(outage)) = (day, outages.first()) {
         counts.outages.insert(outage.lasts_ms, (1, u64::from(is_lost)));
     }
-    let story = notes.story().cloned().map(|story| story.with_outages(&state.setup.outages));
+    let story = notes.story().cloned().map(|story| story.with_outages(&outages));
     Over { seed, day, orders, violations, story, lines: state.trace.into_lines(), counts }
 }
 
@@ -229,6 +256,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What is wrong.
+    pub fn wrong(&self) -> impl Iterator<Item = &Found> {
+        self.found.values().filter(|found| !self.counts.sends(&found.violation))
+    }
+
     fn add(&mut self, over: &Over) {
         self.counts.merge(&over.counts);
         let mut groups: Vec<(Group, &Violation)> =

@@ -72,6 +72,8 @@ pub(super) struct Ledger {
     undos: u32,
     /// Undone, or blocked by an undo before it.
     pub(super) is_closed: bool,
+    /// Rejected, after it was taken on.
+    is_refused: bool,
     character: Option<Character>,
 }
 
@@ -199,8 +201,8 @@ impl State {
         }
         if let Some(work) = self.remotes.books.work_on(&known_key) {
             let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
-            let is_taken_on = work.is_taken_on;
-            let is_described = self.setup.services[call.agent].described.is_some();
+            let (is_taken_on, is_described) = (work.is_taken_on, self.setup.services[call.agent].described.is_some());
+            self.remotes.asked_early.extend(is_taken_on.then_some((of.order, of.step)));
             let unless_alone = (!is_taken_on || (!is_described && self.rng.chance(5_000))).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
@@ -216,6 +218,11 @@ impl State {
                 return Begun::Says(Answer::fail("undone", "it was undone"));
             }
             Way::Forward if now_ms < character.declines_until_ms => {
+                let is_open = !ledger.is_refused;
+                let described = self.setup.services[call.agent].described.clone().filter(|_| is_open);
+                if let Some(ms) = described.and_then(|described| described.puts_off(&mut self.rng, of)) {
+                    return Begun::Works { ms, is_taken_on: Some(true) };
+                }
                 self.refuse(of);
                 let no = Failure { code: "declined".into(), message: "it says no".into() };
                 return Begun::Says(match character.declines_with_conflict {
@@ -242,15 +249,13 @@ impl State {
     /// A service begins to work on a call as its user says. One that is slow today may have the effect after its caller
     /// left.
     fn begin_described(&mut self, call: &Made, described: &Described) -> Begun {
-        let is_later = described.takes_on(&mut self.rng, call.of);
-        let ms = if is_later {
-            described.draw_later(&mut self.rng)
-        } else if self.strikes(Fault::EffectDelayed) {
-            described.draw_late(&mut self.rng)
-        } else {
-            described.draw_latency(&mut self.rng)
+        let later_ms = described.puts_off(&mut self.rng, call.of);
+        let ms = match later_ms {
+            Some(ms) => ms,
+            None if self.strikes(Fault::EffectDelayed) => described.draw_late(&mut self.rng),
+            None => described.draw_latency(&mut self.rng),
         };
-        Begun::Works { ms, is_taken_on: Some(is_later) }
+        Begun::Works { ms, is_taken_on: Some(later_ms.is_some()) }
     }
 
     /// The service decides against a step.
@@ -323,11 +328,14 @@ impl State {
             return Some(Answer::misconfigured("404"));
         };
         let key = (agent, key);
+        let ledger = self.remotes.books.steps.get(&(of.order, of.step, agent));
+        if ledger.is_some_and(|ledger| ledger.is_refused) {
+            return Some(Answer::fail("declined", "it says no"));
+        }
         if !self.remotes.books.keys.contains(&key) {
             let is_at_work = self.remotes.books.work_on(&key).is_some();
             return Some(if is_at_work { Answer::under_way() } else { Answer::misconfigured("404") });
         }
-        let ledger = self.remotes.books.steps.get(&(of.order, of.step, agent));
         let (number, says_too_much) = ledger.map_or((0, false), |ledger| {
             (ledger.effects, ledger.character.is_some_and(|character| character.says_too_much))
         });
@@ -354,10 +362,17 @@ impl State {
         let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
             return Answer::fail("lost", "no ledger");
         };
+        let is_described = self.setup.services[call.agent].described.is_some();
         let has_effect = match of.way {
             Way::Forward if ledger.is_closed && !is_careless => {
                 self.refuse(of);
                 return Answer::fail("undone", "it was undone");
+            }
+            // It said that it would see.
+            Way::Forward if is_described && !is_known && self.now_ms < character.declines_until_ms => {
+                ledger.is_refused = true;
+                self.refuse(of);
+                return Answer::fail("declined", "it says no");
             }
             Way::Forward => !is_known,
             Way::Undo => !is_known && ledger.effects > ledger.undos,

@@ -6,6 +6,7 @@ pub mod books;
 pub mod by_hand;
 mod dead_letters;
 pub mod keys;
+mod mishap;
 pub mod queues;
 pub mod records;
 pub mod services;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use agent::Answer;
+use domain::id::OrderId;
 use domain::time::Timestamp;
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
 use crate::seen::{Body, Heard, Seen, Try, Way};
-use crate::setup::{FETCH_MS_MAX, Outage};
+use crate::setup::{CallEnds, FETCH_MS_MAX, Outage};
 use crate::state::books::{Begun, Books, Made, Said};
 use crate::state::tokens::Tokens;
 use crate::state::{Shared, State};
@@ -50,6 +51,14 @@ pub struct Remotes {
     pub unwritten: BTreeSet<Arc<str>>,
     /// By agent, the calls of the last second, in milliseconds since the start of the world.
     arrivals: BTreeMap<usize, VecDeque<i64>>,
+    /// When the mishap of the world began, if it did, and the agent, in milliseconds since the start of the world.
+    pub(crate) mishap: Option<(i64, usize)>,
+    /// The order that somebody cancels, so that there is an undo to which something happens.
+    pub(crate) is_turned_for: Option<OrderId>,
+    /// By agent, the calls that found its service away.
+    pub found_away: BTreeMap<usize, u64>,
+    /// The steps whose call came again while the service had taken it on.
+    pub asked_early: BTreeSet<(OrderId, usize)>,
     /// By agent, the calls that its service refused since there were too many.
     pub too_many: BTreeMap<usize, u64>,
 }
@@ -276,7 +285,8 @@ impl State {
             return (true, false);
         }
         let until = |ms: &[i64]| !self.is_calm && self.now_ms < ms[agent];
-        (until(&self.remotes.away_until_ms), until(&self.remotes.misconfigured_until_ms))
+        let is_away = until(&self.remotes.away_until_ms) || self.is_out_by_mishap(agent);
+        (is_away, until(&self.remotes.misconfigured_until_ms))
     }
 
     /// The answer of a service and its arrival time; `None` if it comes later or never.
@@ -284,8 +294,10 @@ impl State {
         let says = |answer| Some((Said::Answers(answer), back_ms));
         let (is_away, is_misconfigured) = self.is_out(call.agent);
         let described = self.setup.services[call.agent].described.clone();
+        let mishap = described.as_ref().and_then(|_| self.begin_mishap(call));
         if let Some(described) = &described {
-            if is_away {
+            if is_away || mishap == Some(CallEnds::Refused) {
+                *self.remotes.found_away.entry(call.agent).or_default() += 1;
                 return says(Answer::retry(AWAY));
             }
             if self.has_too_many(call.agent, described) {
@@ -314,9 +326,16 @@ impl State {
         }
         let said = match self.begin(call) {
             Begun::Says(answer) => Said::Answers(answer),
+            Begun::Works { ms, is_taken_on } if mishap.is_some() => {
+                let is_taken_on = is_taken_on == Some(true);
+                let late = described.filter(|_| mishap == Some(CallEnds::Late) && !is_taken_on);
+                let ms = late.map_or(ms, |described| described.draw_late(&mut self.rng));
+                self.keep_working(call, ms, None, is_taken_on);
+                return None;
+            }
             Begun::Works { ms, is_taken_on } => return self.work(call, ms, back_ms, is_taken_on),
         };
-        if self.strikes(Fault::ServiceAnswerLost) {
+        if mishap.is_some() || self.strikes(Fault::ServiceAnswerLost) {
             let is_cut = self.rng.chance(5_000);
             return is_cut.then_some((Said::Breaks, back_ms));
         }

@@ -16,6 +16,8 @@ use crate::world::World;
 
 /// The first pause between two checks, in milliseconds.
 const LOOK_MS: u64 = 60_000;
+/// The longest pause between two checks where services are described, in milliseconds.
+const DAY_MS: u64 = 24 * 60 * LOOK_MS;
 /// The longest delay of a message: it is hours late, becomes a dead letter, and is redriven hours later.
 const LATE_MS_MAX: u64 = 8 * 3_600_000;
 /// The most commands of operators for one order.
@@ -66,7 +68,8 @@ impl World {
         let mut state = self.shared.lock();
         let limit_ms =
             self.calm.since_ms + bound_ms + i64::try_from(LATE_MS_MAX).unwrap_or(0) + resend_ms(&state.setup);
-        let is_over = is_quiet && acts == 0 && self.customers.are_content() && state.remotes.are_idle();
+        let is_over =
+            is_quiet && acts == 0 && self.customers.are_content() && state.remotes.are_idle() && !state.is_waited_for();
         if is_over || state.now_ms > limit_ms {
             let (world, queued) = (state.world.clone(), state.queues.len());
             state.see(&world, &Seen::DrainIsDue { queued });
@@ -76,7 +79,7 @@ impl World {
         // The pauses grow: only messages that are hours late are left.
         let since_ms = state.now_ms.abs_diff(self.calm.since_ms);
         // Those of a user may wait for a year.
-        let longest_ms = if state.setup.is_described() { 1_440 } else { 10 } * LOOK_MS;
+        let longest_ms = if state.setup.is_described() { DAY_MS } else { 10 * LOOK_MS };
         state.after((since_ms / 4).clamp(LOOK_MS, longest_ms), Event::Look);
     }
 
@@ -84,6 +87,9 @@ impl World {
     /// on.
     fn operate(&mut self) -> usize {
         self.decide_some();
+        if self.shared.lock().is_waited_for() {
+            return 0;
+        }
         let mut commands: Vec<(OrderId, Action)> = Vec::new();
         let settles = self.shared.lock().setup.plan.has(Fault::Settled);
         {
@@ -164,7 +170,9 @@ pub fn bound_ms(setup: &Setup) -> i64 {
     let waits = |workflow: &Workflow| workflow.steps.iter().any(|rule| rule.waits.not_before.is_some());
     let names_a_time = setup.documents.iter().any(|document| document.contains("\"NotBefore\""));
     let begins_ms = if names_a_time || setup.shape.versions().any(waits) { WAIT_MS_MAX } else { 0 };
-    let longest_ms = longest_ms + if setup.is_described() { begins_ms } else { 0 };
+    // Operators act after an outage, at one of the looks, which are a day apart by then.
+    let away_ms = setup.mishap.map_or(0, |mishap| mishap.lasts_ms + 4 * DAY_MS);
+    let longest_ms = longest_ms + away_ms + if setup.is_described() { begins_ms } else { 0 };
     // Starting instances, open circuit breakers, hidden messages, and clocks that were wrong until now.
     let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;
     // What wrong clocks have written: an order is found after the longest time unwatched, a back-off is as long as a

@@ -154,6 +154,7 @@ impl World {
                 use domain::task::Direction::{Forward, Undo};
                 self.shared.lock().forget(order, step, if is_undo { Undo } else { Forward });
             }
+            Event::Cancel(order) => self.command(order, Action::Cancel),
             Event::Apply(number) => self.apply(number),
             Event::Deploy => self.deploy(),
             Event::Calm => self.begin_calm(),

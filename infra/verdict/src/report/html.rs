@@ -58,10 +58,10 @@ fn verdict(report: &Report<'_>) -> (&'static str, String) {
         1 => "1 thing goes wrong".to_owned(),
         count => format!("{count} things go wrong"),
     };
-    let changes = changes::groups(findings).iter().filter(|(edit, _)| edit.is_some()).count() as u64;
+    let changes = changes::groups(findings).iter().filter(|(edits, _)| !edits.is_empty()).count() as u64;
     let has_all = findings.all.iter().all(|finding| finding.edit.is_some());
     let cures = match (changes, has_all, findings.confirmed) {
-        (0, _, _) => "No change of one key ends it.".to_owned(),
+        (0, _, _) => "No change of one key or two ends it.".to_owned(),
         (1, true, Some((_, 0))) => "1 change ends it.".to_owned(),
         (_, true, Some((_, 0))) => format!("{changes} changes end it."),
         (1, _, _) => "1 change helps, and does not end all of it.".to_owned(),
@@ -131,12 +131,14 @@ mod tests {
                 step: Some("pay".into()),
                 agent: Some("bank".into()),
                 order: Some(order),
+                unsent: None,
             },
             worlds: 3,
             seed: 7,
             orders: 1,
             story: Some(story.clone()),
             edit: Some(edit),
+            and: None,
             is_same_edit,
         };
         let memo = Edit::of_agent(&"bank".into(), &["memo"], Value::from(true));
@@ -200,7 +202,7 @@ mod tests {
         let mut findings = findings(&folder);
         findings.all[2].edit = None;
         assert!(written(&findings, &folder).contains("3 things go wrong. 1 change helps, and does not end all of it."));
-        assert!(written(&findings, &folder).contains("No change of one key ends this."));
+        assert!(written(&findings, &folder).contains("No change of one key or two ends this."));
         let clean = written(&Findings { all: Vec::new(), is_cut: false, confirmed: None }, &folder);
         assert!(clean.contains("<h1>Nothing goes wrong in 40 worlds.</h1>") && !clean.contains("What to change"));
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Report;
+use crate::edit::Edit;
 use crate::search::Finding;
 use crate::story;
 use crate::worlds::Times;
@@ -13,7 +14,15 @@ pub fn document(report: &Report<'_>) -> Value {
     let counts = &report.seen.counts;
     let finding = |finding: &Finding| {
         let violation = &finding.violation;
-        let edit = finding.edit.as_ref();
+        let change = |edit: &Edit| {
+            json!({
+                "File": &*edit.file,
+                "Step": edit.step.as_deref(),
+                "Key": edit.key(),
+                "Line": edit.line(),
+                "Value": edit.value.as_ref().map(value_of),
+            })
+        };
         json!({
             "Kind": violation.kind.name(),
             "Workflow": violation.workflow.as_ref().map(|pin| &*pin.name),
@@ -25,13 +34,8 @@ pub fn document(report: &Report<'_>) -> Value {
             "Orders": finding.orders,
             "OrderID": violation.order.map(|order| order.to_string()),
             "Story": story::sentence(report.folder, finding),
-            "Change": edit.map(|edit| json!({
-                "File": &*edit.file,
-                "Step": edit.step.as_deref(),
-                "Key": edit.key(),
-                "Line": edit.line(),
-                "Value": edit.value.as_ref().map(value_of),
-            })),
+            "Change": finding.edit.as_ref().map(change),
+            "AndChange": finding.and.as_ref().map(change),
         })
     };
     let never = report.never_seen();

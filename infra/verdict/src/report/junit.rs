@@ -5,7 +5,7 @@ use crate::judge::Kind;
 use crate::story;
 
 /// Each kind, in the order of what it costs.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 13] = [
     Kind::ChargedTwice,
     Kind::StillCharged,
     Kind::NotShipped,
@@ -13,8 +13,11 @@ const KINDS: [Kind; 10] = [
     Kind::TurnedForNothing,
     Kind::GivenUp,
     Kind::GivenUpInOutage,
+    Kind::WaitedTooShort,
+    Kind::Unsendable,
     Kind::Late,
     Kind::TooFast,
+    Kind::NotBraked,
     Kind::Panicked,
 ];
 
@@ -27,7 +30,7 @@ pub fn document(report: &Report<'_>) -> String {
         let of_kind = report.findings.all.iter().filter(|finding| finding.violation.kind == kind);
         let failures: String = of_kind
             .map(|finding| {
-                let change = finding.edit.as_ref().map(|edit| format!(" Change {edit}")).unwrap_or_default();
+                let change: String = finding.edits().map(|edit| format!(" Change {edit}.")).collect();
                 let words = format!("{}. Seed {}.{change}", story::sentence(report.folder, finding), finding.seed);
                 format!("<failure message=\"{}\"/>", escaped(&words))
             })

@@ -61,8 +61,8 @@ impl Report<'_> {
         notes.extend(doubts(self.folder));
         if let Some(orders) = counts.ends.get("Error") {
             notes.push(format!(
-                "{orders} orders wait in Error for a person: a step was given up for its horizon or failures, a child order \
-                 that is done stays, or a service had forgotten a key, so that a resubmit might carry a step out again"
+                "{orders} orders wait in Error for a person: a step was given up for its horizon or failures, a service said \
+                 no past a pivot, a child order that is done stays, or a service had forgotten a key, so that a resubmit might carry a step out again"
             ));
         }
         let unseen = counts.worlds / 3;

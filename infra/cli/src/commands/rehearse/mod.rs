@@ -32,8 +32,8 @@ use crate::exit::Exit;
 use crate::paint::Paint;
 
 /// How long worlds run if no number is given, and how long once something is wrong in one.
-const WORLDS: Duration = Duration::from_secs(26);
-const WORLDS_IF_WRONG: Duration = Duration::from_secs(12);
+const WORLDS: Duration = Duration::from_secs(22);
+const WORLDS_IF_WRONG: Duration = Duration::from_secs(10);
 /// Worlds in which a change must do no harm, beside those in which something went wrong.
 const OTHERS: u64 = 120;
 /// The pause between two looks at the clock, and at what was seen.
@@ -186,7 +186,7 @@ impl Work {
         let last_shown = std::sync::Mutex::new(Duration::ZERO);
         let look = |seen: &Seen| {
             let passed = began.elapsed();
-            let budget = if seen.found.is_empty() { WORLDS } else { WORLDS_IF_WRONG };
+            let budget = if seen.wrong().next().is_none() { WORLDS } else { WORLDS_IF_WRONG };
             if self.stop.load(Ordering::Relaxed) || (self.has_budget && passed >= budget) {
                 enough.store(true, Ordering::Relaxed);
             }
@@ -199,7 +199,7 @@ impl Work {
         };
         let seen = run_all(&self.folder, self.seeds.clone(), self.assume, threads, &enough, &look);
         if shows_progress {
-            let what = if seen.found.is_empty() { "" } else { "looking for the key to change" };
+            let what = if seen.wrong().next().is_none() { "" } else { "looking for the key to change" };
             let _ = write!(io::stderr(), "\r\x1b[K{what}");
         }
         let search = Search { folder: &self.folder, assume: self.assume, others: OTHERS, threads, stop: &self.stop };
@@ -214,7 +214,7 @@ impl Work {
 /// One line that is written over again and again.
 fn show(seen: &Seen, passed: Duration) {
     let orders: u64 = seen.counts.ends.values().sum();
-    let wrong = match seen.found.len() {
+    let wrong = match seen.wrong().count() {
         0 => "nothing goes wrong".to_owned(),
         1 => "1 thing goes wrong".to_owned(),
         many => format!("{many} things go wrong"),

@@ -30,14 +30,15 @@ pub(super) fn text(report: &Report<'_>, options: &str, paint: Paint) -> String {
         text.push_str(&finding_text(report, options, number + 1, finding, paint));
     }
     if let Some((worlds, bad)) = report.findings.confirmed {
-        let changes = all.iter().filter(|finding| finding.edit.is_some() && !finding.is_same_edit).count();
+        let changes: usize =
+            all.iter().filter(|finding| !finding.is_same_edit).map(|finding| finding.edits().count()).sum();
         let with = if changes == 1 { "this change" } else { "these changes" };
         let words = match bad {
             0 => format!("With {with}: {worlds} worlds, and nothing goes wrong.\n"),
             _ => format!("With {with}: {worlds} worlds, and something goes wrong in {bad}: rehearse again.\n"),
         };
         text.push_str(&format!("\n{words}"));
-        if all.iter().filter_map(|finding| finding.edit.as_ref()).any(|edit| edit.file.contains('/')) {
+        if all.iter().flat_map(Finding::edits).any(|edit| edit.file.contains('/')) {
             text.push_str("A version of a workflow that was applied never changes: write the next one.\n");
         }
     }
@@ -63,14 +64,20 @@ fn finding_text(report: &Report<'_>, options: &str, number: usize, finding: &Fin
     );
     match &finding.edit {
         Some(edit) if finding.is_same_edit => text.push_str(&format!("   The change of above helps: {}\n", edit.key())),
-        Some(edit) => {
-            let (place, line) = edit.pasted(&report.folder.given.files);
-            text.push_str(&format!("   Change {}, {place}:\n       {}\n", edit.file, paint.tint(tint::BOLD, &line)));
+        Some(_) => {
+            for (edit, verb) in finding.edits().zip(["Change", "and change"]) {
+                let (place, line) = edit.pasted(&report.folder.given.files);
+                text.push_str(&format!(
+                    "   {verb} {}, {place}:\n       {}\n",
+                    edit.file,
+                    paint.tint(tint::BOLD, &line)
+                ));
+            }
         }
         None if report.findings.is_cut => {
             text.push_str("   The key to change was not looked for: it was interrupted.\n");
         }
-        None => text.push_str("   No change of a single key helps: look at the world below.\n"),
+        None => text.push_str("   No change of one key or two helps: look at the world below.\n"),
     }
     let seed = finding.seed;
     text + &format!("   See it: stepwarden rehearse {}{options} --seed {seed} --trace\n", plain(report.name))

@@ -11,19 +11,19 @@ use crate::search::{Finding, Findings};
 use crate::story;
 
 /// Findings with the change that they share, by their number.
-type Group<'a> = (Option<&'a Edit>, Vec<(usize, &'a Finding)>);
+type Group<'a> = (Vec<&'a Edit>, Vec<(usize, &'a Finding)>);
 
 /// The changes, each with its findings. Those for which no change was found come last.
 pub(super) fn groups(findings: &Findings) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for (index, finding) in findings.all.iter().enumerate() {
-        let edit = finding.edit.as_ref();
-        match groups.iter_mut().find(|(known, _)| *known == edit) {
+        let edits: Vec<&Edit> = finding.edits().collect();
+        match groups.iter_mut().find(|(known, _)| *known == edits) {
             Some((_, members)) => members.push((index, finding)),
-            None => groups.push((edit, vec![(index, finding)])),
+            None => groups.push((edits, vec![(index, finding)])),
         }
     }
-    groups.sort_by_key(|(edit, _)| edit.is_none());
+    groups.sort_by_key(|(edits, _)| edits.is_empty());
     groups
 }
 
@@ -51,10 +51,10 @@ fn confirmed(findings: &Findings) -> String {
     format!("<p class=\"notice\" data-tone=\"{tone}\">{words}</p>")
 }
 
-fn block(report: &Report<'_>, (edit, members): &Group<'_>) -> String {
-    let change = match edit {
-        Some(edit) => change(&report.folder.given.files, edit),
-        None => "<p>No change of one key ends this. Its story below shows where it begins.</p>".to_owned(),
+fn block(report: &Report<'_>, (edits, members): &Group<'_>) -> String {
+    let change = match &**edits {
+        [] => "<p>No change of one key or two ends this. Its story below shows where it begins.</p>".to_owned(),
+        edits => edits.iter().map(|edit| change(&report.folder.given.files, edit)).collect(),
     };
     let cured = |&(index, finding): &(usize, &Finding)| {
         let violation = &finding.violation;
@@ -75,7 +75,7 @@ fn block(report: &Report<'_>, (edit, members): &Group<'_>) -> String {
         )
     };
     let cured: String = members.iter().map(cured).collect();
-    let what = if edit.is_some() { "It cures" } else { "What goes wrong" };
+    let what = if edits.is_empty() { "What goes wrong" } else { "It cures" };
     format!("<article class=\"change\">{change}<h3>{what}</h3><ul class=\"cured\">{cured}</ul></article>")
 }
 
