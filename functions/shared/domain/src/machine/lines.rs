@@ -47,18 +47,26 @@ fn count(task: &Task, workflow: &Workflow) -> (usize, usize) {
 
 /// Why the line of this step cannot be dropped by hand; `None` if it can, as far as the task shows it.
 pub(super) fn refusal(task: &Task, step: &Step) -> Option<Refused> {
-    if !step.name.contains(LINE) {
-        return Some(Refused::NoLine);
+    let Some((_, line)) = step.name.split_once(LINE) else { return Some(Refused::NoLine) };
+    let is_of_it = |other: &Step| other.name.split_once(LINE).is_some_and(|(_, other)| other == line);
+    let mut pivots = task.passed_pivots().map(|(_, pivot)| pivot);
+    if let Some(pivot) = pivots.find(|pivot| is_of_it(pivot) && pivot.name != step.name) {
+        return Some(Refused::PastPivot { step: pivot.name.clone() });
     }
     let [carried, _] = task.carried_lines();
     (carried.len() < 2).then_some(Refused::LastLine)
 }
 
 impl Turn<'_> {
-    /// What is done about a step that failed for good: a line too many, or the last one, is not dropped.
+    /// What is done about a step that failed for good: a line too many, or the last one, is not dropped, nor one past its
+    /// pivot.
     pub(super) fn remedy_of_line(&self, index: usize, given: Remedy) -> Remedy {
         let rule = &self.workflow.steps[index];
         let Some(each) = rule.for_each.as_ref().filter(|_| given == Remedy::Drop) else { return given };
+        let is_of_line = |pivot: usize| pivot != index && self.workflow.steps[pivot].is_of_line(rule);
+        if self.task.passed_pivots().any(|(pivot, _)| is_of_line(pivot)) {
+            return Remedy::Hold;
+        }
         let (all, dropped) = count(&self.task, self.workflow);
         let may_be_dropped = each.drop_max.is_none_or(|most| DropMax::allows(most, dropped + 1, all));
         if dropped + 1 < all && may_be_dropped { Remedy::Drop } else { Remedy::Compensate }

@@ -14,7 +14,7 @@ impl Task {
     }
 
     /// The pivots that have begun and were not given up, with their indexes.
-    fn passed_pivots(&self) -> impl Iterator<Item = (usize, &Step)> {
+    pub(super) fn passed_pivots(&self) -> impl Iterator<Item = (usize, &Step)> {
         let is_passed = |(_, step): &(usize, &Step)| {
             let has_begun = step.pivot && step.was_claimed() && step.direction == Direction::Forward;
             has_begun
