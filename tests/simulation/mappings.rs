@@ -50,17 +50,21 @@ fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, S
 }
 
 /// Writes the mappings of a step at the end of its table.
-pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool) {
+pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool, drop: Option<&Sent>) {
     if let Some(name) = &mapped.keep {
         let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\" }}", KEPT_MEMBER);
     }
     write_sent(text, &mapped.forward);
     if no_undo {
         let _ = writeln!(text, "undo = \"none\"");
-        return;
+    } else {
+        let _ = writeln!(text, "[step.undo]");
+        write_sent(text, &mapped.undo);
     }
-    let _ = writeln!(text, "[step.undo]");
-    write_sent(text, &mapped.undo);
+    if let Some(sent) = drop {
+        let _ = writeln!(text, "[step.drop]");
+        write_sent(text, sent);
+    }
 }
 
 fn write_sent(text: &mut String, sent: &Sent) {
@@ -82,6 +86,9 @@ fn write_sent(text: &mut String, sent: &Sent) {
         Source::Document => "/Order".to_owned(),
         // An output of its own, or of a step that was skipped, is missing.
         Source::Output(step) => format!("/Outputs/s{step}?"),
+        Source::Item => "/Item".to_owned(),
+        Source::ItemName => "/Item/SKU".to_owned(),
+        Source::ItemNumber => "/Item/N".to_owned(),
     };
     let members: Vec<String> = members.iter().map(|(name, source)| format!("{name} = \"{}\"", value(source))).collect();
     let _ = writeln!(text, "send = {{ {} }}", members.join(", "));

@@ -8,6 +8,7 @@ pub mod auditor;
 pub mod aws;
 pub mod draw;
 pub mod engine;
+pub mod lines;
 pub mod mappings;
 pub mod outside;
 pub mod shapes;

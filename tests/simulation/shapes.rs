@@ -9,9 +9,10 @@ use rehearsal::shape::{Shape, Version};
 
 use super::auditor::Flow;
 use super::auditor::late::Deadline;
+use super::auditor::lines::{Each, Lines};
 use super::auditor::mappings::Mapped;
 use super::auditor::ways::Ways;
-use super::{mappings, ways};
+use super::{lines, mappings, ways};
 use rehearsal::rng::Rng;
 
 /// The agents that a workflow may name.
@@ -30,9 +31,12 @@ const STEPS_MAX: u64 = 12;
 pub struct Drawn {
     /// The shape.
     pub shape: Arc<Shape>,
-    /// By version: the mappings and the ways of its steps.
-    drawn: BTreeMap<u32, Vec<(Mapped, Ways)>>,
+    /// By version.
+    drawn: BTreeMap<u32, Vec<OfStep>>,
 }
+
+/// What was drawn for a step: its mappings, its ways, and the array that it goes through.
+type OfStep = (Mapped, Ways, Option<Each>);
 
 impl Drawn {
     /// One of the pool.
@@ -52,8 +56,8 @@ impl Drawn {
 }
 
 /// The auditor's rules of a workflow.
-fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
-    let (mapped, ways) = drawn.into_iter().unzip();
+fn flow(workflow: &Workflow, drawn: Vec<OfStep>) -> Flow {
+    let (mapped, (ways, each)) = drawn.into_iter().map(|(mapped, ways, each)| (mapped, (ways, each))).unzip();
     let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
     let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let horizons_ms = workflow.steps.iter().map(|rule| ms(rule.horizon_ms)).collect();
@@ -69,6 +73,9 @@ fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
         holds_exhausted: holds(|rule| rule.on_exhausted),
         mapped,
         ways,
+        each,
+        lines: Lines::default(),
+        bases: Vec::new(),
         deadline: Deadline {
             within_ms: workflow.deadline.within_ms.map(ms),
             turns: workflow.deadline.on_late == OnLate::Compensate,
@@ -104,14 +111,16 @@ fn steps() -> Vec<Arc<str>> {
 fn make(seed: u64) -> Drawn {
     // A stream of its own: the graphs stay as they were.
     let (rng, of_ways) = (&mut Rng::new(seed), &mut Rng::new(seed.rotate_left(16) + 1));
+    let mut of_lines = seed.is_multiple_of(3).then(|| Rng::new(seed.rotate_left(32) + 2));
     let short_horizon = rng.chance(2_500);
     let mut drawn = BTreeMap::new();
-    let [one, two] = [1, 2].map(|version| text([rng, of_ways], ORDER, version, short_horizon, &mut drawn));
+    let [one, two] =
+        [1, 2].map(|version| text([rng, of_ways], of_lines.as_mut(), (ORDER, version), short_horizon, &mut drawn));
     let parse = |texts: &[&str]| Workflows::parse(texts, ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
     let (first, both) = (parse(&[&one]), parse(&[&one, &two]));
     let (one, two) = (first.current().clone(), both.current().clone());
     let applied = [(ORDER, 3), (BACK, 11), (BACK, 12)].map(|(name, version)| {
-        let text = text([rng, of_ways], name, version, short_horizon, &mut drawn);
+        let text = text([rng, of_ways], of_lines.as_mut(), (name, version), short_horizon, &mut drawn);
         let workflow = Workflow::read(&text).unwrap_or_else(|error| panic!("{error}"));
         Version { text: text.into(), workflow: Arc::new(workflow) }
     });
@@ -161,10 +170,10 @@ fn rank(time: &str) -> Option<usize> {
 
 fn text(
     [rng, of_ways]: [&mut Rng; 2],
-    name: &str,
-    version: u32,
+    mut of_lines: Option<&mut Rng>,
+    (name, version): (&str, u32),
     short_horizon: bool,
-    drawn: &mut BTreeMap<u32, Vec<(Mapped, Ways)>>,
+    drawn: &mut BTreeMap<u32, Vec<OfStep>>,
 ) -> String {
     let mut text = format!("name = \"{name}\"\nversion = {version}\n");
     // A stream of its own: everything else of a shape stays as it was.
@@ -207,6 +216,8 @@ fn text(
     // A stream of its own, as above.
     let mut people = Rng::new(waits.clone().below(u64::MAX).rotate_left(24));
     ways::ask_people(&mut people, &mut step_ways);
+    let no_lines = || vec![None; graph.len()];
+    let mut each = of_lines.as_mut().map_or_else(no_lines, |rng| lines::draw(rng, &graph, &step_ways));
     for (place, before) in graph.iter().enumerate() {
         let after: Vec<String> = before.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
         let own = &step_ways[place];
@@ -228,9 +239,9 @@ fn text(
             // All waits must lie within the horizon.
             let wait = longer.pick(&["5s", "10m", "3h"]);
             let longer = (is_longer && !short_horizon && !own.approval).then_some((wait, 1 + place % 2));
-            ways::write_remedy(&mut text, own, is_past_pivot, (key, remedy), longer);
+            let drops = each[place].as_ref().is_some_and(|each| each.drops(key));
+            ways::write_remedy(&mut text, own, is_past_pivot, (key, if drops { "drop" } else { remedy }), longer);
         }
-        ways::write(&mut text, own);
         if short_horizon {
             let horizon = number * rng.pick(&[1, 2, 5, 20]);
             if !own.approval {
@@ -263,11 +274,18 @@ fn text(
             }
         }
         let maps = mappings::draw(rng, version, place, before);
-        let maps = if own.approval { Mapped::default() } else { maps };
-        if !own.approval {
-            mappings::write(&mut text, &maps, own.no_undo);
+        let mut maps = if own.approval { Mapped::default() } else { maps };
+        let mut own = own.clone();
+        if let Some(rng) = &mut of_lines {
+            lines::map(rng, &mut each, place, (&mut own, &mut maps), &format!("v{version}-s{place}"));
         }
-        drawn.entry(version).or_default().push((maps, own.clone()));
+        ways::write(&mut text, &own);
+        each[place].iter().for_each(|each| lines::write(&mut text, each));
+        if !own.approval {
+            let drop = each[place].as_ref().and_then(|each| each.drop.as_ref());
+            mappings::write(&mut text, &maps, own.no_undo, drop);
+        }
+        drawn.entry(version).or_default().push((maps, own, each[place].clone()));
     }
     text
 }

@@ -59,7 +59,7 @@ pub fn write_remedy(
     (key, remedy): (&str, &str),
     longer: Option<(&str, usize)>,
 ) {
-    let remedy = if is_past_pivot { "hold" } else { remedy };
+    let remedy = if is_past_pivot && remedy != "drop" { "hold" } else { remedy };
     if let Some((wait, times)) = longer {
         let _ = writeln!(text, "{key} = {{ wait = \"{wait}\", times = {times}, then = \"{remedy}\" }}");
     } else if !(ways.optional && key == "on_rejected") {
@@ -77,6 +77,7 @@ pub fn write(text: &mut String, ways: &Ways) {
         }
         Condition::HasOutput(step, true) => format!("/Outputs/s{step} exists"),
         Condition::HasOutput(step, false) => format!("/Outputs/s{step} missing"),
+        Condition::IsAbove(number, is) => format!("{}/Item/N > {number}", if *is { "" } else { "not " }),
     };
     let when: Vec<String> = ways.when.iter().map(|condition| format!("\"{}\"", comparison(condition))).collect();
     if !when.is_empty() {

@@ -12,7 +12,6 @@ use supervisor::Settings;
 
 use crate::executor::{Done, Work};
 use crate::faults::Fault;
-use crate::observe;
 use crate::ports::Ports;
 use crate::seen::{Seen, Try, WANTED_MS};
 use crate::setup::Setup;
@@ -179,7 +178,7 @@ impl Ports {
             let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
             let Request { order_id, step, direction, attempt, budget_ms, complete_by, look, .. } = request;
             let sent_ms = complete_by.minus_ms(budget_ms).epoch_ms();
-            let Some(of) = observe::of(&self.setup.shape, order_id, &step, direction, attempt) else { continue };
+            let Some(of) = state.attempt_of(order_id, &step, direction, attempt) else { continue };
             if look.is_some() {
                 state.remotes.looked.insert((self.who.name.clone(), of));
                 continue;

@@ -19,6 +19,7 @@ pub mod description;
 pub mod event;
 pub mod executor;
 pub mod faults;
+pub mod lines;
 pub mod manner;
 pub mod observe;
 pub mod ports;

@@ -3,15 +3,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Outcome, Settled, Settlement};
+use domain::message::Outcome;
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
+use serde_json::value::RawValue;
 
 use crate::seen;
-use crate::seen::{Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
-use crate::shape::Shape;
+use crate::seen::{Element, Ending, Kind, OrderState, Record, StepSeen, Way};
 
 /// The member of an output whose text names the version and the step by whose mapping it was kept.
 pub const KEPT_MEMBER: &str = "From";
@@ -23,25 +22,6 @@ pub const fn way(direction: Direction) -> Way {
         Direction::Forward => Way::Forward,
         Direction::Undo => Way::Undo,
     }
-}
-
-/// What an operator settles; `None` for an unknown step.
-#[must_use]
-pub fn settled(shape: &Shape, settlement: &Settlement) -> Option<SettledStep> {
-    let output = settlement.output.as_ref().map(hash);
-    let is_skipped = settlement.outcome == Settled::Skipped;
-    Some(SettledStep {
-        step: shape.index_of(&settlement.step)?,
-        way: way(settlement.outcome.direction()),
-        output,
-        is_skipped,
-    })
-}
-
-/// One attempt of one step; `None` for an unknown step.
-#[must_use]
-pub fn of(shape: &Shape, order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
-    Some(Try { order, step: shape.index_of(step)?, way: way(direction), attempt })
 }
 
 /// The hash of a text.
@@ -56,6 +36,40 @@ pub fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// The same of a value that a body carries. That of an array is made of those of its elements.
+#[must_use]
+pub fn hash_of_value(text: &str) -> u64 {
+    let elements = Some(text).filter(|text| text.starts_with('['));
+    match elements.and_then(|text| serde_json::from_str::<Vec<&RawValue>>(text).ok()) {
+        Some(elements) => hash_of_all(elements.into_iter().map(|element| hash_of(element.get()))),
+        None => hash_of(text),
+    }
+}
+
+/// The hash of an array whose elements have these hashes.
+#[must_use]
+pub fn hash_of_all(elements: impl Iterator<Item = u64>) -> u64 {
+    hash_of(&format!("{:?}", elements.collect::<Vec<_>>()))
+}
+
+/// The elements of the array that a document has for the steps with lines.
+#[must_use]
+pub fn elements(document: &Json) -> Vec<Element> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Line {
+        #[serde(rename = "SKU")]
+        sku: Arc<str>,
+        n: u64,
+    }
+    let elements = document.member("Lines").and_then(|lines| serde_json::from_str::<Vec<&RawValue>>(lines).ok());
+    let element = |text: &RawValue| {
+        let Line { sku, n } = serde_json::from_str(text.get()).ok()?;
+        Some(Element { name: sku, number: n, hash: hash_of(text.get()) })
+    };
+    elements.into_iter().flatten().filter_map(element).collect()
 }
 
 /// The text in an output that names the version and the step by whose mapping it was kept.
@@ -130,6 +144,7 @@ pub fn record(task: &Task) -> Record {
             .map(domain::time::Timestamp::epoch_ms),
         unsent: task.unsent.iter().map(|notice| (kind(notice.kind), notice.version)).collect(),
         steps: task.steps.iter().map(step).collect(),
+        lines: task.carried_lines(),
     }
 }
 
@@ -168,5 +183,6 @@ fn step(step: &Step) -> StepSeen {
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
         output: step.output.as_ref().map(hash),
+        dropped: step.dropped,
     }
 }

@@ -243,7 +243,8 @@ impl Queues for Ports {
             let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
             let (fingerprint, document) = (order.fingerprint.clone(), observe::hash(&order.document));
             let pinned = state.pinned(&order, self.who.invocation);
-            let posted = Seen::Posted { order: order.order_id, fingerprint, document, channel, pinned };
+            let elements = observe::elements(&order.document);
+            let posted = Seen::Posted { order: order.order_id, fingerprint, document, channel, elements, pinned };
             state.see(&self.who.name, &posted);
             if let Some(of) = &order.again_of {
                 state.see(&self.who.name, &Seen::PostsAgain { order: order.order_id, of: of.order_id });
@@ -269,10 +270,11 @@ impl Queues for Ports {
         delay_ms: u64,
     ) -> Result<(), PortError> {
         let body: Arc<str> = serde_json::to_string(&message).unwrap_or_default().into();
-        let (name, shape) = (&self.who.name, &self.setup.shape);
+        let name = &self.who.name;
         let reply_to = match &message {
             SchedulerMessage::Reply(reply) => {
-                observe::of(shape, reply.order_id, &reply.step, reply.direction, reply.attempt)
+                let state = self.shared.lock();
+                state.attempt_of(reply.order_id, &reply.step, reply.direction, reply.attempt)
             }
             SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
         };
@@ -301,13 +303,15 @@ impl Queues for Ports {
                     state.see(name, &Seen::NoteQueued { order, words, take });
                 }
                 SchedulerMessage::Command(command) if matches!(command.action, Action::Approve | Action::Reject) => {
-                    let step = command.step.as_deref().and_then(|step| shape.index_of(step)).unwrap_or(usize::MAX);
+                    let step = command.step.as_deref().and_then(|step| state.index_of(command.order_id, step));
+                    let step = step.unwrap_or(usize::MAX);
                     let approves = command.action == Action::Approve;
                     state.see(name, &Seen::Decided { order: command.order_id, step, approves });
                 }
                 SchedulerMessage::Command(command) => {
                     let (order, action) = (command.order_id, command.action.name());
-                    let settled = command.settle.as_ref().and_then(|settle| observe::settled(shape, settle));
+                    let settled = command.settle.as_ref();
+                    let settled = settled.and_then(|settle| state.settled_of(order, settle));
                     state.see(name, &Seen::Wished { order, action, settled });
                 }
                 SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) | SchedulerMessage::Child(_) => {}
@@ -326,7 +330,10 @@ impl Queues for Ports {
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
         // A look is no call.
-        let of = observe::of(&self.setup.shape, request.order_id, &request.step, request.direction, request.attempt);
+        let of = {
+            let state = self.shared.lock();
+            state.attempt_of(request.order_id, &request.step, request.direction, request.attempt)
+        };
         let of = of.filter(|_| request.look.is_none());
         let clock_ms = self.read_ms(request.order_id);
         let Some(queue) = self.setup.shape.place_of(agent).map(|place| FIRST_AGENT + place) else {

@@ -47,6 +47,12 @@ impl Shape {
         [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))
     }
 
+    /// Whether some step goes through an array of the order (rule 50).
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.versions().flat_map(|workflow| &workflow.steps).any(|rule| rule.for_each.is_some())
+    }
+
     /// The name of the workflow that is compiled in.
     #[must_use]
     pub fn compiled(&self) -> &Arc<str> {

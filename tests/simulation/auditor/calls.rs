@@ -110,14 +110,16 @@ impl Auditor {
     /// The predecessors of a step are done, at the services too.
     fn effect_in_sequence(&mut self, of: Try) -> Finding {
         let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
-        let flow = dossier.last.as_ref().and_then(|last| self.rules.workflows.get(&last.workflow));
+        let flow = dossier.flow.as_ref();
         // It may be undone by now.
         let is_skipped = |step: usize| dossier.skipped.contains(&step);
         for step in flow.map(|flow| flow.all_before(of.step)).unwrap_or_default() {
             let is_decided = dossier.decided.contains(&(step, true));
-            must(dossier.effects(step).confirmed || is_skipped(step) || is_decided, Invariant::Sequence, || {
-                format!("{of} takes effect, but step {step} before it was never confirmed")
-            })?;
+            must(
+                dossier.effects(step).confirmed || is_skipped(step) || is_decided || dossier.dropped.contains(&step),
+                Invariant::Sequence,
+                || format!("{of} takes effect, but step {step} before it was never confirmed"),
+            )?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use domain::limits::SETTLES_WITHIN_MS_MAX;
 
 use super::dossier::Dossier;
 use super::late;
+use super::lines::dropped_well;
 use super::ways::{is_past_pivot, turns_well};
 use super::{Finding, Flow, Invariant, must};
 use rehearsal::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
@@ -36,11 +37,13 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
         Some("closed") => closes && dossier.commands.contains("Close") && causes.may_close(after),
         Some("late") => late::is_cause(flow, records),
         Some("exhausted") => causes.any(Way::Forward, |step| {
-            causes.is_exhausted(step) && causes.holds(&flow.holds_exhausted, step) == Some(holds)
+            let drops = causes.drops(step, |each| each.drops_exhausted);
+            causes.is_exhausted(step) && causes.holds(&flow.holds_exhausted, step, drops) == Some(holds)
         }),
         Some("rejected") => causes.any(Way::Forward, |step| {
             let is_optional = dossier.ways(step).optional;
-            !is_optional && causes.is_rejected(step) && causes.holds(&flow.holds_rejected, step) == Some(holds)
+            let drops = causes.drops(step, |each| each.drops_rejected);
+            !is_optional && causes.is_rejected(step) && causes.holds(&flow.holds_rejected, step, drops) == Some(holds)
         }),
         Some("compensation-failed") => {
             causes.any(Way::Undo, |step| causes.is_exhausted(step) || causes.is_rejected(step))
@@ -50,6 +53,7 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
         // No chain of messages here is longer than a workflow allows.
         Some(_) => false,
     };
+    dropped_well(&causes, after)?;
     turns_well(&causes, after)?;
     must(is_so, Invariant::Movers, || {
         format!("nothing happened that is a reason for this: {before}; and now: {after}")
@@ -79,9 +83,17 @@ impl Causes<'_> {
         (0..self.before.steps.len()).any(|step| self.before.steps[step].way == way && is_cause(step))
     }
 
-    /// Whether the step that was given up holds the order, by its workflow or past a pivot.
-    fn holds(&self, holds: &[bool], step: usize) -> Option<bool> {
-        let is_past = is_past_pivot(self.dossier, self.before, Some(step)) || self.settles_pivot(step);
+    /// Whether the step that was given up holds the order, by its workflow or past a pivot. `None` if its line is dropped
+    /// instead.
+    fn holds(&self, holds: &[bool], step: usize, drops: bool) -> Option<bool> {
+        if drops && self.flow.may_drop(step, self.after) {
+            return None;
+        }
+        // A pivot of a line that is dropped in the same write is none any more.
+        let mut before = self.before.clone();
+        let steps = before.steps.iter_mut().zip(&self.after.steps);
+        steps.filter(|(_, after)| after.dropped).for_each(|(before, _)| before.way = Way::Undo);
+        let is_past = is_past_pivot(self.dossier, &before, Some(step)) || self.settles_pivot(step);
         Some(*holds.get(step)? || is_past)
     }
 

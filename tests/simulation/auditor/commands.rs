@@ -14,8 +14,10 @@ impl Auditor {
     pub(super) fn wished(&mut self, order: OrderId, action: &'static str, settled: Option<&SettledStep>) {
         let dossier = self.dossier(order);
         dossier.commands.insert(action);
-        if let Some(SettledStep { step, way, output, is_skipped }) = settled {
-            if *is_skipped {
+        if let Some(SettledStep { step, way, output, is_skipped, is_dropped }) = settled {
+            if *is_dropped {
+                dossier.drops.insert(*step);
+            } else if *is_skipped {
                 dossier.skips.insert(*step);
             } else {
                 dossier.settled.insert((*step, *way));
@@ -29,6 +31,8 @@ impl Auditor {
         let dossier = self.dossier(order);
         dossier.commands.insert(if approves { "Approve" } else { "Reject" });
         dossier.decided.insert((step, approves));
+        let attempt = dossier.last.as_ref().and_then(|last| last.steps.get(step)).map_or(0, |step| step.attempt);
+        dossier.questions.insert(step, attempt);
     }
 
     /// A note is on the scheduler queue.
@@ -74,10 +78,14 @@ impl Auditor {
             step.runs_until_ms.max(in_flight_ms).is_some_and(|until_ms| until_ms > clock_ms)
         };
         let decides = matches!(action, "Approve" | "Reject");
-        let is_settled = settles.is_some_and(|step| {
-            let step = &last.steps[step];
+        let is_settled = settles.is_some_and(|index| {
+            let flow = dossier.flow.as_ref().filter(|_| dossier.drops.contains(&index));
+            if flow.is_some_and(|flow| !flow.may_be_dropped(dossier, index, last)) {
+                return true;
+            }
+            let step = &last.steps[index];
             if decides {
-                return step.state != StepState::Processing;
+                return step.state != StepState::Processing || dossier.questions.get(&index) < Some(&step.attempt);
             }
             step.state != StepState::Error || is_at_work(step)
         });

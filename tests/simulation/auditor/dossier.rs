@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Flow;
 use super::wanted::Look;
 use super::ways::Ways;
-use rehearsal::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
+use rehearsal::seen::{Body, Element, Ending, Kind, OrderState, Record, Try, Way};
 
 /// The observations of one order.
 #[derive(Debug, Default)]
@@ -20,6 +21,16 @@ pub(super) struct Dossier {
     pub(super) stored: Option<(Arc<str>, i64)>,
     /// The reply channel of the stored document.
     pub(super) channel: Option<Arc<str>>,
+    /// The elements of its array.
+    pub(super) elements: Vec<Element>,
+    /// The workflow of the order.
+    pub(super) flow: Option<Arc<Flow>>,
+    /// Whether it was ever undone.
+    pub(super) is_undoing: bool,
+    /// The steps of lines that are dropped.
+    pub(super) dropped: BTreeSet<usize>,
+    /// Steps whose line an operator dropped.
+    pub(super) drops: BTreeSet<usize>,
     /// Its last start, in milliseconds: acceptance, storage, turn, resubmission or pause.
     pub(super) going_since_ms: i64,
     /// Its last start from `Error`, in milliseconds.
@@ -93,6 +104,8 @@ pub(super) struct Dossier {
     pub(super) settled: BTreeSet<(usize, Way)>,
     /// Steps on which people decided, each with whether they approved (rule 40).
     pub(super) decided: BTreeSet<(usize, bool)>,
+    /// By step: the attempt in which people were asked when they decided last. A later one is another question.
+    pub(super) questions: BTreeMap<usize, u32>,
     /// By step: the index of the only agent that called for it.
     pub(super) agents: BTreeMap<usize, usize>,
     /// By step: the effects, at all services together.
@@ -111,6 +124,8 @@ pub(super) struct Posted {
     pub(super) document: u64,
     /// The named channel.
     pub(super) channel: Option<Arc<str>>,
+    /// The elements of its array.
+    pub(super) elements: Vec<Element>,
     /// The version of the workflow that the API chose, if it chose one.
     pub(super) pinned: Option<u32>,
 }
@@ -188,6 +203,13 @@ impl Dossier {
         self.ways.get(step).unwrap_or(&USUAL)
     }
 
+    /// Whether a step counts as undone without a call. One of a dropped line may have another undo.
+    pub(super) fn has_no_undo(&self, step: usize) -> bool {
+        let each = self.flow.as_ref().and_then(|flow| flow.each.get(step)?.as_ref());
+        let has_own = each.is_some_and(|each| each.drop.is_some()) && self.dropped.contains(&step);
+        self.ways(step).no_undo && !has_own
+    }
+
     pub(super) fn effects(&self, step: usize) -> Effects {
         self.effects.get(&step).copied().unwrap_or_default()
     }
@@ -201,7 +223,7 @@ impl Dossier {
     /// otherwise. What has no undo stays.
     pub(super) fn is_even(&self, step: usize) -> bool {
         let effects = self.effects(step);
-        let is_kept = self.ways(step).no_undo && effects.undo == 0;
+        let is_kept = self.has_no_undo(step) && effects.undo == 0;
         effects.forward == effects.undo || is_kept || self.raced.contains(&step)
     }
 

@@ -3,6 +3,7 @@
 use domain::id::OrderId;
 
 use super::dossier::Dossier;
+use super::lines::carries;
 use super::{Auditor, Finding, Invariant, must};
 use rehearsal::seen::{Kind, OrderState, StepState};
 
@@ -51,7 +52,8 @@ impl Auditor {
                 must(is_told, Invariant::Drains, || format!("its channel was not told that it is late: {last}"))?;
             }
             // No call is under way any more.
-            books_are_even(dossier)
+            books_are_even(dossier)?;
+            carries(dossier, last)
         })?;
         must(queued == 0, Invariant::Drains, || format!("{queued} messages are still on queues"))
     }
@@ -77,6 +79,7 @@ fn books_are_even(dossier: &Dossier) -> Finding {
             OrderState::Processed if seen.state == StepState::Skipped => {
                 effects.forward <= seen.attempt.min(1) && effects.undo == 0
             }
+            OrderState::Processed if seen.dropped => dossier.is_even(step),
             OrderState::Processed if dossier.ways(step).approval => effects.forward == 0 && effects.undo == 0,
             OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
             OrderState::Compensated => dossier.is_even(step),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::id::OrderId;
 use domain::workflow::{Encoding, Method};
 
+use super::dossier::Dossier;
 use super::{Auditor, Finding, Flow, Invariant, must};
 use rehearsal::observe::hash_of;
 use rehearsal::seen::{Body, Ending, Record, Try, Way};
@@ -47,14 +47,20 @@ pub enum Source {
     OrderId,
     /// The posted document.
     Document,
-    /// The output of a step, if it has one.
+    /// The output of a step of the workflow, if it has one.
     Output(usize),
+    /// Its element of the array.
+    Item,
+    /// The name of it.
+    ItemName,
+    /// The number of it.
+    ItemNumber,
 }
 
 /// The headers of a call whose step names some: its key, and the order.
-fn headers_of(of: Try) -> BTreeMap<Arc<str>, Arc<str>> {
+fn headers_of(flow: &Flow, of: Try) -> BTreeMap<Arc<str>, Arc<str>> {
     let undo = if of.way == Way::Undo { "/undo" } else { "" };
-    let key = format!("{}/s{}{undo}", of.order, of.step);
+    let key = format!("{}/{}{undo}", of.order, flow.name(of.step));
     BTreeMap::from([("x-key".into(), key.into()), ("x-order".into(), of.order.to_string().into())])
 }
 
@@ -78,9 +84,11 @@ impl Auditor {
             || format!("{of} is called with another document than was posted"),
         )?;
         let Some(last) = &dossier.last else { return Ok(()) };
-        let Some(flow) = self.rules.workflows.get(&last.workflow) else { return Ok(()) };
+        let Some(flow) = &dossier.flow else { return Ok(()) };
         let usual = Mapped::default();
-        let sent = flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way);
+        let dropped = flow.each.get(of.step).and_then(|each| each.as_ref()?.drop.as_ref());
+        let dropped = dropped.filter(|_| of.way == Way::Undo && dossier.dropped.contains(&of.step));
+        let sent = dropped.unwrap_or_else(|| flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way));
         let below = |path: &Arc<str>| match sent.is_in_query {
             true => format!("?from={path}&of={}", of.order).into(),
             false => format!("{path}/{}", of.order).into(),
@@ -91,7 +99,7 @@ impl Auditor {
         must((&body.path, body.encode) == (&path, encode), Invariant::Mapping, || {
             format!("{of} is called below {:?} ({:?}), and ought to be below {path:?}", body.path, body.encode)
         })?;
-        let headers = if sent.has_headers { headers_of(of) } else { BTreeMap::new() };
+        let headers = if sent.has_headers { headers_of(flow, of) } else { BTreeMap::new() };
         must((body.method, &body.headers) == (sent.method, &headers), Invariant::Mapping, || {
             format!("{of} is called by {:?} with {:?}, and ought to be by {:?}", body.method, body.headers, sent.method)
         })?;
@@ -103,7 +111,7 @@ impl Auditor {
                 })
             }
             Some(members) => {
-                let wanted = wanted(of.order, members, dossier.document, last);
+                let wanted = wanted(flow, of, members, dossier, last);
                 let has_more = body.document.is_some() || !body.outputs.is_empty();
                 must(!has_more && body.members.as_ref() == Some(&wanted), Invariant::Mapping, || {
                     format!("{of} is called with {body:?}, and version {} sends {wanted:?}", last.workflow)
@@ -119,10 +127,7 @@ impl Auditor {
     }
 
     fn outputs_are_right(&self, of: Try, body: &Body, flow: &Flow, last: &Record) -> Finding {
-        let own = (of.way == Way::Undo).then_some(of.step);
-        let sources = flow.all_before(of.step).into_iter().chain(own);
-        let wanted: BTreeMap<usize, u64> =
-            sources.filter_map(|step| Some((step, last.steps.get(step)?.output?))).collect();
+        let wanted: BTreeMap<usize, u64> = flow.outputs(of.step, of.way, last).into_iter().collect();
         must(body.outputs == wanted, Invariant::Body, || {
             format!("{of} is called with what came of steps {:?}, and ought to be with {wanted:?}", body.outputs)
         })
@@ -130,8 +135,7 @@ impl Auditor {
 
     /// An agent keeps of an answer what the pinned version keeps.
     pub(super) fn kept_is_right(&self, of: Try, ending: Ending, kept: Option<&Arc<str>>) -> Finding {
-        let last = self.dossiers.get(&of.order).and_then(|dossier| dossier.last.as_ref());
-        let flow = last.and_then(|last| self.rules.workflows.get(&last.workflow));
+        let flow = self.dossiers.get(&of.order).and_then(|dossier| dossier.flow.as_ref());
         let (Some(flow), Way::Forward, Ending::Done) = (flow, of.way, ending) else { return Ok(()) };
         let wanted = flow.mapped.get(of.step).and_then(|mapped| mapped.keep.as_ref());
         must(kept == wanted, Invariant::Mapping, || {
@@ -155,16 +159,21 @@ impl Flow {
 
 /// The members of a body, as hashes. A source that is not there leaves its member out.
 fn wanted(
-    order: OrderId,
+    flow: &Flow,
+    of: Try,
     members: &BTreeMap<Arc<str>, Source>,
-    document: Option<u64>,
+    dossier: &Dossier,
     last: &Record,
 ) -> BTreeMap<Arc<str>, u64> {
+    let element = || dossier.elements.get(flow.line(of.step)?);
     let value = |source: &Source| match source {
         Source::Text(text) => Some(hash_of(&format!("\"{text}\""))),
-        Source::OrderId => Some(hash_of(&format!("\"{order}\""))),
-        Source::Document => document,
-        Source::Output(step) => last.steps.get(*step)?.output,
+        Source::OrderId => Some(hash_of(&format!("\"{}\"", of.order))),
+        Source::Document => dossier.document,
+        Source::Output(step) => flow.output(of.step, *step, last),
+        Source::Item => Some(element()?.hash),
+        Source::ItemName => Some(hash_of(&format!("\"{}\"", element()?.name))),
+        Source::ItemNumber => Some(hash_of(&element()?.number.to_string())),
     };
     members.iter().filter_map(|(name, source)| Some((name.clone(), value(source)?))).collect()
 }

@@ -1,11 +1,11 @@
 //! Checks the invariants from observations alone. It knows nothing of the code's internals: it sees each write, message,
 //! call and answer in types of its own, and reports each violation.
 //!
-//! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
+//! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `states` what they say of the order, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
 //! operators' commands, `asked` what services ask of callers, `mappings` the bodies of calls, `outside` status messages and
 //! alerts, `under_way` the calls without an answer, `endings` the end
-//! state after the faults, `late` deadlines of orders, `reasons` why orders turn round, `versions` the versions that orders begin with,
+//! state after the faults, `late` deadlines of orders, `lines` the lines of orders, `reasons` why orders turn round, `versions` the versions that orders begin with,
 //! `wanted` calls for what is over, `ways` skipped steps and pivots.
 
 mod asked;
@@ -16,11 +16,13 @@ mod custody;
 mod dossier;
 mod endings;
 pub mod late;
+pub mod lines;
 pub mod mappings;
 mod outcomes;
 mod outside;
 mod reasons;
 mod records;
+mod states;
 mod under_way;
 mod verdict;
 mod versions;
@@ -34,6 +36,7 @@ use domain::id::OrderId;
 
 use dossier::{Dossier, Posted};
 use late::Deadline;
+use lines::{Each, Lines};
 use mappings::Mapped;
 use rehearsal::seen::{Choices, Ending, Seen, StepSeen, Way};
 use rehearsal::watcher::Watcher;
@@ -82,6 +85,12 @@ pub struct Flow {
     pub mapped: Vec<Mapped>,
     /// For each step whether it applies, may be missed, and turns round; nothing for a workflow without these keys.
     pub ways: Vec<Ways>,
+    /// For each step whether it goes through the array of the order, and what becomes of a line that fails.
+    pub each: Vec<Option<Each>>,
+    /// What an order has of that.
+    pub lines: Lines,
+    /// For each step of the workflow the indexes of its predecessors, if an order has steps with lines.
+    pub bases: Vec<Vec<usize>>,
     /// The deadline of its orders.
     pub deadline: Deadline,
     /// The grace after `CompleteBy`, in milliseconds.
@@ -169,10 +178,11 @@ impl Watcher for Auditor {
         self.at_ms = at_ms;
         let finding = match seen {
             Seen::Accepted { order, fingerprint, posted_ms } => self.accepted(*order, fingerprint, *posted_ms),
-            Seen::Posted { order, fingerprint, document, channel, pinned } => {
+            Seen::Posted { order, fingerprint, document, channel, elements, pinned } => {
                 let (fingerprint, channel) = (fingerprint.clone(), channel.clone());
                 let version = pinned.as_ref().map(|pinned| pinned.version);
-                let posted = Posted { fingerprint, document: *document, channel, pinned: version };
+                let elements = elements.clone();
+                let posted = Posted { fingerprint, document: *document, channel, elements, pinned: version };
                 self.dossier(*order).posted.push(posted);
                 pinned.as_ref().map_or(Ok(()), |pinned| self.pinned(pinned))
             }
@@ -232,6 +242,7 @@ impl Watcher for Auditor {
                 .begins(*of, *call, *agent)
                 .called(*of, (key, body), *twins)
                 .and_then(|()| self.calls_alone(*of, *agent))
+                .and_then(|()| self.key_is_right(*of, key))
                 .and_then(|()| self.body_is_right(*of, body))
                 .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms))
                 .and_then(|()| self.is_wanted_still(*of, by, *clock_ms))

@@ -8,14 +8,16 @@ use super::causes::has_cause;
 use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
 use super::late::{has_its_deadline, is_late_well};
+use super::lines::goes_on_well;
+use super::states::{absorbing, ended_well, has_alert, recorded, watched};
 use super::ways::{applies, begins_well, is_gone, is_over, is_past_pivot};
 use super::{Auditor, Finding, Flow, Invariant, must};
-use rehearsal::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
+use rehearsal::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
 
 impl Auditor {
     pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record, by: u32, clock_ms: i64) -> Finding {
         let Self { rules, dossiers, at_ms, .. } = self;
-        let (flow, at_ms) = (rules.workflows.get(&record.workflow), *at_ms);
+        let at_ms = *at_ms;
         let dossier = dossiers.entry(record.order).or_default();
         must(dossier.last.is_none(), Invariant::Record, || "inserted a second time".to_owned())?;
         let Some(posted) = dossier.posted.iter().find(|posted| posted.fingerprint == *fingerprint) else {
@@ -25,22 +27,29 @@ impl Auditor {
         dossier.begins_with(record.workflow)?;
         dossier.document = Some(posted.document);
         dossier.stored = Some((fingerprint.clone(), at_ms));
-        dossier.ways = flow.map(|flow| flow.ways.clone()).unwrap_or_default();
+        dossier.elements.clone_from(&posted.elements);
+        let flow = rules.workflows.get(&record.workflow);
+        dossier.flow = flow.map(|flow| Arc::new(flow.of_order(&dossier.elements)));
+        let flow = dossier.flow.clone();
+        dossier.ways = flow.as_ref().map(|flow| flow.ways.clone()).unwrap_or_default();
         dossier.going_since_ms = at_ms;
         must((1..=2).contains(&record.version), Invariant::Record, || format!("a new order is not new: {record}"))?;
         begins_well(dossier, record)?;
-        if let Some(flow) = flow {
+        if let Some(flow) = &flow {
+            must(record.steps.len() == flow.after.len(), Invariant::Lines, || {
+                format!("it begins with other steps than its document has elements for: {record}")
+            })?;
             has_its_deadline(flow, record)?;
             is_begun(flow, record)?;
         }
         let new = new(dossier, record);
-        look(flow, dossier, [&new, record], clock_ms)?;
+        look(flow.as_deref(), dossier, [&new, record], clock_ms)?;
         dossier.keep(record, by, at_ms);
         Ok(())
     }
 
     pub(super) fn written(&mut self, record: &Record, by: u32, clock_ms: i64) -> Finding {
-        let Self { rules, dossiers, at_ms, jumped_until_ms, troubled_until_ms, .. } = self;
+        let Self { dossiers, at_ms, jumped_until_ms, troubled_until_ms, .. } = self;
         let dossier = dossiers.entry(record.order).or_default();
         dossier.troubled_until_ms = *troubled_until_ms;
         let Some(before) = dossier.last.take() else {
@@ -54,7 +63,8 @@ impl Auditor {
         if before.state == OrderState::Error && record.state != OrderState::Error {
             dossier.left_error_ms = Some(*at_ms);
         }
-        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
+        let flow = dossier.flow.clone();
+        let finding = look(flow.as_deref(), dossier, [&before, record], clock_ms);
         // The ends of attempts that were read from a wrong clock say nothing (rule 23).
         if *at_ms < *jumped_until_ms {
             dossier.running_until_ms.clear();
@@ -73,7 +83,7 @@ impl Auditor {
     fn undone_without_calls(&mut self, record: &Record, undone: &[usize]) -> Finding {
         for &step in undone {
             let of = Try { order: record.order, step, way: Way::Undo, attempt: record.steps[step].attempt };
-            if self.dossier(record.order).ways(step).no_undo {
+            if self.dossier(record.order).has_no_undo(step) {
                 self.undo_has_waited(of)?;
             }
         }
@@ -163,6 +173,11 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     };
     absorbing(before, after)?;
     notes_stay(dossier, before, after)?;
+    goes_on_well(dossier, before, after)?;
+    let is_whole = |step: &StepSeen| step.way == Way::Undo && !step.dropped;
+    dossier.is_undoing |= after.state == OrderState::Compensating || after.steps.iter().any(is_whole);
+    let is_dropped = |(_, step): &(usize, &StepSeen)| step.dropped;
+    dossier.dropped.extend(after.steps.iter().enumerate().filter(is_dropped).map(|(index, _)| index));
     for index in 0..after.steps.len() {
         let (b, a) = (&before.steps[index], &after.steps[index]);
         let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };
@@ -201,77 +216,11 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     has_alert(dossier, after)
 }
 
-/// The history names the state in which the order stops or ends.
-fn recorded(before: &Record, after: &Record) -> Finding {
-    let has_stopped = after.state == OrderState::Error || after.state.is_final();
-    let is_needed = has_stopped && before.state != after.state;
-    must(!is_needed || after.entered == Some(after.state), Invariant::History, || {
-        format!("the history does not have the change of state: {after}")
-    })
-}
-
-fn absorbing(before: &Record, after: &Record) -> Finding {
-    let parts = |record: &Record| (record.state, record.steps.clone(), record.reason.clone(), record.paused);
-    let is_same = !before.state.is_final() || parts(before) == parts(after);
-    must(is_same, Invariant::Absorbing, || format!("it had ended: {before}; and now: {after}"))
-}
-
-/// Processed and compensated are true, in the record and at the services.
-fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
-    for (index, step) in after.steps.iter().enumerate() {
-        match after.state {
-            OrderState::Compensated => {
-                let is_undone = is_gone(step);
-                let is_confirmed = step.attempt == 0 || dossier.ways(index).no_undo || dossier.is_taken_back(index);
-                must(is_undone && is_confirmed && dossier.is_even(index), Invariant::Undone, || {
-                    format!("compensated, but step {index} is not undone: {after}")
-                })?;
-            }
-            OrderState::Processed => {
-                must(is_over(step), Invariant::Movers, || format!("processed, but step {index} is not: {after}"))?;
-            }
-            OrderState::Pending
-            | OrderState::Processing
-            | OrderState::Error
-            | OrderState::Compensating
-            | OrderState::Closed => {}
-        }
-    }
-    Ok(())
-}
-
-/// The supervisor or an operator looks at the order in time.
-fn watched(flow: &Flow, record: &Record) -> Finding {
-    let is_under_way = matches!(record.state, OrderState::Processing | OrderState::Compensating);
-    let held = record.steps.iter().filter(|step| step.state == StepState::Processing && step.doubted_ms.is_none());
-    let ends_ms = held.filter_map(|step| step.waits_until_ms.or(step.complete_by_ms));
-    let latest_ms = ends_ms.min().map(|at_ms| at_ms + flow.grace_ms);
-    let is_needed = is_under_way && (latest_ms.is_some() || !record.paused);
-    let looks_ms = record.watch_ms.unwrap_or(i64::MAX);
-    must(!is_needed || looks_ms <= latest_ms.unwrap_or(i64::MAX - 1), Invariant::Watched, || {
-        format!("nobody looks at it in time: {record}")
-    })
-}
-
-/// An alert is due, or arrived.
-fn has_alert(dossier: &Dossier, record: &Record) -> Finding {
-    if record.state != OrderState::Error {
-        return Ok(());
-    }
-    let Some((_, since)) = &record.reason else {
-        return Err((Invariant::Alert, "it is in Error without a reason".to_owned()));
-    };
-    let alert = (Kind::NeedsOperator, *since);
-    must(record.unsent.contains(&alert) || dossier.told.contains(&alert), Invariant::Alert, || {
-        format!("in Error since v{since}, and nobody will ever be told: {record}")
-    })
-}
-
 /// The change of one step in one write.
 pub(super) struct Change<'a> {
     pub(super) flow: &'a Flow,
     pub(super) dossier: &'a Dossier,
-    before: &'a Record,
+    pub(super) before: &'a Record,
     pub(super) after: &'a Record,
     pub(super) index: usize,
     /// The writer's clock.
@@ -386,19 +335,33 @@ impl Change<'_> {
         b.waits_until_ms.is_some_and(|until_ms| until_ms <= self.clock_ms)
     }
 
+    /// Whether the whole order turns round, or has.
+    fn has_turned_whole(&self) -> bool {
+        matches!(self.after.state, OrderState::Compensating | OrderState::Compensated) || self.dossier.is_undoing
+    }
+
     pub(super) fn sequence(&self) -> Finding {
         let (_, a) = self.steps();
         let index = self.index;
         let steps = &self.after.steps;
         match a.way {
             Way::Forward => {
+                must(!steps[index].dropped, Invariant::Lines, || {
+                    format!("step {index} of a dropped line is claimed: {}", self.after)
+                })?;
                 let mut before = self.flow.all_before(index).into_iter();
-                must(before.all(|earlier| is_over(&steps[earlier])), Invariant::Sequence, || {
-                    format!("step {index} is claimed before what it comes after is processed: {}", self.after)
-                })
+                must(
+                    before.all(|earlier| is_over(&steps[earlier]) || steps[earlier].dropped),
+                    Invariant::Sequence,
+                    || format!("step {index} is claimed before what it comes after is processed: {}", self.after),
+                )
             }
             Way::Undo => {
-                let mut later = (0..steps.len()).filter(|later| self.flow.all_before(*later).contains(&index));
+                // What comes after all lines goes on without one that was dropped.
+                let goes_on =
+                    |later: &usize| !self.has_turned_whole() && self.flow.line(*later) != self.flow.line(index);
+                let is_later = |later: &usize| self.flow.all_before(*later).contains(&index) && !goes_on(later);
+                let mut later = (0..steps.len()).filter(is_later);
                 must(later.all(|later| is_gone(&steps[later])), Invariant::Sequence, || {
                     format!("the undo of step {index} is claimed before those after it are undone: {}", self.after)
                 })
@@ -433,8 +396,8 @@ impl Change<'_> {
         must(a.failures <= a.attempt, Invariant::Counting, || {
             format!("step {index} has {} failures in {} attempts", a.failures, a.attempt)
         })?;
-        let may_reset =
-            a.failures == 0 && (self.has_turned() || b.state == StepState::Error || self.is_longer_wait_ended());
+        let begins_afresh = self.has_turned() || b.state == StepState::Error || self.is_undone_afresh();
+        let may_reset = a.failures == 0 && (begins_afresh || self.is_longer_wait_ended());
         must(a.failures >= b.failures || may_reset, Invariant::Counting, || {
             format!("failures of step {index} go from {} to {}", b.failures, a.failures)
         })
@@ -445,7 +408,14 @@ impl Change<'_> {
         let (b, a) = self.steps();
         let index = self.index;
         if self.has_turned() {
-            let is_so = matches!(self.after.state, OrderState::Compensating | OrderState::Compensated);
+            // As it turns round, the undo of a line that was dropped before may be given up.
+            let has_failed = self
+                .after
+                .reason
+                .as_ref()
+                .is_some_and(|(code, since)| **code == *"compensation-failed" && *since == self.after.version);
+            let is_undone = matches!(self.after.state, OrderState::Compensating | OrderState::Compensated);
+            let is_so = a.dropped || is_undone || has_failed;
             must(is_so, Invariant::Movers, || format!("step {index} turns round in {:?}", self.after.state))?;
             let is_undone = a.state == StepState::Processed;
             return if is_undone { self.may_be_undone_without_call() } else { Ok(()) };
@@ -461,14 +431,15 @@ impl Change<'_> {
         }
         let of = self.of(b);
         match (b.state, a.state) {
-            (_, StepState::Processed) if a.way == Way::Undo && self.dossier.ways(index).no_undo => {
+            (_, StepState::Processed) if a.way == Way::Undo && self.dossier.has_no_undo(index) => {
                 self.may_be_undone_without_call()
             }
             (StepState::Processing, StepState::Processed) if self.dossier.ways(index).approval => self.is_decided(true),
             (_, StepState::Processed) => self.success_is_real(of),
             (_, StepState::Skipped) => self.may_be_skipped(),
             (StepState::Processing, StepState::Pending | StepState::Error) => {
-                must(self.dossier.has_reply(of, Ending::Deferred), Invariant::Movers, || {
+                let is_given_back = self.dossier.has_reply(of, Ending::Deferred) || self.is_undone_afresh();
+                must(is_given_back, Invariant::Movers, || {
                     format!("{of} is given back, and nobody counted it or asked for that")
                 })
             }

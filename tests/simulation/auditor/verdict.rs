@@ -76,6 +76,8 @@ pub enum Invariant {
     Late,
     /// Rule 40: people decide on an approval, and no service is called for it.
     Approved,
+    /// Rule 50: each line of an order is carried out once, or dropped alone for a reason and undone.
+    Lines,
     /// The state machine never panics.
     Panic,
 }
@@ -119,6 +121,7 @@ impl Invariant {
             Self::Pivot => "rule 34",
             Self::Late => "rule 37",
             Self::Approved => "rule 40",
+            Self::Lines => "rule 50",
             Self::Panic => "panic",
         }
     }

@@ -45,7 +45,10 @@ impl Dossier {
 fn is_wanted(record: &Record, step: &StepSeen) -> bool {
     let is_its_way = match step.way {
         Way::Forward => matches!(record.state, OrderState::Pending | OrderState::Processing | OrderState::Error),
-        Way::Undo => matches!(record.state, OrderState::Compensating | OrderState::Error),
+        Way::Undo => {
+            let is_of_line = step.dropped && matches!(record.state, OrderState::Pending | OrderState::Processing);
+            is_of_line || matches!(record.state, OrderState::Compensating | OrderState::Error)
+        }
     };
     is_its_way && !record.paused && step.state == StepState::Processing && step.waits_until_ms.is_none()
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::causes::Causes;
 use super::dossier::Dossier;
 use super::records::Change;
-use super::{Finding, Invariant, must};
-use rehearsal::seen::{OrderState, Record, StepSeen, StepState, Way};
+use super::{Finding, Flow, Invariant, must};
+use rehearsal::seen::{Element, OrderState, Record, StepSeen, StepState, Way};
 
 /// What a version of a workflow says about the ways of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,21 +32,24 @@ pub enum Condition {
     IsChannel(Arc<str>, bool),
     /// Whether this step has an output.
     HasOutput(usize, bool),
+    /// Whether the number of its element is above this one.
+    IsAbove(u64, bool),
 }
 
 impl Condition {
-    fn of_document(&self, channel: Option<&Arc<str>>) -> bool {
+    fn of_document(&self, channel: Option<&Arc<str>>, element: Option<&Element>) -> bool {
         match self {
             Self::HasChannel(has) => channel.is_some() == *has,
             Self::IsChannel(name, is) => (channel == Some(name)) == *is,
             Self::HasOutput(..) => true,
+            Self::IsAbove(number, is) => element.is_some_and(|element| (element.number > *number) == *is),
         }
     }
 
-    fn of_outputs(&self, steps: &[StepSeen]) -> bool {
+    fn of_outputs(&self, flow: &Flow, step: usize, record: &Record) -> bool {
         match self {
-            Self::HasChannel(_) | Self::IsChannel(..) => true,
-            Self::HasOutput(step, has) => steps[*step].output.is_some() == *has,
+            Self::HasChannel(_) | Self::IsChannel(..) | Self::IsAbove(..) => true,
+            Self::HasOutput(earlier, has) => flow.output(step, *earlier, record).is_some() == *has,
         }
     }
 }
@@ -72,7 +75,9 @@ pub(super) fn is_past_pivot(dossier: &Dossier, record: &Record, but: Option<usiz
 /// Whether the document has the order need the step.
 pub(super) fn applies(dossier: &Dossier, index: usize) -> bool {
     let channel = dossier.channel.as_ref();
-    dossier.ways(index).when.iter().all(|condition| condition.of_document(channel))
+    let line = dossier.flow.as_ref().and_then(|flow| flow.line(index));
+    let element = line.and_then(|line| dossier.elements.get(line));
+    dossier.ways(index).when.iter().all(|condition| condition.of_document(channel, element))
 }
 
 /// A new order: the steps that do not apply by its document are skipped.
@@ -108,7 +113,7 @@ pub(super) fn turns_well(causes: &Causes<'_>, after: &Record) -> Finding {
 impl Change<'_> {
     fn is_inapplicable(&self) -> bool {
         let when = &self.dossier.ways(self.index).when;
-        when.iter().any(|condition| !condition.of_outputs(&self.after.steps))
+        when.iter().any(|condition| !condition.of_outputs(self.flow, self.index, self.after))
     }
 
     /// A claim is of a step that applies, and of no undo that there is not.
@@ -119,7 +124,7 @@ impl Change<'_> {
             Way::Forward => must(!self.is_inapplicable(), Invariant::Applies, || {
                 format!("step {index} is claimed, and does not apply: {}", self.after)
             }),
-            Way::Undo => must(!self.dossier.ways(index).no_undo, Invariant::Applies, || {
+            Way::Undo => must(!self.dossier.has_no_undo(index), Invariant::Applies, || {
                 format!("the undo of step {index} is claimed, and it has none")
             }),
         }
@@ -127,10 +132,11 @@ impl Change<'_> {
 
     /// A step is skipped before its first claim, once the steps before it are over; by a rejection; or by an operator.
     pub(super) fn may_be_skipped(&self) -> Finding {
-        let (b, _) = self.steps();
+        let (b, a) = self.steps();
         let index = self.index;
         let optional = self.dossier.ways(index).optional;
         let is_so = match b.state {
+            StepState::Pending if a.dropped => b.attempt == 0,
             StepState::Pending => b.attempt == 0 && self.is_inapplicable() && self.sequence().is_ok(),
             StepState::Error => optional && self.dossier.skips.contains(&index),
             StepState::Processing | StepState::Processed | StepState::Skipped => false,
@@ -150,7 +156,7 @@ impl Change<'_> {
     /// A step without an undo counts as undone in its turn, once its calls are over.
     pub(super) fn may_be_undone_without_call(&self) -> Finding {
         let index = self.index;
-        must(self.dossier.ways(index).no_undo, Invariant::Applies, || {
+        must(self.dossier.has_no_undo(index), Invariant::Applies, || {
             format!("step {index} is undone without a call, and has an undo")
         })?;
         self.calls_are_over()?;

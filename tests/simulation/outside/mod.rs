@@ -14,9 +14,10 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, decode};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
-use domain::workflow::{StepRule, Workflow};
+use domain::workflow::{StepRule, Workflow, step_of};
 use tokio::time::Instant;
 
+use rehearsal::lines;
 use rehearsal::rng::Rng;
 use rehearsal::setup::Setup;
 use rehearsal::state::EPOCH_MS;
@@ -168,7 +169,10 @@ impl Outside {
             let channel = if rng.chance(7_000) { format!(",\"ReplyChannel\":\"{CHANNEL}\"") } else { String::new() };
             let from_ms = i64::try_from(rng.below(setup.posts_within_ms)).unwrap_or(0);
             let key = format!("key-{number}");
-            let document = Bytes::from(format!("{{\"Number\":{number},\"CorrelationID\":\"{key}\"{channel}}}"));
+            let has_lines = setup.shape.has_lines();
+            let lines = if has_lines { lines::draw(setup.calm_at_ms, number) } else { String::new() };
+            let document = format!("{{\"Number\":{number},\"CorrelationID\":\"{key}\"{channel}{lines}}}");
+            let document = Bytes::from(document);
             Customer { document, key, from_ms, order: None }
         });
         let customers = customers.collect();
@@ -213,7 +217,8 @@ impl Outside {
     /// A step as the workflow of an order has it.
     pub(super) fn rule(&self, task: &Task, step: usize) -> Option<&StepRule> {
         let is_meant = |workflow: &&Workflow| workflow.version == task.workflow_version;
-        self.setup.shape.versions().find(is_meant)?.steps.get(step)
+        let name = step_of(&task.steps.get(step)?.name);
+        self.setup.shape.versions().find(is_meant)?.steps.iter().find(|rule| *rule.name == *name)
     }
 
     /// Whether something that happens so often, in 10,000 times, happens now.

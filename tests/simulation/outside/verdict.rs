@@ -137,8 +137,10 @@ fn books(outside: &mut Outside, task: &Task) {
         if step.approval.is_some() {
             continue;
         }
-        let has_no_undo = outside.rule(task, index).is_some_and(|rule| rule.no_undo);
+        let has_no_undo = outside.rule(task, index).is_some_and(|rule| rule.has_no_undo(step.dropped));
         let is_right = match task.process_state {
+            ProcessState::Processed if step.dropped && has_no_undo => !ledger.is_closed,
+            ProcessState::Processed if step.dropped => ledger.is_closed || !ledger.is_done,
             // A step may be skipped after an attempt without an answer.
             ProcessState::Processed if step.process_state == StepState::Skipped => !ledger.is_done || !is_unclaimed,
             ProcessState::Processed => ledger.is_done && !ledger.is_closed,

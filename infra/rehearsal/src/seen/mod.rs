@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 
-pub use values::{Body, Ending, Heard, Kind, OrderState, Pinned, Record, SettledStep, StepSeen, StepState, Try, Way};
+pub use values::{
+    Body, Element, Ending, Heard, Kind, OrderState, Pinned, Record, SettledStep, StepSeen, StepState, Try, Way,
+};
 
 /// By the name of a workflow: the versions that new orders begin with. The name of an order that names none is empty.
 pub type Choices = BTreeMap<Arc<str>, BTreeSet<u32>>;
@@ -39,6 +41,8 @@ pub enum Seen {
         document: u64,
         /// The named channel.
         channel: Option<Arc<str>>,
+        /// The elements of its array.
+        elements: Vec<Element>,
         /// The version of the workflow that the API chose, if it chose one.
         pinned: Option<Pinned>,
     },

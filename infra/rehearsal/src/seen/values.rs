@@ -68,6 +68,8 @@ pub struct SettledStep {
     pub output: Option<u64>,
     /// Whether the order goes on without it.
     pub is_skipped: bool,
+    /// Whether the order goes on without its line.
+    pub is_dropped: bool,
 }
 
 /// A status message or alert.
@@ -160,6 +162,8 @@ pub struct StepSeen {
     pub last_error: Option<(Arc<str>, i64)>,
     /// Hash of the forward output.
     pub output: Option<u64>,
+    /// Whether its line was dropped.
+    pub dropped: bool,
 }
 
 impl StepSeen {
@@ -182,6 +186,7 @@ impl StepSeen {
             doubted_ms: None,
             last_error: None,
             output: None,
+            dropped: false,
         }
     }
 }
@@ -217,8 +222,10 @@ pub struct Record {
     pub watch_ms: Option<i64>,
     /// Unsent notices: kind and version.
     pub unsent: Vec<(Kind, u64)>,
-    /// The steps, in workflow order.
+    /// The steps, in workflow order: one with lines once for each of them.
     pub steps: Vec<StepSeen>,
+    /// The lines that the order says it carries, and those that were dropped.
+    pub lines: [Vec<Arc<str>>; 2],
 }
 
 /// One attempt of one step.
@@ -226,7 +233,7 @@ pub struct Record {
 pub struct Try {
     /// The order.
     pub order: OrderId,
-    /// The step's index in the workflow.
+    /// The step's index in the record.
     pub step: usize,
     /// Its direction.
     pub way: Way,
@@ -239,7 +246,7 @@ pub struct Try {
 pub struct Body {
     /// Hash of the order's document, if it is carried.
     pub document: Option<u64>,
-    /// Hashes of other steps' outputs, by step index.
+    /// Hashes of other steps' outputs, by their index in the workflow.
     pub outputs: BTreeMap<usize, u64>,
     /// Hashes of the members that a mapping sends instead.
     pub members: Option<BTreeMap<Arc<str>, u64>>,
@@ -267,6 +274,17 @@ impl Body {
             headers: BTreeMap::new(),
         }
     }
+}
+
+/// An element of the array of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Element {
+    /// What it is called.
+    pub name: Arc<str>,
+    /// Its number.
+    pub number: u64,
+    /// Hash of its text.
+    pub hash: u64,
 }
 
 /// The version of a workflow that the API chose for an order.

@@ -56,6 +56,9 @@ impl fmt::Display for Record {
             if step.failures > 0 {
                 write!(f, " failed {}", step.failures)?;
             }
+            if step.dropped {
+                write!(f, " dropped")?;
+            }
         }
         if !self.unsent.is_empty() {
             write!(f, " | owes")?;

@@ -7,7 +7,6 @@ use domain::order::Order;
 use domain::ports::{DeadLetter, SourceQueue};
 
 use crate::faults::Fault;
-use crate::observe;
 use crate::seen::Seen;
 use crate::shape::{FIRST_AGENT, SCHEDULER, SUBMISSION};
 use crate::state::State;
@@ -44,19 +43,18 @@ impl State {
             SCHEDULER => SourceQueue::Scheduler,
             agent => SourceQueue::Agent(self.setup.shape.agents[agent - FIRST_AGENT].clone()),
         };
-        let shape = &self.setup.shape;
         let of = match queue {
             SUBMISSION => None,
             SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
                 Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
-                    observe::of(shape, order_id, &step, direction, attempt)
+                    self.attempt_of(order_id, &step, direction, attempt)
                 }
                 Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_)) | Err(_) => {
                     None
                 }
             },
             _ => decode::<Request>(message.body.as_bytes()).ok().filter(|request| request.look.is_none()).and_then(
-                |request| observe::of(shape, request.order_id, &request.step, request.direction, request.attempt),
+                |request| self.attempt_of(request.order_id, &request.step, request.direction, request.attempt),
             ),
         };
         let world = self.world.clone();

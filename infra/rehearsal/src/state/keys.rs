@@ -3,17 +3,59 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use domain::message::idempotency_key;
-use domain::task::Direction;
-use domain::workflow::{StepRule, Workflow};
+use domain::message::{Settled, Settlement, idempotency_key};
+use domain::task::{Direction, Task};
+use domain::workflow::{StepRule, Workflow, step_of};
 
 use crate::described::Described;
 use crate::event::Event;
 use crate::faults::Fault;
-use crate::seen::{Try, Way};
+use crate::observe;
+use crate::seen::{SettledStep, Try, Way};
 use crate::state::{JUMPED_MS_MAX, State};
 
 impl State {
+    /// The task of an order whose workflow has steps with lines: it alone says which steps the order has.
+    fn task_with_lines(&self, order: OrderId) -> Option<Arc<Task>> {
+        let task = self.tables.task(order)?;
+        let is_its = |workflow: &&Workflow| workflow.version == task.workflow_version;
+        let mut rules = self.setup.shape.versions().filter(is_its).flat_map(|workflow| &workflow.steps);
+        rules.any(|rule| rule.for_each.is_some()).then_some(task)
+    }
+
+    /// The index of a step in the record of its order.
+    pub(crate) fn index_of(&self, order: OrderId, step: &str) -> Option<usize> {
+        match self.task_with_lines(order) {
+            Some(task) => task.steps.iter().position(|own| *own.name == *step),
+            None => self.setup.shape.index_of(step),
+        }
+    }
+
+    /// The name of the step at an index of the record of its order.
+    fn name_of(&self, order: OrderId, index: usize) -> Option<Arc<str>> {
+        match self.task_with_lines(order) {
+            Some(task) => task.steps.get(index).map(|own| own.name.clone()),
+            None => self.setup.shape.steps.get(index).cloned(),
+        }
+    }
+
+    /// One attempt of one step; `None` for an unknown step.
+    #[must_use]
+    pub fn attempt_of(&self, order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
+        Some(Try { order, step: self.index_of(order, step)?, way: observe::way(direction), attempt })
+    }
+
+    /// What an operator settles; `None` for an unknown step.
+    pub(crate) fn settled_of(&self, order: OrderId, settlement: &Settlement) -> Option<SettledStep> {
+        Some(SettledStep {
+            step: self.index_of(order, &settlement.step)?,
+            way: observe::way(settlement.outcome.direction()),
+            output: settlement.output.as_ref().map(observe::hash),
+            is_skipped: settlement.outcome == Settled::Skipped,
+            is_dropped: settlement.outcome == Settled::Dropped,
+        })
+    }
+
     /// Whether no call for this key is in flight or at work.
     pub(crate) fn is_quiet(&self, key: &Arc<str>) -> bool {
         let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
@@ -23,7 +65,7 @@ impl State {
     /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
     /// the write failed.
     pub(crate) fn forget_what_is_replied(&mut self, of: Try) {
-        let Some(step) = self.setup.shape.steps.get(of.step).cloned() else { return };
+        let Some(step) = self.name_of(of.order, of.step) else { return };
         let key_of = |direction| idempotency_key(of.order, &step, direction);
         let forward = key_of(Direction::Forward);
         let key = match of.way {
@@ -55,8 +97,8 @@ impl State {
     /// The index of a step's present agent.
     pub(crate) fn agent_of(&self, of: Try) -> Option<usize> {
         let task = self.tables.task(of.order)?;
-        let name = self.setup.shape.steps.get(of.step)?;
-        let step = task.steps.iter().find(|step| step.name == *name)?;
+        let name = self.name_of(of.order, of.step)?;
+        let step = task.steps.iter().find(|step| step.name == name)?;
         self.setup.shape.place_of(&step.agent)
     }
 
@@ -65,8 +107,8 @@ impl State {
         let is_its =
             |workflow: &&Workflow| (&workflow.name, workflow.version) == (&task.workflow, task.workflow_version);
         let workflow = self.setup.shape.versions().find(is_its)?;
-        let name = self.setup.shape.steps.get(of.step)?;
-        workflow.steps.iter().find(|rule| rule.name == *name)
+        let name = self.name_of(of.order, of.step)?;
+        workflow.steps.iter().find(|rule| *rule.name == *step_of(&name))
     }
 
     /// A service that drops keys some time after the step's horizon, or when its user says so.
@@ -91,8 +133,8 @@ impl State {
 
     /// The time for which a service keeps a key is over.
     pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
-        let Some(step) = self.setup.shape.steps.get(step) else { return };
-        let key = idempotency_key(order, step, direction);
+        let Some(step) = self.name_of(order, step) else { return };
+        let key = idempotency_key(order, &step, direction);
         let is_kept = self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key);
         if is_kept && !self.setup.is_described() {
             return;

@@ -127,7 +127,7 @@ pub fn url_of(place: usize) -> String {
 pub(super) fn of(state: &State, call: &CallOf) -> Option<Try> {
     let is_undo = *call.idempotency_key == *idempotency_key(call.order_id, &call.step, Direction::Undo);
     let direction = if is_undo { Direction::Undo } else { Direction::Forward };
-    observe::of(&state.setup.shape, call.order_id, &call.step, direction, call.attempt)
+    state.attempt_of(call.order_id, &call.step, direction, call.attempt)
 }
 
 /// The path below the operation of this direction. Of another operation it is the whole path.
@@ -156,10 +156,10 @@ fn json(state: &State, order: OrderId, text: &str) -> Carried {
     {
         let outputs: BTreeMap<&str, &RawValue> = serde_json::from_str(outputs.get()).unwrap_or_default();
         let place = |step: &str| state.setup.shape.index_of(step).unwrap_or(usize::MAX);
-        let outputs = outputs.into_iter().map(|(step, output)| (place(step), hash_of(output.get())));
+        let outputs = outputs.into_iter().map(|(step, output)| (place(step), observe::hash_of_value(output.get())));
         return (Some(hash_of(document.get())), outputs.collect(), None);
     }
-    let members = members.into_iter().map(|(name, value)| (name, hash_of(value.get())));
+    let members = members.into_iter().map(|(name, value)| (name, observe::hash_of_value(value.get())));
     (None, BTreeMap::new(), Some(members.collect()))
 }
 

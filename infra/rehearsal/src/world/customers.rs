@@ -12,6 +12,7 @@ use crate::actors::{Role, Slot};
 use crate::event::Event;
 use crate::executor::Done;
 use crate::faults::Fault;
+use crate::lines;
 use crate::seen::{Heard, Seen};
 use crate::setup::Setup;
 use crate::state::services::Told;
@@ -99,6 +100,9 @@ impl Customers {
             if let Some(value) = value {
                 document.push_str(&format!(",\"{name}\":\"{value}\""));
             }
+        }
+        if state.setup.shape.has_lines() {
+            document.push_str(&lines::draw(state.setup.calm_at_ms, number));
         }
         document.push('}');
         state.remotes.channels.insert(document.as_str().into(), channel.map(Arc::from));

@@ -15,11 +15,10 @@ use crate::actors::{Role, Slot};
 use crate::event::{Blow, Event, Meddling};
 use crate::executor::{Done, Executor, Went};
 use crate::faults::Fault;
-use crate::observe;
 use crate::rng::Rng;
 use crate::seen::{Seen, Try};
 use crate::setup::Setup;
-use crate::shape::{SCHEDULER, SUBMISSION, Shape};
+use crate::shape::{SCHEDULER, SUBMISSION};
 use crate::state::queues::Given;
 use crate::state::{EPOCH_MS, Shared, State};
 use crate::watcher::Watcher;
@@ -218,8 +217,7 @@ impl World {
         let mut state = self.shared.lock();
         if state.unsent_by.remove(&invocation) {
             let name = self.slots[slot].name();
-            let shape = state.setup.shape.clone();
-            for (of, returned) in dismissed(&shape, failed, done) {
+            for (of, returned) in dismissed(&state, failed, done) {
                 state.see(name, &Seen::Dismissed { of, by: invocation, returned });
             }
         }
@@ -245,7 +243,7 @@ impl World {
                 } else if let Some(command) = &command {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
                     let step = command.settle.as_ref().map(|settle| &settle.step).or(command.step.as_ref());
-                    let step = step.and_then(|step| state.setup.shape.index_of(step));
+                    let step = step.and_then(|step| state.index_of(order, step));
                     let clock_ms = clock_ms - (state.now_ms - given.given_ms);
                     state.see(slot.name(), &Seen::Granted { order, action, looked_at, step, clock_ms });
                 }
@@ -420,10 +418,10 @@ impl World {
 }
 
 /// The attempts with a finished request, each with the number of its failed requests.
-fn dismissed(shape: &Shape, failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
+fn dismissed(state: &State, failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
     let of = |given: &Given| {
         let Request { order_id, step, direction, attempt, .. } = decode(given.body.as_bytes()).ok()?;
-        observe::of(shape, order_id, &step, direction, attempt)
+        state.attempt_of(order_id, &step, direction, attempt)
     };
     let mut dismissed: BTreeMap<Try, usize> = done.iter().filter_map(of).map(|of| (of, 0)).collect();
     for of in failed.iter().filter_map(of) {

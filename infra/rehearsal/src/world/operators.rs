@@ -241,7 +241,12 @@ impl State {
     /// Puts a forged reply on the scheduler queue: with an unknown attempt, order or step, or in the wrong direction. A
     /// forged reply with the current attempt is indistinguishable from a real one, so it is left out.
     fn forge(&mut self) {
-        let tasks = self.tables.tasks();
+        let mut tasks = self.tables.tasks();
+        // An empty array may leave an order without a step.
+        tasks.retain(|task| !task.steps.is_empty());
+        if tasks.is_empty() {
+            return;
+        }
         let task = tasks[self.rng.place(tasks.len())].clone();
         let step = &task.steps[self.rng.place(task.steps.len())];
         let outcome = match self.rng.below(2) {

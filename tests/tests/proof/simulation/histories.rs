@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use rehearsal::seen::{
-    Body, Choices, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, WANTED_MS, Way,
+    Body, Choices, Element, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, WANTED_MS,
+    Way,
 };
 use rehearsal::watcher::Watcher;
-use tests::simulation::auditor::late::Deadline;
+use tests::simulation::auditor::lines::Each;
 use tests::simulation::auditor::ways::Ways;
 use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
@@ -40,6 +41,8 @@ pub(crate) struct History {
     pub(crate) auditor: Auditor,
     pub(crate) now_ms: i64,
     pub(crate) record: Record,
+    /// The lines of the order.
+    elements: Vec<Element>,
 }
 
 pub(crate) fn order() -> OrderId {
@@ -54,7 +57,14 @@ pub(crate) fn accepted(posted_ms: i64) -> Seen {
 /// Posted with a reply channel, and with the workflow that the API chose.
 pub(crate) fn posted(channel: Option<&str>, pinned: Option<Pinned>) -> Seen {
     let channel = channel.map(Arc::from);
-    Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel, pinned }
+    Seen::Posted {
+        order: order(),
+        fingerprint: FINGERPRINT.into(),
+        document: DOCUMENT,
+        channel,
+        elements: Vec::new(),
+        pinned,
+    }
 }
 
 pub(crate) fn step_of(step: usize, attempt: u32) -> Try {
@@ -89,14 +99,37 @@ impl History {
             waits_ms: vec![0; 2],
             awaited_ms: vec![0; 2],
             max_failures: vec![FAILURES_MAX; 2],
-            longer: Vec::new(),
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
-            mapped: Vec::new(),
             ways,
-            deadline: Deadline::default(),
             grace_ms: GRACE_MS,
+            ..Flow::default()
         };
+        Self::of_flow(wrong_clocks, flow)
+    }
+
+    /// Of an order with two lines, which go through one step with these keys.
+    pub(crate) fn with_lines(each: Each) -> Self {
+        let flow = Flow {
+            after: vec![vec![]],
+            horizons_ms: vec![HORIZON_MS],
+            within_ms: vec![WITHIN_MS],
+            waits_ms: vec![0],
+            awaited_ms: vec![0],
+            max_failures: vec![FAILURES_MAX],
+            holds_rejected: vec![false],
+            holds_exhausted: vec![true],
+            each: vec![Some(each)],
+            grace_ms: GRACE_MS,
+            ..Flow::default()
+        };
+        let element = |name: &str| Element { name: name.into(), number: 1, hash: 1 };
+        let mut history = Self::of_flow(false, flow);
+        history.elements = ["mug", "cup"].map(element).to_vec();
+        history
+    }
+
+    fn of_flow(wrong_clocks: bool, flow: Flow) -> Self {
         let workflows = [(1, flow)].into();
         let (margins_ms, settled_ms) = (vec![MARGIN_MS], vec![SETTLED_MS]);
         let choices = Choices::default();
@@ -118,10 +151,11 @@ impl History {
             unsent: Vec::new(),
             // Each waited, so it need not be claimed in the insert.
             steps: vec![StepSeen { waits_until_ms: Some(0), ..StepSeen::new(StepState::Pending) }; 2],
+            lines: Default::default(),
         };
         let mut auditor = Auditor::new(rules);
         auditor.troubled(i64::MAX);
-        Self { auditor, now_ms: 0, record }
+        Self { auditor, now_ms: 0, record, elements: Vec::new() }
     }
 
     /// Posted, accepted and stored.
@@ -131,7 +165,13 @@ impl History {
 
     /// Continues until the order is stored.
     pub(crate) fn store(mut self) -> Self {
-        self.see(posted(Some("shop"), None));
+        let elements = self.elements.clone();
+        self.see(match posted(Some("shop"), None) {
+            Seen::Posted { order, fingerprint, document, channel, pinned, .. } => {
+                Seen::Posted { order, fingerprint, document, channel, elements, pinned }
+            }
+            other => other,
+        });
         self.see(Seen::Kept { order: order() });
         self.see(accepted(0));
         self.insert();
@@ -293,7 +333,10 @@ impl History {
     }
 
     pub(crate) fn call_with(&mut self, of: Try, key: &str, body: Body) {
-        let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
+        let undo = if of.way == Way::Undo { "/undo" } else { "" };
+        let step = self.elements.get(of.step).map_or_else(|| format!("s{}", of.step), |own| format!("s0/{}", own.name));
+        let order = if key == "key" { of.order.to_string() } else { key.to_owned() };
+        let (key, clock_ms) = (format!("{order}/{step}{undo}").into(), self.now_ms);
         self.see(Seen::Called { of, call: CALL, key, body, twins: 0, agent: 0, by: "agent".into(), clock_ms });
     }
 

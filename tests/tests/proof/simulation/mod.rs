@@ -6,6 +6,7 @@ mod auditor;
 mod aws;
 mod engine;
 mod histories;
+mod lines;
 mod rules;
 mod under_way;
 mod versions;

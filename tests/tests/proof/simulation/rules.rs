@@ -31,7 +31,8 @@ fn rule_21_a_step_is_called_by_a_second_agent() {
     for (history, of) in [(History::half(), step_of(0, 1)), (History::compensating(), undo_of(0, 2))] {
         complains(Invariant::OneAgent, history, |history| {
             let outputs = if of.way == Way::Undo { [(0, OUTPUT)].into() } else { [].into() };
-            let key = format!("key/{}/{:?}", of.step, of.way).into();
+            let undo = if of.way == Way::Undo { "/undo" } else { "" };
+            let key = format!("{}/s{}{undo}", of.order, of.step).into();
             let body = Body::whole(DOCUMENT, outputs);
             let clock_ms = history.now_ms;
             history.see(Seen::Called { of, call: 9, key, body, twins: 0, agent: 1, by: "agent".into(), clock_ms });
@@ -95,7 +96,7 @@ fn rule_12_a_command_that_nothing_comes_of() {
 #[test]
 fn rule_27_a_step_that_is_settled_without_a_settle_or_without_an_effect() {
     let settled = |way| {
-        let settled = Some(SettledStep { step: 0, way, output: Some(OUTPUT), is_skipped: false });
+        let settled = Some(SettledStep { step: 0, way, output: Some(OUTPUT), is_skipped: false, is_dropped: false });
         Seen::Wished { order: order(), action: "Settle", settled }
     };
     let end = |history: &mut History| {
