@@ -40,6 +40,9 @@ pub enum NotReady {
     /// It has no workflow.
     #[error("the folder has no workflow: add one in workflows/")]
     Empty,
+    /// A step goes through an array, which a rehearsal does not carry out.
+    #[error("step {0:?} has for_each: a rehearsal does not carry out lines yet. Rehearse the folder without it")]
+    Lines(Arc<str>),
     /// What is said of the services fits nothing.
     #[error("rehearsal.toml: {0}")]
     Description(String),
@@ -103,6 +106,10 @@ impl Given {
         let tables: Vec<Table> = checked.workflows.iter().filter_map(|one| one.text.parse().ok()).collect();
         let names = agents_of(&checked);
         let shape = Arc::new(shape(&checked, &names)?);
+        let mut steps = shape.versions().flat_map(|workflow| &workflow.steps);
+        if let Some(step) = steps.find(|rule| rule.for_each.is_some()) {
+            return Err(NotReady::Lines(step.name.clone()));
+        }
         let mut problems = Vec::new();
         let deployment: Table = checked.deployment_text.parse().unwrap_or_default();
         let agents = names

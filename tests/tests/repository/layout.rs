@@ -162,7 +162,10 @@ fn a_program_with_an_opt_level_of_its_own_is_stripped_by_its_build_script() {
         if profile(name.trim_matches('"')) {
             programs += 1;
             let script = scripts.get(&path.replace("Cargo.toml", "build.rs"));
-            assert!(script.is_some_and(|script| script.contains("--strip-all")), "{path}: `strip` does not count for it");
+            assert!(
+                script.is_some_and(|script| script.contains("--strip-all")),
+                "{path}: `strip` does not count for it"
+            );
         }
     }
     assert!(programs > 0, "`stepwarden` has one");

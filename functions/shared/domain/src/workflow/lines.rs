@@ -174,15 +174,6 @@ fn is_element(text: &str) -> bool {
         && text != "undo"
 }
 
-/// Whether a text can name a step of an order: that of a workflow, and behind a slash an element.
-#[must_use]
-pub fn is_step_name(text: &str) -> bool {
-    match text.split_once(LINE) {
-        Some((step, element)) => super::is_name(step) && is_element(element),
-        None => super::is_name(text),
-    }
-}
-
 /// The name in the workflow of a step of an order.
 #[must_use]
 pub fn step_of(name: &str) -> &str {

@@ -31,7 +31,7 @@ pub use child::ORDERS;
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
 pub use keys::{NAME, WORKFLOW, is_name, is_schema};
-pub use lines::{BadLines, DropMax, ForEach, LINE, Line, is_step_name, step_of};
+pub use lines::{BadLines, DropMax, ForEach, LINE, Line, step_of};
 pub(crate) use mapping::Root;
 pub use mapping::{Mapping, Refuse};
 pub use poll::{Poll, PollAnswer, PollMeaning};
