@@ -106,9 +106,9 @@ impl Given {
         let tables: Vec<Table> = checked.workflows.iter().filter_map(|one| one.text.parse().ok()).collect();
         let names = agents_of(&checked);
         let shape = Arc::new(shape(&checked, &names)?);
-        let mut steps = shape.versions().flat_map(|workflow| &workflow.steps);
-        if let Some(step) = steps.find(|rule| rule.for_each.is_some()) {
-            return Err(NotReady::Lines(step.name.clone()));
+        let step = shape.versions().flat_map(|workflow| &workflow.steps).find(|rule| rule.for_each.is_some());
+        if let Some(name) = step.map(|rule| rule.name.clone()) {
+            return Err(NotReady::Lines(name));
         }
         let mut problems = Vec::new();
         let deployment: Table = checked.deployment_text.parse().unwrap_or_default();
