@@ -1,5 +1,7 @@
 //! A package with an `opt-level` of its own loses the `strip` of its profile, so the linker is told.
 
+#![allow(clippy::disallowed_methods, reason = "cargo names the profile in a variable")]
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|is| is == value);

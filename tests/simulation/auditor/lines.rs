@@ -354,10 +354,12 @@ pub(super) fn goes_on_well(dossier: &Dossier, before: &Record, after: &Record) -
     let was_in_error = before.state == OrderState::Error;
     // A step may be given up as soon as it goes on.
     let has_reason = after.reason.as_ref().is_some_and(|(_, since)| *since == after.version);
-    must(!(was_in_error && is_undone) || dossier.is_undoing || has_reason, Invariant::Lines, || {
+    let turns_round = was_in_error && is_undone;
+    must(dossier.is_undoing || has_reason || !turns_round, Invariant::Lines, || {
         format!("it turns round as it leaves Error, and nobody wished it: {before}; and now: {after}")
     })?;
-    must(!(was_in_error && goes_forward) || !dossier.is_undoing, Invariant::Lines, || {
+    let goes_on = was_in_error && goes_forward;
+    must(!goes_on || !dossier.is_undoing, Invariant::Lines, || {
         format!("it was being undone, and goes forward: {before}; and now: {after}")
     })
 }

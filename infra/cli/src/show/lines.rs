@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn step(name: &str, state: &str, more: serde_json::Value) -> serde_json::Value {
+    fn step(name: &str, state: &str, more: &serde_json::Value) -> serde_json::Value {
         let mut step = json!({
             "Name": name, "Agent": "a", "ProcessState": state, "Direction": "Forward", "Attempt": 1, "FailureCount": 0,
             "LockedBy": null, "CompleteBy": null,
@@ -111,7 +111,7 @@ mod tests {
         step
     }
 
-    fn rows_of(steps: Vec<serde_json::Value>) -> Vec<(String, String, Vec<String>, usize)> {
+    fn rows_of(steps: &[serde_json::Value]) -> Vec<(String, String, Vec<String>, usize)> {
         let steps: Vec<Step<'_>> = serde_json::from_value(json!(steps)).unwrap();
         let names = |row: &Row<'_>| row.shown().iter().map(|step| step.name.to_string()).collect();
         Row::of(&steps).iter().map(|row| (row.name().into(), row.words(), names(row), row.hidden())).collect()
@@ -119,17 +119,17 @@ mod tests {
 
     #[test]
     fn a_step_for_each_element_is_one_row_with_its_failed_ones_first() {
-        let none = || json!({});
+        let none = json!({});
         let dropped = json!({"Dropped": true, "Direction": "Undo"});
-        let mut steps = vec![step("check", "Processed", none())];
+        let mut steps = vec![step("check", "Processed", &none)];
         steps.extend((1..=18).map(|n| match n {
-            3 => step("pack/0003", "Processed", dropped.clone()),
-            9 => step("pack/0009", "Error", none()),
-            7 => step("pack/0007", "Processing", none()),
-            n => step(&format!("pack/{n:04}"), "Processed", none()),
+            3 => step("pack/0003", "Processed", &dropped),
+            9 => step("pack/0009", "Error", &none),
+            7 => step("pack/0007", "Processing", &none),
+            n => step(&format!("pack/{n:04}"), "Processed", &none),
         }));
-        steps.push(step("pay", "Pending", json!({"Attempt": 0})));
-        let rows = rows_of(steps);
+        steps.push(step("pay", "Pending", &json!({"Attempt": 0})));
+        let rows = rows_of(&steps);
         assert_eq!(rows.iter().map(|row| &*row.0).collect::<Vec<_>>(), ["check", "pack", "pay"]);
         assert_eq!(rows[1].1, "15 of 18 done, 1 failed, 1 dropped");
         assert_eq!((&rows[1].2, rows[1].3), (&vec!["pack/0009".into(), "pack/0007".into(), "pack/0003".into()], 15));
@@ -140,11 +140,11 @@ mod tests {
     fn a_few_elements_are_all_shown_and_a_compensation_counts_what_is_undone() {
         let undo = json!({"Direction": "Undo"});
         let steps = vec![
-            step("pack/a", "Processed", undo.clone()),
-            step("pack/b", "Pending", undo),
-            step("pack/c", "Skipped", json!({"Attempt": 0})),
+            step("pack/a", "Processed", &undo),
+            step("pack/b", "Pending", &undo),
+            step("pack/c", "Skipped", &json!({"Attempt": 0})),
         ];
-        let rows = rows_of(steps);
+        let rows = rows_of(&steps);
         assert_eq!((&*rows[0].1, rows[0].2.len(), rows[0].3), ("1 of 2 undone, 1 skipped", 3, 0));
     }
 }

@@ -165,13 +165,11 @@ impl History {
 
     /// Continues until the order is stored.
     pub(crate) fn store(mut self) -> Self {
-        let elements = self.elements.clone();
-        self.see(match posted(Some("shop"), None) {
-            Seen::Posted { order, fingerprint, document, channel, pinned, .. } => {
-                Seen::Posted { order, fingerprint, document, channel, elements, pinned }
-            }
-            other => other,
-        });
+        let mut post = posted(Some("shop"), None);
+        if let Seen::Posted { elements, .. } = &mut post {
+            elements.clone_from(&self.elements);
+        }
+        self.see(post);
         self.see(Seen::Kept { order: order() });
         self.see(accepted(0));
         self.insert();

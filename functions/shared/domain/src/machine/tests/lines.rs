@@ -32,8 +32,8 @@ fn sent(case: &Case, step: &str) -> String {
     sent.body.map_or_else(|| serde_json::to_string(&sent.outputs).unwrap(), |body| body.text().to_owned())
 }
 
-fn give(case: &mut Case, step: &str, output: serde_json::Value) {
-    let reply = case.reply_of(step, Outcome::Done(Json::of(&output)));
+fn give(case: &mut Case, step: &str, output: &serde_json::Value) {
+    let reply = case.reply_of(step, Outcome::Done(Json::of(output)));
     case.take(&reply);
 }
 
@@ -112,7 +112,7 @@ fn a_line_sees_its_own_output_and_what_comes_after_all_sees_an_array() {
     let mut case = Case::of(&text(""), false);
     case.wake();
     for (step, id) in [("reserve/0001", "a"), ("reserve/0002", "b"), ("reserve/0003", "c")] {
-        give(&mut case, step, json!({"ID": id}));
+        give(&mut case, step, &json!({"ID": id}));
         assert_eq!(sent(&case, &step.replace("reserve", "pack")), json!({"id": id}).to_string());
     }
     case.done("pack/0002");

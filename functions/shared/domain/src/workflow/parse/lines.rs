@@ -78,15 +78,18 @@ mod tests {
 
     const EACH: &str = "for_each = \"/Order/Lines\"\nsend = { n = \"/Item/N\" }\nundo = { send = {} }\n";
 
-    fn parse(steps: &[(&str, &[&str], &str)]) -> Result<Workflow, Faults> {
-        let step = |(name, after, more): &(&str, &[&str], &str)| {
+    /// A name, the names that it comes after, and more lines.
+    type Step<'a> = (&'a str, &'a [&'a str], &'a str);
+
+    fn parse(steps: &[Step<'_>]) -> Result<Workflow, Faults> {
+        let step = |(name, after, more): &Step<'_>| {
             format!("[[step]]\nname = {name:?}\nagent = \"any\"\nafter = {after:?}\n{more}\n")
         };
         let steps: String = steps.iter().map(step).collect();
         Workflow::parse(&format!("name = \"w\"\nversion = 1\n{steps}"), &["any"])
     }
 
-    fn fault(steps: &[(&str, &[&str], &str)]) -> String {
+    fn fault(steps: &[Step<'_>]) -> String {
         parse(steps).unwrap_err().to_string()
     }
 
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn an_element_comes_after_its_own_alone_on_paths_that_go_through_the_array_throughout() {
         let all = with("after_all = true");
-        let steps: [(&str, &[&str], &str); 7] = [
+        let steps: [Step<'_>; 7] = [
             ("a", &[], EACH),
             ("b", &["a"], EACH),
             ("c", &["b"], EACH),
@@ -122,7 +125,7 @@ mod tests {
         let plain = "on_rejected = \"drop\"";
         let pivot = with("pivot = true");
         let drops = with(plain);
-        let cases: [(&[(&str, &[&str], &str)], &str); 9] = [
+        let cases: [(&[Step<'_>], &str); 9] = [
             (&[("a", &[], EACH), ("b", &[], &other)], "for_each must be \"/Order/Lines\" with item_id none"),
             (&[("a", &[], EACH), ("b", &[], &named)], "a workflow goes through one array"),
             (&[("a", &[], plain)], "on_rejected belongs to a step with for_each: only a line can be dropped"),
