@@ -145,7 +145,10 @@ mod tests {
             }
         }
         checked.sort();
-        assert_eq!(checked, ["exchange", "parallel", "providers", "returns", "shop", "subscription", "webhooks"]);
+        assert_eq!(
+            checked,
+            ["exchange", "lines", "parallel", "providers", "returns", "shop", "subscription", "webhooks"]
+        );
     }
 
     #[test]

