@@ -156,5 +156,5 @@ def state_of_action(body: dict[str, Any]) -> None:
 
 def output_of_done(body: dict[str, Any]) -> None:
     """Only a step that is settled as done has an output."""
-    if body.get("Outcome") in ("Undone", "Skipped"):
+    if body.get("Outcome") in ("Undone", "Skipped", "Dropped"):
         body.pop("Output", None)
