@@ -24,6 +24,10 @@ pub(super) struct Change {
 /// once writes whole steps instead.
 const UPDATE_BYTES_MAX: usize = 3_500;
 
+/// The most claims that a write has conditions of its own for: an expression has at most 4,096 bytes. An order of many
+/// lines claims more at once, and its version says the same.
+const CLAIMS_MAX: usize = 20;
+
 /// The update that turns the item of `before` into that of `after`, if no other write came in between.
 pub(super) fn change(before: &Task, after: &Task) -> Change {
     let (item_before, item_after) = (task_item(before), task_item(after));
@@ -114,10 +118,8 @@ impl Draft {
     fn condition(&mut self, before: &Task, after: &Task) {
         let (version, seen) = (self.name("Version"), self.value(number(before.version)));
         self.conditions.push(format!("{version}={seen}"));
-        for (place, (from, to)) in before.steps.iter().zip(&after.steps).enumerate() {
-            if to.attempt == from.attempt {
-                continue;
-            }
+        let steps = before.steps.iter().zip(&after.steps).enumerate();
+        for (place, (from, _)) in steps.filter(|(_, (from, to))| to.attempt != from.attempt).take(CLAIMS_MAX) {
             let (steps, holder, state) = (self.name("Steps"), self.name("LockedBy"), self.name("ProcessState"));
             let seen = self.value(AttributeValue::S(step_state(from).into()));
             self.conditions.push(format!("{steps}[{place}].{state}={seen}"));
@@ -173,4 +175,40 @@ fn names_of<'a>(before: &'a Item, after: &'a Item) -> Vec<&'a str> {
     let mut names: Vec<_> = either.map(String::as_str).filter(|name| before.get(*name) != after.get(*name)).collect();
     names.sort_unstable();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::json::Json;
+    use domain::limits::{RECORDS_MAX, SHARDS};
+    use domain::order::Given;
+    use domain::task::StepState;
+    use domain::time::Timestamp;
+    use domain::workflow::Workflow;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_of_every_line_of_the_largest_order_fits_into_the_expressions() {
+        let file = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"any\"\nfor_each = \"/Order/Lines\"\n\
+                    send = \"/Item\"\nundo = \"none\"";
+        let workflow = Arc::new(Workflow::parse(file, &["any"]).unwrap());
+        let lines = vec!["{}"; RECORDS_MAX].join(",");
+        let document = Json::document(format!("{{\"Lines\":[{lines}]}}").as_bytes()).unwrap();
+        let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let id = domain::id::OrderId::from_idempotency_key("shop", "k");
+        let order = Given::read(document, "shop".into(), now, || id).unwrap().order;
+        let before = Task::new(&order, &workflow.of_accepted(&order.document), SHARDS, 1);
+        let mut after = Task { version: before.version + 1, ..before.clone() };
+        for step in &mut after.steps {
+            (step.process_state, step.attempt, step.locked_by) = (StepState::Processing, 1, Some("scheduler-1".into()));
+            step.complete_by = Some(now);
+        }
+        let Change { update, condition, .. } = change(&before, &after);
+        assert_eq!(before.steps.len(), RECORDS_MAX);
+        assert!(update.len() <= 4_096 && condition.len() <= 4_096, "{} {}", update.len(), condition.len());
+        assert!(condition.contains("[0]") && condition.contains(&format!("[{}]", CLAIMS_MAX - 1)));
+    }
 }
