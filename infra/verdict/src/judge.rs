@@ -14,7 +14,7 @@ use crate::day::{Day, seen_late_ms};
 use crate::folder::Folder;
 use crate::watch::{Notes, UNSENDABLE};
 
-/// A breaker that opens after so many failures stays closed in most outages.
+/// A breaker that opens after this number of failures stays closed in most outages.
 const NEVER_OPENS: u32 = 1_000;
 /// The calls of an outage in which any other breaker opens.
 const AWAY_MIN: u64 = 20;

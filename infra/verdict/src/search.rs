@@ -50,7 +50,7 @@ impl Finding {
 pub struct Findings {
     /// By what it costs.
     pub all: Vec<Finding>,
-    /// Whether nobody waited for the end of the search.
+    /// Whether the search was stopped before its end.
     pub is_cut: bool,
     /// Worlds that ran with all changes, and those of them in which something went wrong.
     pub confirmed: Option<(u64, u64)>,
@@ -67,7 +67,7 @@ pub struct Search<'a> {
     pub others: u64,
     /// Threads for the worlds.
     pub threads: usize,
-    /// Set if nobody waits any more.
+    /// Set when the user stops the search.
     pub stop: &'a AtomicBool,
 }
 

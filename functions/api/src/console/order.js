@@ -12,7 +12,7 @@ import { length, when } from "./time.js";
 import { situation } from "./words.js";
 import { workflowLink } from "./workflows.js";
 
-// All of so many elements are shown at once.
+// Up to this number, all elements are shown at once.
 const FEW = 5;
 
 export const order = {

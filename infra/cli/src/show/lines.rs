@@ -8,7 +8,7 @@ use wire::Step;
 
 use super::step::words;
 
-/// Elements that are shown below their step: all of so many, or the failed and the slowest ones.
+/// The most elements that are shown below their step. Of more, only the failed and the slowest ones are shown.
 const SHOWN_MAX: usize = 5;
 
 /// A row of an order's steps.

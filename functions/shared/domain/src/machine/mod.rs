@@ -6,11 +6,11 @@
 //!
 //! The modules: `event` and `decision` have the types, and `turn` the working copy with the elementary moves (claim,
 //! complete, fail, hold). `reply`, `sweep`, `dead_letter` and `operator` (with `settle`, `note`, `close`, `erase` and
-//! `approval`) handle one kind of event each. `compensation` turns an order round, `lines` a line of it (rule 50), `skip` ends the steps that need no
-//! call, `pivot` says when an order only goes forward, and `contradiction` when a result comes against its end. `wait`
-//! has the long waits, `poll` the looks at a call that was taken on, `late` the deadline of the order, and `watch` sets the next look at the task. `request` writes
-//! the message to an agent, `preview` foresees it for an order that there is not, and `wanted` tells the agent whether its
-//! attempt is over.
+//! `approval`) handle one kind of event each. `compensation` turns an order round, `lines` a line of it (rule 50), `skip`
+//! ends the steps that need no call, `pivot` says when an order only goes forward, and `contradiction` when a result comes
+//! against its end. `wait` has the long waits, `poll` the looks at a call that was taken on, `late` the deadline of the
+//! order, and `watch` sets the next look at the task. `record` keeps what happened. `request` writes the message to an
+//! agent, `preview` foresees it for an order that there is not, and `wanted` tells the agent whether its attempt is over.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -31,6 +31,7 @@ mod operator;
 mod pivot;
 mod poll;
 mod preview;
+mod record;
 mod reply;
 mod request;
 mod settle;

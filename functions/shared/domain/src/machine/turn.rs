@@ -1,7 +1,6 @@
 //! One turn of the state machine: the working copy of a task with the elementary moves.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::decision::{Decision, Effect, Happened, Verdict};
 use super::event::Moment;
@@ -10,8 +9,7 @@ use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, LOOKED_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
 use crate::message::Command;
 use crate::task::{
-    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, Transition, What,
-    shortened,
+    Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, shortened,
 };
 use crate::text::cut;
 use crate::time::Timestamp;
@@ -28,7 +26,7 @@ pub(super) struct Turn<'a> {
     /// Whether the watch is set to the real deadline instead of staying early (rule 14).
     pub(super) exact_watch: bool,
     pub(super) effects: Vec<Effect>,
-    happened: Vec<Happened>,
+    pub(super) happened: Vec<Happened>,
     /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
     pub(super) waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
@@ -430,67 +428,6 @@ impl<'a> Turn<'a> {
 
     pub(super) fn wake_after(&mut self, delay_ms: u64, hops: u32) {
         self.effects.push(Effect::Wake { delay_ms: delay_ms.min(DELAY_MS_MAX), hops: hops.saturating_add(1) });
-    }
-
-    // ---- history
-
-    pub(super) const fn next_version(&self) -> u64 {
-        self.task.version + 1
-    }
-
-    /// Records what happened to the task, as a line of history by this instance.
-    pub(super) fn record(&mut self, what: What, why: Option<Arc<str>>) {
-        self.add(Transition {
-            at: self.moment.now,
-            who: self.moment.instance.clone(),
-            what,
-            why,
-            command_id: None,
-            bulk: None,
-        });
-    }
-
-    /// Records what a command did to the task, as a line of history by its operator. Without a command, by this instance.
-    pub(super) fn record_by(&mut self, command: Option<&Command>, what: What) {
-        let Some(Command { by, reason, command_id, bulk, .. }) = command else { return self.record(what, None) };
-        let (who, why, bulk) = (by.clone(), Some(reason.clone()), bulk.clone());
-        let command_id = Some(command_id.clone());
-        self.add(Transition { at: self.moment.now, who, what, why, command_id, bulk });
-    }
-
-    fn add(&mut self, line: Transition) {
-        self.changed = true;
-        self.happened.push(Happened::What(line.what.clone()));
-        self.task.record(line);
-    }
-
-    /// Records what happened to a step's attempt, as a line of history by this instance.
-    pub(super) fn record_step(&mut self, index: usize, kind: fn(Attempt) -> What) {
-        self.record(kind(self.attempt(index)), None);
-    }
-
-    /// Notes an event for the metrics. The history shows it in other lines.
-    pub(super) fn note(&mut self, happened: Happened) {
-        self.happened.push(happened);
-    }
-
-    /// Records that an attempt was deferred. A long outage repeats this often: the line replaces the one before, so
-    /// that it does not push out earlier lines.
-    pub(super) fn record_deferred(&mut self, index: usize, why: Option<Arc<str>>) {
-        let attempt = self.attempt(index);
-        let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
-        let is_deferred_before = |what: &What| {
-            let What::Deferred(earlier) = what else { return false };
-            (earlier.step, earlier.direction) == (attempt.step, attempt.direction)
-        };
-        self.task.history.pop_if(|last| is_its_claim(&last.what));
-        self.task.history.pop_if(|last| is_deferred_before(&last.what));
-        self.record(What::Deferred(attempt), why);
-    }
-
-    /// The current attempt of a step.
-    pub(super) fn attempt(&self, index: usize) -> Attempt {
-        Attempt::current(index, &self.task.steps[index])
     }
 }
 

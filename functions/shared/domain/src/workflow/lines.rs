@@ -72,7 +72,7 @@ impl DropMax {
         percent.filter(|percent| (1..=100).contains(percent)).map(Self::Percent)
     }
 
-    /// Whether so many of all lines may be dropped.
+    /// Whether this number of all lines may be dropped.
     #[must_use]
     pub const fn allows(self, dropped: usize, all: usize) -> bool {
         match self {

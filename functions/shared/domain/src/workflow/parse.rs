@@ -12,9 +12,9 @@ use self::ways::Draft;
 use super::approval::DECIDED_WITHIN_MS;
 use super::child::{self, ENDED_WITHIN_MS};
 use super::keys::WORKFLOW;
-use super::mapping::{Output, Refuse, template};
+use super::mapping::{Output, template};
 use super::{
-    Approval, Deadline, Encoding, ForEach, LongerWait, Mapping, Method, ORDERS, PEOPLE, Poll, Retain, StepKeys,
+    Approval, Deadline, Encoding, ForEach, LongerWait, Mapping, Method, ORDERS, PEOPLE, Poll, Refuse, Retain, StepKeys,
     StepRule, Supervision, Waits, Workflow,
 };
 use crate::backoff::BackoffPolicy;
