@@ -63,19 +63,20 @@ fn all_before(graph: &[Vec<usize>], place: usize) -> BTreeSet<usize> {
     found
 }
 
-/// Takes the drops away that a workflow may not have: after a pivot of the line, and beside a step that waits for all lines.
+/// Takes the drops away that a workflow may not have: where a pivot of the line, or a step that waits for all lines, does not
+/// come after.
 fn forbid(graph: &[Vec<usize>], ways: &[Ways], each: &mut [Option<Each>]) {
     let singles = singles(graph, each);
     let waits_for_all = |place: usize, before: &BTreeSet<usize>| {
         before.iter().any(|earlier| each[*earlier].is_some() && !singles[place].contains(earlier))
     };
     let may_drop = |place: usize| {
-        let is_past = singles[place].iter().any(|earlier| ways[*earlier].pivot);
         let is_beside = |other: usize| {
             let before = all_before(graph, other);
-            waits_for_all(other, &before) && !before.contains(&place)
+            let is_pivot = other != place && ways[other].pivot && each[other].is_some();
+            (is_pivot || waits_for_all(other, &before)) && !before.contains(&place)
         };
-        !is_past && !(0..graph.len()).any(is_beside)
+        !(0..graph.len()).any(is_beside)
     };
     let may: Vec<bool> = (0..graph.len()).map(may_drop).collect();
     for (each, _) in each.iter_mut().zip(may).filter(|(_, may)| !may) {

@@ -58,15 +58,10 @@ pub(super) fn refusal(task: &Task, step: &Step) -> Option<Refused> {
 }
 
 impl Turn<'_> {
-    /// What is done about a step that failed for good: a line too many, or the last one, is not dropped, nor one past its
-    /// pivot.
+    /// What is done about a step that failed for good: a line too many, or the last one, is not dropped.
     pub(super) fn remedy_of_line(&self, index: usize, given: Remedy) -> Remedy {
         let rule = &self.workflow.steps[index];
         let Some(each) = rule.for_each.as_ref().filter(|_| given == Remedy::Drop) else { return given };
-        let is_of_line = |pivot: usize| pivot != index && self.workflow.steps[pivot].is_of_line(rule);
-        if self.task.passed_pivots().any(|(pivot, _)| is_of_line(pivot)) {
-            return Remedy::Hold;
-        }
         let (all, dropped) = count(&self.task, self.workflow);
         let may_be_dropped = each.drop_max.is_none_or(|most| DropMax::allows(most, dropped + 1, all));
         if dropped + 1 < all && may_be_dropped { Remedy::Drop } else { Remedy::Compensate }

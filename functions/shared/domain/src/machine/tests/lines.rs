@@ -278,22 +278,19 @@ fn past_a_pivot_a_line_is_dropped_and_one_too_many_holds_the_order() {
 }
 
 #[test]
-fn past_its_pivot_a_line_is_dropped_by_no_failure_beside_it_and_by_nobody() {
-    let [pivot, drops, holds] =
-        ["pivot = true\n", DROPS, "on_rejected = \"hold\"\n"].map(|more| format!("{EACH}{more}"));
-    for beside in [&drops, &holds] {
-        let steps: [(&str, &[&str], &str); 3] =
-            [("reserve", &[], EACH), ("ship", &["reserve"], &pivot), ("print", &["reserve"], beside)];
-        let mut case = Case::new(&steps, false);
-        case.wake();
-        for step in ["reserve/0001", "reserve/0002", "reserve/0003", "ship/0001"] {
-            case.done(step);
-        }
-        case.rejected("print/0001");
-        assert_eq!((case.state(), case.step("ship/0001").dropped), (ProcessState::Error, false));
-        let refused = Verdict::Refused(Refused::PastPivot { step: "ship/0001".into() });
-        assert_eq!(case.settle("print/0001", Settled::Dropped, None), refused);
+fn past_its_pivot_a_line_is_dropped_by_nobody() {
+    let [pivot, holds] = ["pivot = true\n", "on_rejected = \"hold\"\n"].map(|more| format!("{EACH}{more}"));
+    let steps: [(&str, &[&str], &str); 3] =
+        [("reserve", &[], EACH), ("ship", &["reserve"], &pivot), ("print", &["reserve"], &holds)];
+    let mut case = Case::new(&steps, false);
+    case.wake();
+    for step in ["reserve/0001", "reserve/0002", "reserve/0003"] {
+        case.done(step);
     }
+    case.rejected("print/0001");
+    assert_eq!((case.state(), case.step("ship/0001").dropped), (ProcessState::Error, false));
+    let refused = Verdict::Refused(Refused::PastPivot { step: "ship/0001".into() });
+    assert_eq!(case.settle("print/0001", Settled::Dropped, None), refused);
 }
 
 #[test]

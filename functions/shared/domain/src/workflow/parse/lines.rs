@@ -33,7 +33,7 @@ pub(super) fn in_line(steps: &[StepRule], index: usize, ancestors: &[usize]) -> 
 pub(super) fn check(reader: &mut Reader<'_>, drafts: &[Draft<'_>], steps: &[StepRule]) {
     let each = |rule: &StepRule| rule.for_each.as_ref().map(|each| (each.array.clone(), each.item_id.clone()));
     let first = steps.iter().find_map(each);
-    for (draft, rule) in drafts.iter().zip(steps) {
+    for (index, (draft, rule)) in drafts.iter().zip(steps).enumerate() {
         if let (Some(first), Some(entry)) = (&first, draft.table.get("for_each"))
             && each(rule).as_ref() != Some(first)
         {
@@ -49,12 +49,20 @@ pub(super) fn check(reader: &mut Reader<'_>, drafts: &[Draft<'_>], steps: &[Step
             if remedy != Remedy::Drop {
                 continue;
             }
-            let pivot = rule.in_line.iter().find(|&&earlier| steps[earlier].pivot);
+            // Only a pivot that comes after the step has not begun when the line is dropped.
+            let may_have_begun = |(place, other): &(usize, &StepRule)| {
+                other.pivot && other.for_each.is_some() && *place != index && !other.ancestors.contains(&index)
+            };
             if rule.for_each.is_none() {
                 reader.blame_value(&entry, "belongs to a step with for_each: only a line can be dropped");
-            } else if let Some(&pivot) = pivot {
-                let pivot = &steps[pivot].name;
-                reader.blame_value(&entry, format_args!("cannot be here: the line has begun its pivot {pivot:?}"));
+            } else if let Some((_, pivot)) = steps.iter().enumerate().find(may_have_begun) {
+                let (name, pivot) = (&rule.name, &pivot.name);
+                reader.blame_value(
+                    &entry,
+                    format_args!(
+                        "cannot be here: the line may have begun its pivot {pivot:?}, which must come after {name:?}"
+                    ),
+                );
             }
         }
         // What waits for all lines has sent what it knew of each of them.
@@ -125,7 +133,7 @@ mod tests {
         let plain = "on_rejected = \"drop\"";
         let pivot = with("pivot = true");
         let drops = with(plain);
-        let cases: [(&[Step<'_>], &str); 9] = [
+        let cases: [(&[Step<'_>], &str); 10] = [
             (&[("a", &[], EACH), ("b", &[], &other)], "for_each must be \"/Order/Lines\" with item_id none"),
             (&[("a", &[], EACH), ("b", &[], &named)], "a workflow goes through one array"),
             (&[("a", &[], plain)], "on_rejected belongs to a step with for_each: only a line can be dropped"),
@@ -133,7 +141,14 @@ mod tests {
                 &[("a", &[], "on_exhausted = { wait = \"1h\", times = 2, then = \"drop\" }")],
                 "only a line can be dropped",
             ),
-            (&[("a", &[], &pivot), ("b", &["a"], &drops)], "the line has begun its pivot \"a\""),
+            (
+                &[("a", &[], &pivot), ("b", &["a"], &drops)],
+                "may have begun its pivot \"a\", which must come after \"b\"",
+            ),
+            (
+                &[("b", &[], &drops), ("a", &[], &pivot)],
+                "on_rejected cannot be here: the line may have begun its pivot",
+            ),
             (
                 &[("a", &[], EACH), ("b", &["a"], &drops), ("p", &["a"], "")],
                 "step \"b\" may drop a line that it has begun with",
@@ -151,6 +166,8 @@ mod tests {
         for steps in [
             &[("a", &[][..], EACH), ("b", &["a"], &drops), ("p", &["b"], "")][..],
             &[("p", &[], "pivot = true"), ("a", &["p"], &drops)],
+            &[("a", &[], &drops), ("b", &["a"], &pivot)],
+            &[("a", &[], &drops), ("b", &["a"], &with("pivot = true\non_rejected = \"drop\""))],
         ] {
             assert!(parse(steps).is_ok(), "{}", fault(steps));
         }
