@@ -33,8 +33,8 @@ import conformance
 import parameters
 import template
 import upgrade
-from checks import alarms, callers, doctor, erased, kills, letters, logs, many_agents, own_callbacks, own_workflows
-from checks import passing, repeats, retained, supervision, ways
+from checks import alarms, callers, doctor, erased, kills, letters, logs, many_agents, own_callbacks, own_lines
+from checks import own_workflows, passing, repeats, retained, supervision, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -222,6 +222,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     disturbed(report, world, KILLED, DISTURBED)
     report.section("Results that come later, at the address of the call")
     own_callbacks.are_tried(report, world)
+    report.section("Orders with lines")
+    own_lines.are_tried(report, world)
     report.section("Forty agents of one folder, with no deployment between")
     report.all(bound(MANY, world))
     report.section("Workflows and services of one's own, with no deployment between")

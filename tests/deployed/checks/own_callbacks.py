@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from callbacks.bank import Bank
-from callbacks.run import Run
+from callbacks.run import Run, System
 from callbacks.webhooks import SCHEMES
 from harness.report import Report, expect_equal
 from world import World
@@ -31,16 +31,16 @@ def are_tried(report: Report, world: World) -> None:
         secrets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-secrets-")))
         run = Run(Functions(world), bank, ORDERS, secrets)
         run.all(report)
-        report.check("its workflows are retired", lambda: are_retired(run))
+        names = ["paid-later", *(scheme.workflow for scheme in SCHEMES.values())]
+        report.check("its workflows are retired", lambda: are_retired(run.system, names))
     for order_id, state in run.states.items():
         world.expect_own(order_id, state)
 
 
-def are_retired(run: Run) -> None:
-    """So its services may go."""
+def are_retired(system: System, names: list[str]) -> None:
+    """So their services may go."""
     chosen = {**BY, "Version": 1, "Default": True}
-    names = ["paid-later", *(scheme.workflow for scheme in SCHEMES.values())]
     retired = [(f"/workflows/{name}/1/retire", BY) for name in names]
     for path, body in (("/workflows/order/choose", chosen), *retired):
-        status, answer = run.system.ask("POST", path, body)
+        status, answer = system.ask("POST", path, body)
         expect_equal(f"the answer {answer}", status // 100, 2)
