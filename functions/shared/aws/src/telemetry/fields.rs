@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use domain::workflow::step_of;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 
@@ -9,10 +10,12 @@ use tracing::field::{Field, Visit};
 pub(super) const AGENT: (&str, &str) = ("agent", "Agent");
 /// The field and the dimension that name a remote service.
 pub(super) const SERVICE: (&str, &str) = ("service", "Service");
+/// The field and the dimension that name a step.
+const STEP: (&str, &str) = ("step", "Step");
 /// Fields of an event that become dimensions of its metrics. Such a field must have few values: each value is a
 /// separate metric and costs as much.
 pub(super) const DIMENSIONS: [(&str, &str); 6] =
-    [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("outcome", "Outcome")];
+    [AGENT, SERVICE, STEP, ("workflow", "Workflow"), ("reason", "Reason"), ("outcome", "Outcome")];
 
 /// Dimensions and their values, except the function.
 pub(super) type Dimensions = Vec<(&'static str, String)>;
@@ -84,7 +87,9 @@ impl Fields {
     pub(super) fn dimensions(&self) -> Dimensions {
         let dimension = |&(field, name): &(&'static str, &'static str)| {
             let (_, value) = self.named.iter().find(|(known, _)| *known == field)?;
-            Some((name, value.as_str().filter(|text| !text.is_empty())?.to_owned()))
+            let text = value.as_str().filter(|text| !text.is_empty())?;
+            // The elements of a step count together, whatever an order calls them.
+            Some((name, if name == STEP.1 { step_of(text) } else { text }.to_owned()))
         };
         DIMENSIONS.iter().filter_map(dimension).collect()
     }

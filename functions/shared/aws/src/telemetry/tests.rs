@@ -128,14 +128,8 @@ fn libraries_that_tell_whole_requests_are_not_listened_to_however_much_is_asked_
 #[test]
 fn metrics_are_summed_whatever_the_level_and_written_in_the_embedded_format() {
     let lines = metrics(|| {
-        for latency_ms in [120_u64, 7, 120] {
-            trace!(
-                monotonic_counter.claims = 1,
-                histogram.latency_ms = latency_ms,
-                step = "ship",
-                order_id = "o-1",
-                "x"
-            );
+        for (latency_ms, step) in [(120_u64, "ship"), (7, "ship/0001"), (120, "ship/mug")] {
+            trace!(monotonic_counter.claims = 1, histogram.latency_ms = latency_ms, step, order_id = "o-1", "x");
         }
     });
     let expected = json!({
@@ -149,7 +143,7 @@ fn metrics_are_summed_whatever_the_level_and_written_in_the_embedded_format() {
         },
         "Function": "scheduler", "Step": "ship", "claims": 3.0, "latency_ms": [120.0, 7.0, 120.0],
     });
-    assert_eq!(lines, [expected], "the order's id is no dimension");
+    assert_eq!(lines, [expected], "neither the order's id nor an element is a dimension");
 }
 
 #[test]
