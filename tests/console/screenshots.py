@@ -12,6 +12,7 @@ import time
 from io import BytesIO
 from pathlib import Path
 
+import sale
 from console import Console
 from harness.report import until
 from harness.serve import Server
@@ -27,6 +28,7 @@ from world import declined, stuck
 # How long orders come in, and how many in a second: the bars of the throughput are minutes.
 HAPPENING_S = 240
 PAGES = ROOT / "functions" / "api" / "src" / "console"
+PHONE = {"width": 360, "height": 760, "device_scale_factor": 2}
 PER_SECOND = (3, 5, 4, 6, 2, 5)
 BYTES_MAX = 150_000
 COLOURS = 256
@@ -60,10 +62,11 @@ def main() -> int:
             with Console.on(browser, server.url, height=900, dark=True) as console:
                 console.open(addresses["overview"])
                 write(console, folder / "overview-dark.png", whole=True)
-            with Console.on(browser, server.url, width=360, height=760, device_scale_factor=2) as console:
+            with Console.on(browser, server.url, **PHONE) as console:
                 console.open(addresses["waiting"])
                 write(console, folder / "phone.png")
             approval(browser, Path(data), folder)
+            lines(browser, Path(data), folder)
         finally:
             browser.close()
             server.stop()
@@ -94,6 +97,26 @@ def approval(browser: Browser, data: Path, folder: Path) -> None:
                 write(console, folder / "approval.png")
                 console.open("#/workflow/journey%402")
                 write(console, folder / "journey.png")
+
+
+def lines(browser: Browser, data: Path, folder: Path) -> None:
+    """Orders of many lines, of which some wait for a person, on a desk and on a phone."""
+    program = Path(os.environ["STEPWARDEN_PROGRAM"])
+    with sale.Shelves() as shelves:
+        config = sale.folder(data / "sale", shelves)
+        with Server(program, data / "sales", "--config", str(config)) as server:
+            for count, workflow, refused in ((18, "sale", {"rug-012"}), (200, "pick", {"rug-111", "mug-199"})):
+                shelves.refused = refused
+                order = sale.held(server, shelves, count, workflow)
+                for name, size in (("", {"height": 900}), ("-phone", PHONE)):
+                    with Console.on(browser, server.url, **size) as console:
+                        console.open(f"#/order/{order['OrderID']}")
+                        console.page.locator("#steps summary").filter(has_text=f" of {count} done").last.click()
+                        console.page.mouse.move(0, 0)
+                        # From the steps on, on a phone from those of the lines.
+                        begin = console.page.locator("details.elements[open]" if name else "#steps")
+                        begin.evaluate("(one) => scrollTo(0, one.offsetTop - 80)")
+                        write(console, folder / f"lines-{count}{name}.png")
 
 
 def happen(server: Server, inventory: Inventory) -> dict[str, str]:

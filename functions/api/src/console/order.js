@@ -12,8 +12,9 @@ import { length, when } from "./time.js";
 import { situation } from "./words.js";
 import { workflowLink } from "./workflows.js";
 
-// Up to this number, all elements are shown at once.
+// Up to this number, all elements are shown at once; of more, so many once they are asked for, and then the rest.
 const FEW = 5;
+const FIRST = 20;
 
 export const order = {
   name: "order",
@@ -100,20 +101,25 @@ function steps(task) {
 function elements(task, columns) {
   return groups(task.Steps)
     .filter(({ isLines }) => isLines)
-    .map(({ name, steps }) =>
-      h(
+    .map(({ name, steps }) => {
+      const all = sorted(steps);
+      const rows = (caption, some) => table({ caption, hideCaption: true, rows: some, key: (step) => step.Name, columns });
+      const rest = all.slice(FIRST);
+      return h(
         "details",
         { class: "elements", "data-key": `elements ${name}`, open: steps.length <= FEW },
         h("summary", {}, `${name}: ${counts(steps)}`),
-        table({
-          caption: `The elements of ${name}, the failed and the slowest first`,
-          hideCaption: true,
-          rows: sorted(steps),
-          key: (step) => step.Name,
-          columns,
-        }),
-      ),
-    );
+        rows(`The elements of ${name}, the failed and the slowest first`, all.slice(0, FIRST)),
+        rest.length
+          ? h(
+              "details",
+              { class: "elements", "data-key": `rest ${name}` },
+              h("summary", {}, `The other ${rest.length}`),
+              rows(`The other elements of ${name}`, rest),
+            )
+          : null,
+      );
+    });
 }
 
 function stateOf(step) {

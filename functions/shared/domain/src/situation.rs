@@ -14,7 +14,7 @@ use crate::child;
 use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
 use crate::template::NOT_KEPT;
 use crate::time::Timestamp;
-use crate::workflow::ORDERS;
+use crate::workflow::{LINE, ORDERS};
 
 pub use outage::{outage, outage_text, outage_to_do};
 
@@ -79,6 +79,9 @@ const NO_RESULT: (&str, &str) = (
     "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked again under the \
      same key.",
 );
+
+/// Behind the remedy for a line.
+const DROP_ITS_LINE: &str = " Or settle it as dropped: its line is undone, and the order goes on without it.";
 
 /// The same for a step whose service answers without what the workflow keeps (rule 19).
 const NOT_KEPT_IN_ERROR: (&str, &str) = (
@@ -282,9 +285,16 @@ fn in_error(task: &Task) -> Situation {
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
         text: joined([meaning.to_owned(), message, undone, may_run(task), late(task), past_pivot(task)]),
-        to_do: Some(to_do.into()),
+        to_do: Some(if may_be_dropped(task) { [to_do, DROP_ITS_LINE].concat().into() } else { to_do.into() }),
         waits: true,
     }
+}
+
+/// Whether the order may go on without the line of the step that it waits with (rule 50).
+fn may_be_dropped(task: &Task) -> bool {
+    let step = step_in_error(task).filter(|name| name.contains(LINE)).and_then(|name| task.step(name));
+    let [carried, _] = task.carried_lines();
+    step.is_some_and(|(_, step)| step.direction == Direction::Forward) && carried.len() > 1
 }
 
 /// Steps that are named; of more it is said how many they are.

@@ -13,6 +13,7 @@ mod doctor;
 mod folder;
 mod hosts;
 mod ids;
+mod lines;
 mod listening;
 mod lost;
 mod operator;

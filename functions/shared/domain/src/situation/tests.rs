@@ -5,7 +5,7 @@ use crate::backoff::{Backoff, BackoffPolicy};
 use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::machine::testing::Case;
-use crate::message::{Acceptance, Failure, Outcome, Trouble};
+use crate::message::{Acceptance, Failure, Outcome, Settled, Trouble};
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::ports::{Evidence, Rejections};
 use crate::task::Poll;
@@ -222,6 +222,19 @@ fn a_refused_step_waits_for_an_operator_with_its_reason() {
     let (meaning, to_do) = explain("rejected");
     assert!(of(&case).text.starts_with(meaning), "{}", of(&case).text);
     assert_eq!((of(&case).to_do.as_deref(), of(&case).waits), (Some(to_do), true));
+}
+
+#[test]
+fn rule_50_the_remedy_for_a_line_is_to_drop_it_unless_it_is_the_last_one() {
+    let each = "for_each = \"/Order/Lines\"\nsend = {}\nundo = { send = {} }\non_rejected = \"hold\"";
+    let mut case = Case::new(&[("a", &[], each)], false);
+    case.wake();
+    for (step, is_last) in [("a/0001", false), ("a/0002", false), ("a/0003", true)] {
+        case.rejected(step);
+        let to_do = of(&case).to_do.unwrap();
+        assert_eq!(to_do.ends_with("and the order goes on without it."), !is_last, "{step}: {to_do}");
+        case.settle(step, Settled::Dropped, None);
+    }
 }
 
 #[test]
