@@ -35,6 +35,16 @@ pub(super) struct Table {
     pub(super) optional: bool,
     pub(super) pivot: bool,
     pub(super) no_undo: bool,
+    pub(super) each: Option<Each>,
+}
+
+/// How a step goes through the lines of the order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Each {
+    after_all: bool,
+    /// Whether a rejection, and an exhaustion, drops its line.
+    drops: [bool; 2],
+    drop_max: Option<u8>,
 }
 
 /// Whether a step applies.
@@ -97,11 +107,33 @@ impl File {
     /// The remedies of a step. After a pivot it holds the order, and an optional step has none for a rejection.
     pub(super) fn remedies(&self, index: usize) -> (Remedy, Remedy) {
         let table = &self.steps[index];
-        match (self.is_past_pivot(index), table.optional) {
+        let (rejected, exhausted) = match (self.is_past_pivot(index), table.optional) {
             (true, _) => (Remedy::Hold, Remedy::Hold),
             (false, true) => (Remedy::Compensate, table.on_exhausted),
             (false, false) => (table.on_rejected, table.on_exhausted),
+        };
+        let drops = table.each.map_or([false; 2], |each| each.drops);
+        (
+            if drops[0] && !table.optional { Remedy::Drop } else { rejected },
+            if drops[1] { Remedy::Drop } else { exhausted },
+        )
+    }
+
+    /// Without what a workflow may not have: a comparison with the outputs of all lines, and a drop beside a pivot or a step
+    /// that waits for all lines.
+    fn allowed(mut self) -> Self {
+        let is_each: Vec<bool> = self.steps.iter().map(|table| table.each.is_some()).collect();
+        for table in &mut self.steps {
+            if table.after().next().is_some_and(|earlier| is_each[earlier])
+                && matches!(table.when, Condition::Output(_))
+            {
+                table.when = Condition::Always;
+            }
         }
+        if Workflow::parse(&self.text(), &AGENTS).is_err() {
+            self.steps.iter_mut().filter_map(|table| table.each.as_mut()).for_each(|each| each.drops = [false; 2]);
+        }
+        self
     }
 
     /// Whether a pivot comes before the step.
@@ -128,8 +160,11 @@ impl Table {
         if let Some(ms) = self.horizon_ms {
             let _ = writeln!(text, "horizon = \"{}\"", duration(ms));
         }
-        for (key, remedy) in [("on_rejected", self.on_rejected), ("on_exhausted", self.on_exhausted)] {
+        let drops = self.each.map_or([false; 2], |each| each.drops);
+        let remedies = [("on_rejected", self.on_rejected, drops[0]), ("on_exhausted", self.on_exhausted, drops[1])];
+        for (key, remedy, drops) in remedies {
             let word = if remedy == Remedy::Hold || is_past_pivot { "hold" } else { "compensate" };
+            let word = if drops { "drop" } else { word };
             if !(self.optional && key == "on_rejected") {
                 let _ = writeln!(text, "{key} = \"{word}\"");
             }
@@ -137,8 +172,16 @@ impl Table {
         for (key, is_set) in [("optional", self.optional), ("pivot", self.pivot)] {
             let _ = writeln!(text, "{key} = {is_set}");
         }
-        if self.no_undo {
-            text.push_str("undo = \"none\"\n");
+        match (self.no_undo, self.each) {
+            (true, _) => text.push_str("undo = \"none\"\n"),
+            (false, Some(_)) => text.push_str("undo = { send = {} }\n"),
+            (false, None) => {}
+        }
+        if let Some(each) = self.each {
+            let _ = writeln!(text, "for_each = \"/Order/Lines\"\nsend = {{}}\nafter_all = {}", each.after_all);
+            if let Some(most) = each.drop_max {
+                let _ = writeln!(text, "drop_max = {most}");
+            }
         }
         if let Some(when) = self.when() {
             let _ = writeln!(text, "when = \"{when}\"");
@@ -180,11 +223,21 @@ fn condition() -> impl Strategy<Value = Condition> {
     prop_oneof![6 => Just(Condition::Always), 1 => Just(Condition::Never), 2 => output]
 }
 
+fn each() -> impl Strategy<Value = Each> {
+    let drop_max = proptest::option::weighted(0.3, 0..3_u8);
+    let drops = [0.7, 0.5].map(proptest::bool::weighted);
+    (proptest::bool::weighted(0.2), drops, drop_max).prop_map(|(after_all, drops, drop_max)| Each {
+        after_all,
+        drops,
+        drop_max,
+    })
+}
+
 fn table(index: usize) -> impl Strategy<Value = Table> {
     let complete_within_ms = prop_oneof![100..2_000_u64, 1_000..60_000_u64, 60_000..7_200_000_u64];
     let horizon_more_ms = proptest::option::weighted(0.7, 0..86_400_000_u64);
     let rare = || proptest::bool::weighted(0.2);
-    let ways = (condition(), rare(), rare(), rare());
+    let ways = (condition(), rare(), rare(), rare(), proptest::option::weighted(0.3, each()));
     (vec(any::<bool>(), index), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy(), ways).prop_map(
         |(after, complete_within_ms, more_ms, max_failures, on_rejected, on_exhausted, ways)| Table {
             after,
@@ -197,6 +250,7 @@ fn table(index: usize) -> impl Strategy<Value = Table> {
             optional: ways.1,
             pivot: ways.2,
             no_undo: ways.3,
+            each: ways.4,
         },
     )
 }
@@ -223,7 +277,7 @@ pub(super) fn file() -> impl Strategy<Value = File> {
     (tables, 1..=STEPS, patience(), deadline(), priority(), any::<bool>()).prop_map(
         |(mut steps, count, patience, deadline, priority, is_backward)| {
             steps.truncate(count);
-            File { priority, patience, deadline, steps, is_backward }
+            File { priority, patience, deadline, steps, is_backward }.allowed()
         },
     )
 }

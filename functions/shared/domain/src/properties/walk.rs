@@ -156,6 +156,7 @@ impl Walker {
             let after = &self.task.steps[place];
             assert_eq!((before.process_state, before.direction), (StepState::Error, outcome.direction()));
             // In the same write another step may be given up, so that this one is undone already.
+            assert!(outcome != Settled::Dropped || after.dropped, "{after:?}");
             let is_undone_again = outcome != Settled::Undone && after.direction == Direction::Undo;
             let end = if outcome == Settled::Skipped { StepState::Skipped } else { StepState::Processed };
             let is_ended = (after.process_state, after.direction) == (end, outcome.direction());
@@ -296,7 +297,7 @@ impl Walker {
 
     /// Only the supervisor wakes the task from now on, when it is due.
     fn is_found(&mut self) {
-        for _ in 0..200 {
+        for _ in 0..40 * self.task.steps.len().max(5) {
             if self.task.process_state.is_settled() || self.task.paused.is_some() {
                 return;
             }
@@ -321,9 +322,11 @@ impl Walker {
 }
 
 fn walker() -> impl Strategy<Value = Walker> {
-    (file(), order()).prop_map(|(file, order)| {
+    (file(), order(), 1..4_u8).prop_map(|(file, order, lines)| {
         let submitted_at = Timestamp::from_epoch_ms(1_800_000_000_000);
-        Walker::new(file.workflow(), Order { submitted_at, ..order })
+        let document = Json::of(&serde_json::json!({ "Lines": vec![0; lines.into()] }));
+        let workflow = Arc::new(file.workflow()).of_accepted(&document);
+        Walker::new(Arc::unwrap_or_clone(workflow), Order { submitted_at, document, ..order })
     })
 }
 

@@ -107,10 +107,11 @@ impl Walker {
             self.check_step(before, after, index, event);
         }
         check_end(after);
+        self.check_lines(before, after);
         let is_past = before.steps.iter().any(|step| {
             step.pivot && step.direction == Direction::Forward && step.process_state == StepState::Processed
         });
-        let is_undone = after.steps.iter().any(|step| step.direction == Direction::Undo);
+        let is_undone = after.steps.iter().any(|step| step.direction == Direction::Undo && !step.dropped);
         assert!(!is_past || !is_undone, "{event:?} turned an order round that was past its pivot");
         self.check_close(before, after, event);
         self.check_notices(before, after, event);
@@ -143,11 +144,26 @@ impl Walker {
         self.check_agent([b, a], index, event);
         if a.process_state == StepState::Skipped && b.process_state != StepState::Skipped {
             let rule = &self.workflow.steps[index];
-            let is_so = if a.was_claimed() { rule.optional } else { !applies(rule, after) };
+            let is_so = a.dropped || if a.was_claimed() { rule.optional } else { !applies(rule, after) };
             assert!(is_so && a.direction == Direction::Forward, "{a:?} is skipped");
         }
         let has_ended = b.process_state == StepState::Processing && (!is_held || is_claimed);
         assert!(!has_ended || self.may_end(before, after, index, event), "{event:?} ended {b:?}");
+    }
+
+    /// A line is dropped as a whole and for good, within what its workflow allows, and never the last one (rule 50).
+    fn check_lines(&self, before: &Task, after: &Task) {
+        let rules = &self.workflow.steps;
+        for (index, (b, a)) in before.steps.iter().zip(&after.steps).enumerate() {
+            assert!(a.dropped || !b.dropped, "a line comes back");
+            let mut of_line = after.steps.iter().zip(rules).filter(|(_, rule)| rule.is_of_line(&rules[index]));
+            assert!(of_line.all(|(step, _)| step.dropped == a.dropped), "half of a line is dropped");
+            assert!(!a.dropped || a.direction == Direction::Undo || !a.was_claimed(), "{a:?} is not undone");
+            let uses = |other: &StepRule| other.ancestors.contains(&index) && !other.in_line.contains(&index);
+            let is_used = before.steps.iter().zip(rules).any(|(step, rule)| step.was_claimed() && uses(rule));
+            assert!(b.dropped || !a.dropped || !is_used, "a step that waits for all lines has begun with {b:?}");
+        }
+        assert!(after.carried_lines()[1].is_empty() || !after.carried_lines()[0].is_empty(), "no line is left");
     }
 
     /// The agent changes only after every attempt so far was declined (rule 21).
@@ -183,13 +199,17 @@ impl Walker {
         assert!(after.paused.is_none(), "nothing starts while an operator holds it");
         match step.direction {
             Direction::Forward => {
-                assert!(rule.ancestors.iter().all(|&earlier| is_over(&after.steps[earlier])));
+                let may_begin = |step: &Step| is_over(step) || step.dropped;
+                assert!(rule.ancestors.iter().all(|&earlier| may_begin(&after.steps[earlier])) && !step.dropped);
                 assert!(applies(rule, after), "a step that does not apply is claimed");
             }
             Direction::Undo => {
                 let is_gone = |step: &Step| !step.was_claimed() || step.is_undone();
                 let mut steps = after.steps.iter().zip(&self.workflow.steps);
-                assert!(steps.all(|(step, other)| !other.ancestors.contains(&index) || is_gone(step)));
+                let is_whole = after.process_state == ProcessState::Compensating;
+                let is_later =
+                    |other: &StepRule| other.ancestors.contains(&index) && (is_whole || other.is_of_line(rule));
+                assert!((is_whole || step.dropped) && steps.all(|(step, other)| !is_later(other) || is_gone(step)));
                 assert!(!rule.no_undo, "an undo that there is not is claimed");
             }
         }
@@ -312,6 +332,8 @@ impl Walker {
             }
         }
         let unwatched = self.now.plus_ms(UNWATCHED_MS_MAX);
+        // A paused order only waits, and its watch stays where it was.
+        let is_due = is_due && after.paused.is_none();
         assert!(!is_due || after.watch_at <= Some(unwatched), "nobody looks for longer than the bound");
         let longest_ms = self.workflow.steps.iter().map(|rule| rule.complete_within_ms + patience.grace_ms).max();
         let waits_until = after.steps.iter().filter_map(|step| step.not_before).chain([self.latest]).max();
@@ -399,13 +421,15 @@ fn check_told(before: &Task, after: Option<&Task>, happened: &[Happened]) {
 fn check_end(after: &Task) {
     match after.process_state {
         ProcessState::Processed => {
-            assert!(after.steps.iter().all(is_over));
+            let is_gone = |step: &Step| step.dropped && (!step.was_claimed() || step.is_undone());
+            assert!(after.steps.iter().all(|step| is_over(step) || is_gone(step)));
         }
         ProcessState::Compensated => assert!(after.steps.iter().all(|step| !step.was_claimed() || step.is_undone())),
         ProcessState::Pending => assert!(after.steps.iter().all(|step| !step.was_claimed())),
         ProcessState::Processing => {
-            let is_forward =
-                |step: &Step| step.direction == Direction::Forward && step.process_state != StepState::Error;
+            let is_forward = |step: &Step| {
+                (step.direction == Direction::Forward || step.dropped) && step.process_state != StepState::Error
+            };
             assert!(after.steps.iter().all(is_forward), "under way, and a step is given up");
         }
         ProcessState::Compensating => {
@@ -434,7 +458,8 @@ fn check_reported(before: &Task, after: &Task, happened: &[Happened]) {
         let attempt = |of: &Step| Attempt::current(index, of);
         told_once(a.attempt > b.attempt, What::Claimed(attempt(a)));
         // If the same write started the compensation, the step starts afresh.
-        if a.direction == b.direction {
+        let turns = [before, after].map(|task| task.process_state == ProcessState::Compensating) == [false, true];
+        if a.direction == b.direction && !(b.dropped && turns) {
             let is_now = |state| a.process_state == state && b.process_state != state;
             let is_skipped = a.process_state == StepState::Skipped;
             let is_done = happened.iter().any(|what| {
@@ -448,7 +473,8 @@ fn check_reported(before: &Task, after: &Task, happened: &[Happened]) {
             let end = if is_rejected { What::Rejected } else { What::GivenUp };
             let is_undone_without_call =
                 is_now(StepState::Processed) && a.direction == Direction::Undo && a.started_at.is_none();
-            let is_skipped = is_now(StepState::Skipped) && !happened.contains(&What::Settled(attempt(a)));
+            let is_skipped =
+                is_now(StepState::Skipped) && a.dropped == b.dropped && !happened.contains(&What::Settled(attempt(a)));
             told_once(is_skipped || is_undone_without_call, What::Skipped(attempt(a)));
             if !is_now(StepState::Skipped) {
                 told_once(is_now(StepState::Error), end(attempt(a)));
