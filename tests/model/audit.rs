@@ -30,6 +30,8 @@ pub enum Breach {
     Closed,
     /// Rule 22: an order went by another version than the one that it is pinned to.
     Version,
+    /// Rule 50: a line was dropped for no failure of its own, or not for good, or with all others.
+    Dropped,
     /// The state machine refused a state that it made itself.
     Impossible,
 }
@@ -55,6 +57,10 @@ impl Write<'_> {
         if is_closed && !(is_command && before.state == ProcessState::Error && before.steps == after.steps) {
             return Some(Breach::Closed);
         }
+        let is_kept = |(before, after): (&Step, &Step)| after.dropped || !before.dropped;
+        if after.steps.iter().all(|step| step.dropped) || !before.steps.iter().zip(&after.steps).all(is_kept) {
+            return Some(Breach::Dropped);
+        }
         (0..before.steps.len()).find_map(|index| self.breach_at(index, workflow))
     }
 
@@ -79,6 +85,9 @@ impl Write<'_> {
         if is_mended && !self.is_settled(index) {
             return Some(Breach::EndedByOther);
         }
+        if after.dropped && !before.dropped && !(after.undo && self.may_drop(index)) {
+            return Some(Breach::Dropped);
+        }
         let has_ended = before.state == StepState::Processing && (after.state != StepState::Processing || is_claimed);
         let counts_one = after.failures == before.failures + 1 && has_ended;
         if after.failures > after.attempt || (after.failures > before.failures && !counts_one) {
@@ -91,6 +100,17 @@ impl Write<'_> {
     fn is_settled(&self, index: usize) -> bool {
         let Cause::Message(Message::Command(CommandKind::Settle { step, undo })) = self.cause else { return false };
         usize::from(step) == index && undo == self.before.steps[index].undo
+    }
+
+    /// Whether the step at this place failed for good, which drops its line.
+    fn may_drop(&self, index: usize) -> bool {
+        match self.cause {
+            Cause::Message(Message::Reply(attempt, Answer::Failed | Answer::FailedUnderWay)) => {
+                is_current(attempt, index, &self.before.steps[index])
+            }
+            Cause::Tick => (self.is_expired)(index),
+            Cause::Message(_) | Cause::DeadLetter(_) => false,
+        }
     }
 
     /// Whether everything is done that has to be before the step at this place may start, or be undone.

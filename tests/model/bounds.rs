@@ -34,6 +34,8 @@ pub enum Shape {
     Chain,
     /// The steps run in parallel.
     Wide,
+    /// One step for each of two lines. A line that fails is dropped, and the last one compensates the order (rule 50).
+    Lines,
 }
 
 /// The bounds of the checked world. Everything else is unbounded: each message may be redelivered in any order and with any
@@ -122,6 +124,8 @@ const SENT_AGAIN: Bounds = Bounds {
 const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };
 /// The result of the second step may come later.
 const LATER: Bounds = Bounds { callbacks: true, attempts: 1, ..COARSE };
+/// Two lines, of which one may be dropped.
+const LINES: Bounds = Bounds { shape: Shape::Lines, attempts: 1, ..COARSE };
 /// Two orders that share a scheduler and a supervisor.
 const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, undo_declines: false, ..COARSE };
 
@@ -129,17 +133,18 @@ const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, und
 const TWO_WORKFLOWS: Bounds = Bounds { applies: true, supervisors: 0, declines: true, drains: false, ..TWO_ORDERS };
 
 /// For a few seconds.
-pub const SMALL: [Bounds; 6] = [
+pub const SMALL: [Bounds; 7] = [
     Bounds { name: "one order, clocks that show anything", ..COARSE },
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
     Bounds { name: "one order, calls that outlive their attempt", attempts: 1, ..LINGERING },
     Bounds { name: "one order, a request that is sent again while its service is at work", ..SENT_AGAIN },
     Bounds { name: "one order, a result that comes later", ..LATER },
     Bounds { name: "one order, another default is applied", applies: true, attempts: 1, ..COARSE },
+    Bounds { name: "one order, two lines", undo_declines: false, ..LINES },
 ];
 
 /// For some minutes: every kind of fault and of command, with one of each instance.
-pub const MEDIUM: [Bounds; 18] = [
+pub const MEDIUM: [Bounds; 22] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
@@ -180,6 +185,10 @@ pub const MEDIUM: [Bounds; 18] = [
     },
     Bounds { name: "results that come later, dead letters", dead_letters: true, ..LATER },
     Bounds { name: "two workflows, other versions are applied, no supervisor", ..TWO_WORKFLOWS },
+    Bounds { name: "two lines, clocks that show anything", ..LINES },
+    Bounds { name: "two lines, one clock", clocks: Clocks::One, ..LINES },
+    Bounds { name: "two lines, an operator cancels", commands: [0, 1, 0, 0, 0, 0, 0], clocks: Clocks::One, ..LINES },
+    Bounds { name: "two lines, calls that outlive their attempt", shape: Shape::Lines, attempts: 1, ..LINGERING },
 ];
 
 /// For half an hour.

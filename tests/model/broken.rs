@@ -6,7 +6,7 @@ use domain::task::{Direction, NoticeKind, ProcessState, StepState, Task};
 use domain::workflow::Workflow;
 
 use super::action::Commit;
-use super::bounds::{Bounds, Clocks};
+use super::bounds::{Bounds, Clocks, Shape};
 use super::protocol::Protocol;
 use super::versions::Pinning;
 
@@ -32,10 +32,11 @@ const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
 const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0, 0, 0, 0], ..SMALL };
 const SETTLED: Bounds = Bounds { attempts: 1, commands: [1, 0, 0, 0, 1, 0, 0], ..SMALL };
 const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
+const LINES: Bounds = Bounds { shape: Shape::Lines, attempts: 1, clocks: Clocks::One, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 20] = [
+pub const ALL: [Broken; 22] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -117,6 +118,16 @@ pub const ALL: [Broken; 20] = [
         name: "the supervisor does not wake anybody",
         breaks: "14, 15:",
         protocol: || Protocol::with(Bounds { drains: true, ..SMALL }, wakes_nobody),
+    },
+    Broken {
+        name: "a line is dropped with the one beside it",
+        breaks: "50:",
+        protocol: || Protocol::with(LINES, drops_all_lines),
+    },
+    Broken {
+        name: "a dropped line is not undone",
+        breaks: "Processed",
+        protocol: || Protocol::with(LINES, leaves_what_it_drops),
     },
     Broken {
         name: "the submission chooses the workflow again",
@@ -279,6 +290,21 @@ fn wakes_nobody(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Mome
         }
         decision
     })
+}
+
+fn drops_all_lines(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| {
+        let is_one = after.steps.iter().any(|step| step.dropped);
+        after.steps.iter_mut().for_each(|step| step.dropped |= is_one);
+    })
+}
+
+fn leaves_what_it_drops(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut workflow = workflow.clone();
+    if task.process_state != ProcessState::Compensating {
+        workflow.steps.iter_mut().for_each(|rule| rule.no_undo = true);
+    }
+    decide(task, &workflow, event, moment)
 }
 
 fn changed(decision: Answer, change: impl Fn(&mut Task)) -> Answer {

@@ -290,5 +290,5 @@ pub(super) fn every_late(task: &Task, clocks: Clocks) -> Vec<Late> {
 /// The order that all orders of the model look like to the state machine.
 #[must_use]
 pub(super) fn sample_order() -> Order {
-    sample::order("model", "order", "{}", now())
+    sample::order("model", "order", r#"{"Lines": [1, 2]}"#, now())
 }

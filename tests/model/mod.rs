@@ -24,6 +24,8 @@
 //! **Results that come later** ([`bounds::Bounds::callbacks`]): a service takes the second step on, and tells the result at
 //! any time and as often as it likes, until it is undone (rules 36 and 38). The API's own check says which results it queues.
 //!
+//! **Lines** ([`bounds::Shape::Lines`]): one step goes through two lines of the order, and drops a line that fails (rule 50).
+//!
 //! **Two orders.** A decision reads and writes one task, and a message names one order. So orders meet only in the
 //! instances, which handle one message at a time here. A test checks that two orders reach no state that one alone does
 //! not reach (`two_orders_come_to_what_each_comes_to_alone`). So the large runs need only one order.

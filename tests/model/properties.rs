@@ -4,12 +4,12 @@ use domain::task::ProcessState;
 use stateright::Property;
 
 use super::audit::Breach;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, Shape};
 use super::drain::ends;
 use super::message::{CommandKind, Message};
 use super::protocol::Protocol;
-use super::state::{OrderState, Seen, State, Worker};
-use super::task::{Care, Task};
+use super::state::{OrderState, Seen, Service, State, Worker};
+use super::task::{Care, Step, Task};
 use super::versions::{COMPILED, OTHER, Stage};
 
 /// All properties within these bounds.
@@ -68,6 +68,9 @@ fn invariants() -> Vec<Property<Protocol>> {
             "31: an order is closed by an operator, and no effect comes after that",
             |_, state: &State| state.breach != Some(Breach::Closed),
         ),
+        Property::always("50: a line is dropped alone, for a failure of its own", |_, state: &State| {
+            state.breach != Some(Breach::Dropped) && tasks(state).all(goes_on_without_its_lines)
+        }),
         Property::always("22: an order goes by the version that it is pinned to", |_, state: &State| {
             state.breach != Some(Breach::Version) && state.orders.iter().all(is_pinned)
         }),
@@ -95,6 +98,15 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
     if bounds.declines || bounds.commands[1] > 0 {
         all.push(Property::sometimes("an order is Compensated", |_, state: &State| {
             any(state, ProcessState::Compensated)
+        }));
+    }
+    if bounds.shape == Shape::Lines {
+        all.push(Property::sometimes("an order is Processed without a line", |_, state: &State| {
+            tasks(state).any(|task| task.state == ProcessState::Processed && task.steps.iter().any(|step| step.dropped))
+        }));
+        all.push(Property::sometimes("an order without a line is Compensated", |_, state: &State| {
+            tasks(state)
+                .any(|task| task.state == ProcessState::Compensated && task.steps.iter().any(|step| step.dropped))
         }));
     }
     if bounds.callbacks {
@@ -190,9 +202,20 @@ fn is_all_undone(order: &OrderState) -> bool {
         .all(|(&claimed, service)| service.undo > 0 || (!claimed && service.forward == 0))
 }
 
+/// A dropped line is taken back.
 fn is_whole(order: &OrderState) -> bool {
-    let is_there = order.services.iter().all(|service| service.forward == 1 && service.undo == 0);
-    !is_in(order, ProcessState::Processed) || is_there
+    let Some(task) = order.task.filter(|task| task.state == ProcessState::Processed) else { return true };
+    let is_there = |(step, service): (&Step, &Service)| match step.dropped {
+        true => service.undo == 1,
+        false => service.forward == 1 && service.undo == 0,
+    };
+    task.steps.iter().zip(&order.services).all(is_there)
+}
+
+/// While an order goes forward, only dropped lines are undone.
+fn goes_on_without_its_lines(task: &Task) -> bool {
+    let is_forward = matches!(task.state, ProcessState::Pending | ProcessState::Processing | ProcessState::Processed);
+    !is_forward || task.steps.iter().all(|step| step.undo == step.dropped)
 }
 
 fn is_alerted(order: &OrderState) -> bool {

@@ -43,6 +43,8 @@ pub struct Step {
     pub started: bool,
     /// Whether the result of an attempt under way comes later, and is awaited.
     pub awaited: bool,
+    /// Whether its line was dropped.
+    pub dropped: bool,
     /// Ticks until `CompleteBy` of an attempt under way, not below that at which it is expired; 0 where clocks show
     /// anything.
     pub left: i8,
@@ -100,7 +102,7 @@ impl Task {
     /// Any total order will do: it only makes worlds comparable in which equal instances are at different things.
     fn key(&self) -> impl Ord + use<> {
         let step = |step: Step| {
-            let is = (step.undo, step.started, step.awaited);
+            let is = (step.undo, step.started, step.awaited, step.dropped);
             (step.state as u8, is, step.attempt, step.failures, step.left, step.waits, step.runs)
         };
         (self.version, self.state as u8, self.steps.map(step), self.care as u8, self.paused, self.alerts, self.owed)
@@ -236,6 +238,7 @@ fn abstracted(step: &domain::task::Step, clocks: Clocks) -> Step {
         failures: number(step.failure_count),
         started: step.started_at.is_some(),
         awaited: step.is_awaited(),
+        dropped: step.dropped,
         left: if clocks == Clocks::One { expired(left) } else { 0 },
         waits: match clocks {
             Clocks::One => step.not_before.map_or(0, ticks_until),
@@ -252,6 +255,7 @@ fn concrete(step: &Step, stored: &mut domain::task::Step, clocks: Clocks, is_lat
     let is_claimed = step.state == StepState::Processing;
     stored.process_state = step.state;
     stored.direction = if step.undo { Direction::Undo } else { Direction::Forward };
+    stored.dropped = step.dropped;
     stored.attempt = u32::from(step.attempt);
     stored.failure_count = u32::from(step.failures);
     stored.locked_by = is_claimed.then(|| "scheduler".into());

@@ -100,7 +100,7 @@ impl Versions {
         let all = texts.each_ref().map(|text| {
             let mut workflow = Workflow::parse(text, &[AGENT]).expect("a workflow of the model");
             workflow.steps.iter_mut().for_each(|rule| rule.settles_within_ms = settles_ms);
-            Arc::new(workflow)
+            of_order(&Arc::new(workflow))
         });
         let compiled = Workflows::parse(&[&texts[0]], PINS[0].0, &[AGENT]).expect("the compiled workflow");
         let records = records(&compiled, &texts[1..]);
@@ -136,12 +136,12 @@ impl Versions {
             return self.chosen(view, None);
         }
         let (catalogue, records) = self.catalogue(view);
-        catalogue.workflow(records, &self.at(place).pin()).now_or_never()?.ok()?
+        catalogue.workflow(records, &self.at(place).pin()).now_or_never()?.ok()?.as_ref().map(of_order)
     }
 
     fn chosen(&self, view: View, name: Option<&str>) -> Option<Arc<Workflow>> {
         let (catalogue, records) = self.catalogue(view);
-        catalogue.choose(records, name, sample_order().order_id).now_or_never()?.ok()?.ok()
+        catalogue.choose(records, name, sample_order().order_id).now_or_never()?.ok()?.ok().as_ref().map(of_order)
     }
 
     /// The catalogue of an instance, and what it can read.
@@ -152,6 +152,11 @@ impl Versions {
         assert!(matches!(read, Some(Ok(_))), "records in memory can be read");
         (catalogue, &self.records[view.records as usize])
     }
+}
+
+/// The workflow of the order, with a step for each of its lines.
+fn of_order(workflow: &Arc<Workflow>) -> Arc<Workflow> {
+    workflow.of_accepted(&sample_order().document)
 }
 
 /// The place of a version.
@@ -176,14 +181,9 @@ fn place(pin: &Pin) -> Option<u8> {
 /// remedies than the first, and the other workflow the reverse sequence too.
 fn text(bounds: &Bounds, place: usize) -> String {
     let (name, version) = PINS[place];
-    let (after_a, after_b) = match (place, bounds.shape) {
-        (2, _) => ("\"b\"", ""),
-        (_, Shape::Chain) => ("", "\"a\""),
-        (_, Shape::Wide) => ("", ""),
-    };
-    let [rejected, exhausted] = if place == 0 { ["hold", "compensate"] } else { ["compensate", "hold"] };
+    let attempts = bounds.attempts;
     // A tick is a second. An expired step may be claimed again at once: how long it waits is up to the clocks.
-    format!(
+    let head = format!(
         r#"
         name = "{name}"
         version = {version}
@@ -191,27 +191,35 @@ fn text(bounds: &Bounds, place: usize) -> String {
         grace = "1s"
         backoff_slot = "1s"
         backoff_ceiling = 0
+        "#
+    );
+    let step = |name: &str, after: &str, rejected: &str, exhausted: &str, more: &str| {
+        format!(
+            r#"
         [[step]]
-        name = "a"
+        name = "{name}"
         agent = "{AGENT}"
-        after = [{after_a}]
+        after = [{after}]
         complete_within = "1s"
         max_failures = {attempts}
         on_rejected = "{rejected}"
         on_exhausted = "{exhausted}"
-        [[step]]
-        name = "b"
-        agent = "{AGENT}"
-        after = [{after_b}]
-        complete_within = "1s"
-        max_failures = {attempts}
-        {later}
-        on_rejected = "{exhausted}"
-        on_exhausted = "{rejected}"
-        "#,
-        attempts = bounds.attempts,
-        later = if bounds.callbacks { "wait_within = \"1h\"" } else { "" }
-    )
+        {more}
+        "#
+        )
+    };
+    if bounds.shape == Shape::Lines {
+        let more = "for_each = \"/Order/Lines\"\nsend = {}\nundo = { send = {} }";
+        return head + &step("a", "", "drop", "drop", more);
+    }
+    let (after_a, after_b) = match (place, bounds.shape) {
+        (2, _) => ("\"b\"", ""),
+        (_, Shape::Chain) => ("", "\"a\""),
+        (_, Shape::Wide | Shape::Lines) => ("", ""),
+    };
+    let [rejected, exhausted] = if place == 0 { ["hold", "compensate"] } else { ["compensate", "hold"] };
+    let later = if bounds.callbacks { "wait_within = \"1h\"" } else { "" };
+    head + &step("a", after_a, rejected, exhausted, "") + &step("b", after_b, exhausted, rejected, later)
 }
 
 /// The records at each stage: an operator applies a folder with the other versions, and another default.

@@ -14,7 +14,7 @@ const THREADS: usize = 2;
 #[test]
 fn every_state_of_the_small_worlds_keeps_the_invariants() {
     // Fewer states than these: something that could happen does not happen any more.
-    for (world, unique_min) in SMALL.into_iter().zip([128_000, 69_000, 18_500, 14_000, 16_000, 32_000]) {
+    for (world, unique_min) in SMALL.into_iter().zip([128_000, 69_000, 18_500, 14_000, 16_000, 32_000, 230_000]) {
         let outcome = check(Protocol::new(world.clone()), THREADS, None);
         assert!(outcome.holds(), "{}", text(world.name, &outcome));
         assert!(outcome.unique >= unique_min, "only {} states: {}", outcome.unique, world.name);
