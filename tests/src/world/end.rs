@@ -188,6 +188,10 @@ impl World {
                 continue;
             }
             match task.process_state {
+                ProcessState::Processed if step.dropped => {
+                    assert!(!step.was_claimed() || step.is_undone(), "{step:#?}");
+                    assert!(done.is_none() || undone.is_some(), "{} was not undone: {effects:?}", step.name);
+                }
                 ProcessState::Processed => assert!(done.is_some() && undone.is_none(), "{}: {effects:?}", step.name),
                 ProcessState::Compensated => {
                     assert!(step.attempt == 0 || step.is_undone(), "{step:#?}");

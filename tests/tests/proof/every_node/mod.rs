@@ -17,6 +17,7 @@ mod api;
 mod bulk;
 pub(crate) mod children;
 mod dead_letters;
+mod lines;
 pub(crate) mod node;
 mod scheduler;
 mod schedules;

@@ -22,7 +22,7 @@ const HANDLER: &str = "supervisor";
 const LOST_MS: u64 = 31_000;
 
 /// One run. A failed run is repeated by the next one.
-fn sweep(world: &World) {
+pub(crate) fn sweep(world: &World) {
     let (instance, settings) = (world.instance("supervisor"), Settings::default());
     if let Some(Err(error)) = drive(&world.memory, &world.ports, supervisor::handle(&world.ports, &instance, &settings))
     {

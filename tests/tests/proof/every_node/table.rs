@@ -8,7 +8,7 @@ use domain::ports::RecordKind;
 use memory::faulty::Fault;
 
 use super::node::{Node, Play};
-use super::{agents, api, bulk, children, dead_letters, scheduler, schedules, submission, supervisor};
+use super::{agents, api, bulk, children, dead_letters, lines, scheduler, schedules, submission, supervisor};
 
 /// Each fault of a call.
 const FAULTS: [Fault; 6] =
@@ -176,6 +176,7 @@ fn all() -> Vec<Node> {
         submission::nodes(),
         scheduler::nodes(),
         children::nodes(),
+        lines::nodes(),
         agents::nodes(),
         supervisor::nodes(),
         dead_letters::nodes(),
