@@ -7,8 +7,8 @@
 mod child;
 mod erase;
 
-use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if};
-use domain::batch::{Failures, Handled, Record, each};
+use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if, advance_together};
+use domain::batch::{Failures, Handled, Record, each, each_group};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Dropped, Event, Verdict};
@@ -92,18 +92,55 @@ fn span(record: &Record<SchedulerMessage>) -> tracing::Span {
     trace::handled("scheduler", record.message.order_id(), record)
 }
 
-/// Handles a batch of the scheduler queue.
+/// Handles a batch of the scheduler queue. Replies about one order make one write: an order of many lines has many at once.
 pub async fn handle(
     ports: &impl SchedulerPorts,
     instance: &Instance,
     batch: Vec<Delivery<SchedulerMessage>>,
 ) -> Failures {
-    each(batch, span, |record| async move {
-        let order_id = record.message.order_id();
-        tell(order_id, schedule(ports, instance, &record).await?);
+    each_group(batch, group, span, |records| async move {
+        match records.as_slice() {
+            [record] => tell(record.message.order_id(), schedule(ports, instance, record).await?),
+            _ => take_together(ports, instance, &records).await?,
+        }
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
+}
+
+/// The order of a reply. One that came before is alone, so that what is wrong with it harms no other.
+fn group(record: &Record<SchedulerMessage>) -> Option<OrderId> {
+    match &record.message {
+        SchedulerMessage::Reply(reply) if !record.redelivered => Some(reply.order_id),
+        SchedulerMessage::Reply(_)
+        | SchedulerMessage::Wake(_)
+        | SchedulerMessage::Command(_)
+        | SchedulerMessage::Child(_) => None,
+    }
+}
+
+/// Applies replies to the task of their order.
+async fn take_together<'r>(
+    ports: &impl SchedulerPorts,
+    instance: &Instance,
+    records: &'r [Record<SchedulerMessage>],
+) -> Result<(), AdvanceError> {
+    let reply = |record: &'r Record<SchedulerMessage>| match &record.message {
+        SchedulerMessage::Reply(reply) => Some(Event::Reply { reply, redelivered: false }),
+        SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
+    };
+    let Some(order_id) = records.first().map(|record| record.message.order_id()) else { return Ok(()) };
+    let replies = records.iter().filter_map(reply).collect();
+    let verdicts = advance_together(ports, instance, order_id, replies).await?;
+    let mut verdicts = verdicts.into_iter().flatten();
+    for (place, record) in records.iter().enumerate() {
+        let mut tell = || {
+            trace::is_event(&record.message);
+            tell(order_id, verdicts.next());
+        };
+        if place == 0 { tell() } else { span(record).in_scope(tell) }
+    }
+    Ok(())
 }
 
 /// Applies one message to its order's task. `None`: there is no such order.

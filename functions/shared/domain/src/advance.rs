@@ -16,7 +16,9 @@ use crate::child;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
-use crate::machine::{Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, look, request};
+use crate::machine::{
+    Decision, Dropped, Effect, Event, Happened, Impossible, Moment, Verdict, decide, decide_together, look, request,
+};
 use crate::message::{ChildRequest, SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
@@ -101,11 +103,36 @@ pub async fn advance_if(
     event: Event<'_>,
     allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
 ) -> Result<Option<Verdict>, AdvanceError> {
-    let Some(settled) = settle(ports, instance, order_id, event, allow).await? else {
-        return Ok(None);
-    };
-    send_all(ports, instance, &settled, None).await?;
-    Ok(Some(settled.verdict))
+    let settled = all(ports, instance, order_id, &mut [event], allow).await?;
+    Ok(settled.and_then(|mut settled| settled.verdicts.pop()))
+}
+
+/// Applies events that arrived together as [`advance`] does one, all in the same write. The verdicts are in their order.
+///
+/// # Errors
+/// [`AdvanceError`]. A repeat is always safe.
+pub async fn advance_together(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order_id: OrderId,
+    mut events: Vec<Event<'_>>,
+) -> Result<Option<Vec<Verdict>>, AdvanceError> {
+    let settled = all(ports, instance, order_id, &mut events, |_| Ok(())).await?;
+    Ok(settled.map(|settled| settled.verdicts))
+}
+
+async fn all(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order_id: OrderId,
+    events: &mut [Event<'_>],
+    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
+) -> Result<Option<Settled>, AdvanceError> {
+    let settled = settle(ports, instance, order_id, events, allow).await?;
+    if let Some(settled) = &settled {
+        send_all(ports, instance, settled, None).await?;
+    }
+    Ok(settled)
 }
 
 /// What became of the insert of a new order, and what follows from it.
@@ -185,9 +212,9 @@ pub async fn first(
     let task = Task::new(order, &workflow, instance.shards, ports.environment().random()).below(parent);
     let moment = moment(ports, instance);
     let (as_of, decision) = (moment.now, decide(&task, &workflow, event, moment));
-    let Decision { change, effects, happened, verdict } =
+    let Decision { change, effects, happened, verdicts } =
         decision.map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
-    Ok((Settled { task: Arc::new(change.unwrap_or(task)), as_of, workflow, effects, verdict }, happened))
+    Ok((Settled { task: Arc::new(change.unwrap_or(task)), as_of, workflow, effects, verdicts }, happened))
 }
 
 /// A task after an event, and what follows from it.
@@ -199,7 +226,8 @@ pub struct Settled {
     as_of: Timestamp,
     workflow: Arc<Workflow>,
     effects: Vec<Effect>,
-    verdict: Verdict,
+    /// One for each event.
+    verdicts: Vec<Verdict>,
 }
 
 /// Reads, decides and commits, until a write is won.
@@ -207,7 +235,7 @@ async fn settle(
     ports: &impl AdvancePorts,
     instance: &Instance,
     order_id: OrderId,
-    mut event: Event<'_>,
+    events: &mut [Event<'_>],
     allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
 ) -> Result<Option<Settled>, AdvanceError> {
     let mut lost_write: Option<Arc<Task>> = None;
@@ -220,25 +248,27 @@ async fn settle(
             return Ok(None);
         };
         if lost_write.take().is_some_and(|after| has_happened(&after, &task)) {
-            event = event.again();
+            events.iter_mut().for_each(|event| *event = event.again());
         }
         let workflow = instance.catalogue.of_task(ports, &task).await?;
         let unknown = || AdvanceError::UnknownWorkflow { order_id, pin: task.pin() };
         let workflow = workflow.ok_or_else(unknown)?;
         if let Err(why) = allow(&task) {
-            return Ok(Some(Settled { task, as_of, workflow, effects: Vec::new(), verdict: Verdict::Dropped(why) }));
+            let verdicts = vec![Verdict::Dropped(why); events.len()];
+            return Ok(Some(Settled { task, as_of, workflow, effects: Vec::new(), verdicts }));
         }
-        let Decision { change, effects, happened, verdict } = decide(&task, &workflow, event, moment(ports, instance))
-            .map_err(|source| AdvanceError::Impossible { order_id, source })?;
+        let decision = decide_together(&task, &workflow, events, moment(ports, instance));
+        let Decision { change, effects, happened, verdicts } =
+            decision.map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
-            return Ok(Some(Settled { task, as_of, workflow, effects, verdict }));
+            return Ok(Some(Settled { task, as_of, workflow, effects, verdicts }));
         };
         let after = Arc::new(after);
         match ports.store().commit(&task, after.clone()).await? {
             Commit::Committed => {
                 observe::tell(&after, &happened);
                 trace::committed(&after);
-                return Ok(Some(Settled { task: after, as_of, workflow, effects, verdict }));
+                return Ok(Some(Settled { task: after, as_of, workflow, effects, verdicts }));
             }
             Commit::Conflict => {
                 tracing::debug!(
@@ -287,7 +317,8 @@ async fn send_all(
     if !sent.is_empty() {
         // If this write fails, the supervisor sends the notices again, which is a harmless repeat. Boxed, so that the
         // future of a message without notices stays small.
-        let strike = Box::pin(settle(ports, instance, order_id, Event::Sent { notices: &sent }, |_| Ok(())));
+        let mut events = [Event::Sent { notices: &sent }];
+        let strike = Box::pin(settle(ports, instance, order_id, &mut events, |_| Ok(())));
         if let Err(error) = strike.await {
             tracing::warn!(%order_id, "sent notices could not be removed: {error}");
         }

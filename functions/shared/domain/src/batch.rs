@@ -83,44 +83,83 @@ where
     Handling: Future<Output = Result<Handled, Error>>,
     Error: fmt::Display + HasCause,
 {
+    let one = |mut records: Vec<Record<M>>| {
+        let record = records.pop().expect("a group has a record");
+        handle(record)
+    };
+    each_group(batch, |_| None::<()>, span, one).await
+}
+
+/// The same where the records of a group are handled together, and fail together. The work runs in the span of the first.
+pub async fn each_group<M, Group: Eq, Handle, Handling, Error>(
+    batch: Vec<Delivery<M>>,
+    group: impl Fn(&Record<M>) -> Option<Group>,
+    span: impl Fn(&Record<M>) -> Span,
+    handle: Handle,
+) -> Failures
+where
+    Handle: Fn(Vec<Record<M>>) -> Handling,
+    Handling: Future<Output = Result<Handled, Error>>,
+    Error: fmt::Display + HasCause,
+{
+    let (mut failures, mut groups) = (Vec::new(), Vec::<(Option<Group>, Vec<Record<M>>)>::with_capacity(batch.len()));
+    for delivery in batch {
+        match delivery.record() {
+            Ok(record) => {
+                let group = group(&record);
+                match groups.iter_mut().find(|(other, _)| group.is_some() && *other == group) {
+                    Some((_, records)) => records.push(record),
+                    None => groups.push((group, vec![record])),
+                }
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
     let (span, handle) = (&span, &handle);
-    let handling = batch.into_iter().map(|delivery| async move {
-        let Delivery { receipt, receive_count, parent, body } = delivery;
-        let message = match body {
-            Ok(message) => message,
+    let handling = groups.into_iter().map(|(_, records)| async move {
+        let span = span(&records[0]);
+        let receipts: Vec<_> = records.iter().map(|record| (record.receipt.clone(), record.receive_count)).collect();
+        let handling = AssertUnwindSafe(async { handle(records).await }).catch_unwind();
+        let cause = async { cause(handling.await, &receipts) }.instrument(span).await;
+        let receipts = receipts.into_iter().map(|(receipt, _)| receipt);
+        cause.map(|cause| receipts.map(|receipt| Failure { receipt, cause }).collect::<Vec<_>>()).unwrap_or_default()
+    });
+    failures.extend(join_all(handling).await.into_iter().flatten());
+    Failures(failures)
+}
+
+impl<M> Delivery<M> {
+    /// The record in it, if its body is a message.
+    fn record(self) -> Result<Record<M>, Failure> {
+        let Self { receipt, receive_count, parent, body } = self;
+        match body {
+            Ok(message) => Ok(Record { message, receipt, redelivered: receive_count > 1, receive_count, parent }),
             Err(undecodable) => {
                 let message_id = &*receipt.message_id;
                 tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{undecodable}");
-                return Some(Failure { receipt, cause: Cause::Unreadable });
+                Err(Failure { receipt, cause: Cause::Unreadable })
             }
-        };
-        let redelivered = receive_count > 1;
-        let record = Record { message, receipt: receipt.clone(), redelivered, receive_count, parent };
-        let span = span(&record);
-        let cause = async {
-            let handling = AssertUnwindSafe(async { handle(record).await }).catch_unwind();
-            cause(handling.await, &receipt, receive_count)
-        };
-        let cause = cause.instrument(span).await;
-        cause.map(|cause| Failure { receipt, cause })
-    });
-    Failures(join_all(handling).await.into_iter().flatten().collect())
+        }
+    }
 }
 
-/// Why a record must be delivered again; `None` if it need not be. Logs an error and a panic.
+/// Why records must be delivered again; `None` if they need not be. Logs an error and a panic.
 fn cause<Error: fmt::Display + HasCause>(
     ended: std::thread::Result<Result<Handled, Error>>,
-    Receipt { message_id, .. }: &Receipt,
-    receive_count: u32,
+    receipts: &[(Receipt, u32)],
 ) -> Option<Cause> {
+    let (message_id, receive_count, records) = match receipts.first() {
+        Some((receipt, receive_count)) => (&*receipt.message_id, *receive_count, receipts.len() as u64),
+        None => ("", 0, 0),
+    };
     match ended {
         Ok(Ok(Handled::Done)) => None,
         Ok(Ok(Handled::Later)) => Some(Cause::Returned),
         Ok(Err(error)) => {
             trace::failed(&error);
             tracing::warn!(
-                monotonic_counter.records_failed = 1,
-                message_id = &**message_id,
+                monotonic_counter.records_failed = records,
+                message_id,
                 receive_count,
                 "record not done: {error}"
             );
@@ -129,8 +168,8 @@ fn cause<Error: fmt::Display + HasCause>(
         Err(_) => {
             trace::failed(&"the handler panicked");
             tracing::error!(
-                monotonic_counter.records_panicked = 1,
-                message_id = &**message_id,
+                monotonic_counter.records_panicked = records,
+                message_id,
                 receive_count,
                 "the handler panicked on this record"
             );
@@ -186,7 +225,7 @@ mod tests {
         let Failures(failed) = handling.now_or_never().unwrap();
         let causes: Vec<_> = failed.iter().map(|failure| (&*failure.receipt.message_id, failure.cause)).collect();
         let (returned, passing, lasting) = (Cause::Returned, Cause::Passing, Cause::Lasting);
-        assert_eq!(causes, [("a", returned), ("b", Cause::Unreadable), ("c", lasting), ("d", lasting), ("f", passing)]);
+        assert_eq!(causes, [("b", Cause::Unreadable), ("a", returned), ("c", lasting), ("d", lasting), ("f", passing)]);
     }
 
     #[test]

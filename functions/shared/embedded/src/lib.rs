@@ -111,6 +111,7 @@ mod tallies;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod write;
 mod writer;
 

@@ -4,9 +4,10 @@
 //! message becomes visible, whichever comes first.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::id::OrderId;
 use domain::message::{Delivery, Priority, Receipt, Undecodable};
 use domain::trace::{self, TraceParent};
 use tokio::sync::Notify;
@@ -16,6 +17,7 @@ use crate::clock::later;
 use crate::lock::lock;
 use crate::options::QueueOptions;
 use crate::priorities::PriorityQueues;
+use crate::turns::{TURN_MS, Turns};
 
 /// A queue of one kind of message.
 #[derive(Debug)]
@@ -35,6 +37,11 @@ struct Messages<M> {
     ready: PriorityQueues,
     /// Hidden messages, by the time at which they become visible.
     hidden: BTreeSet<(Instant, i64)>,
+    /// The order of a message, if the messages of an order take turns.
+    order_of: Option<fn(&M) -> OrderId>,
+    turns: Turns,
+    /// Whether messages became visible that waited for their turn.
+    has_news: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +56,19 @@ struct Held<M> {
     /// The receipt of the last delivery. Only this receipt is valid; 0 means that no receipt is valid.
     handle: u64,
     place: Position,
+    /// What it knows of the turns of its order.
+    turn: Turn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    None,
+    /// It waits for the batch before it.
+    Waiting,
+    /// It waited long enough.
+    Due,
+    /// It is in flight.
+    Has(OrderId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +141,17 @@ impl<M: Clone> Queue<M> {
             held: HashMap::new(),
             ready: PriorityQueues::default(),
             hidden: BTreeSet::new(),
+            order_of: None,
+            turns: Turns::default(),
+            has_news: false,
         };
         Self { options, messages: Mutex::new(messages), news: Notify::new() }
+    }
+
+    /// The same, where messages about one order come one batch after the other.
+    pub(crate) fn in_turns(mut self, order_of: fn(&M) -> OrderId) -> Self {
+        self.messages.get_mut().unwrap_or_else(PoisonError::into_inner).order_of = Some(order_of);
+        self
     }
 
     /// Reserves an id for a later message.
@@ -159,7 +188,7 @@ impl<M: Clone> Queue<M> {
             }
         };
         let name = message_id.to_string().into();
-        let held = Held { body, priority, is_stored, name, parent, receive_count, handle: 0, place };
+        let held = Held { body, priority, is_stored, name, parent, receive_count, handle: 0, place, turn: Turn::None };
         messages.held.insert(message_id, held);
         if is_news {
             self.news.notify_one();
@@ -196,9 +225,8 @@ impl<M: Clone> Queue<M> {
         let mut messages = lock(&self.messages);
         let Some(id) = messages.find(receipt) else { return false };
         messages.unplace(id);
-        if messages.hide(id, later(delay_ms)) {
-            self.news.notify_one();
-        }
+        messages.has_news |= messages.hide(id, later(delay_ms));
+        self.tell(&mut messages);
         true
     }
 
@@ -208,6 +236,7 @@ impl<M: Clone> Queue<M> {
         let mut messages = lock(&self.messages);
         let id = messages.find(receipt)?;
         messages.unplace(id);
+        self.tell(&mut messages);
         messages.held.get(&id).map(|held| (id, held.body.clone()))
     }
 
@@ -215,7 +244,14 @@ impl<M: Clone> Queue<M> {
     pub(crate) fn finish(&self, message_id: i64) {
         let mut messages = lock(&self.messages);
         messages.unplace(message_id);
+        self.tell(&mut messages);
         messages.held.remove(&message_id);
+    }
+
+    fn tell(&self, messages: &mut Messages<M>) {
+        if std::mem::take(&mut messages.has_news) {
+            self.news.notify_one();
+        }
     }
 
     /// Removes a handled message. Does nothing if the receipt is not from the message's last delivery. A message that
@@ -224,6 +260,7 @@ impl<M: Clone> Queue<M> {
         let mut messages = lock(&self.messages);
         let id = messages.find(receipt)?;
         messages.unplace(id);
+        self.tell(&mut messages);
         if messages.held.get(&id).is_some_and(|held| held.is_stored) {
             return Some(id);
         }
@@ -276,9 +313,30 @@ impl<M: Clone> Messages<M> {
     }
 
     fn show(&mut self, id: i64) {
+        self.end_turn(id);
         if let Some(held) = self.held.get_mut(&id) {
             held.place = Position::Ready;
+            if held.turn == Turn::Waiting {
+                held.turn = Turn::Due;
+            }
             self.ready.priority(held.priority).push_back(id);
+        }
+    }
+
+    /// A message is in flight no more: those that waited for it become visible.
+    fn end_turn(&mut self, id: i64) {
+        let Some(held) = self.held.get_mut(&id) else { return };
+        let Turn::Has(order_id) = held.turn else { return };
+        held.turn = Turn::None;
+        for waiting in self.turns.end(order_id) {
+            if let Some(held) = self.held.get_mut(&waiting)
+                && let (Turn::Waiting, Position::Hidden(until)) = (held.turn, held.place)
+            {
+                (held.turn, held.place) = (Turn::None, Position::Ready);
+                self.hidden.remove(&(until, waiting));
+                self.ready.priority(held.priority).push_back(waiting);
+                self.has_news = true;
+            }
         }
     }
 
@@ -307,6 +365,7 @@ impl<M: Clone> Messages<M> {
 
     /// Removes a message from its list, so that it is in no list.
     fn unplace(&mut self, id: i64) {
+        self.end_turn(id);
         let Some(held) = self.held.get_mut(&id) else { return };
         match std::mem::replace(&mut held.place, Position::Leaving) {
             Position::Hidden(until) => {
@@ -330,9 +389,25 @@ impl<M: Clone> Messages<M> {
             self.hidden.pop_first();
             self.show(id);
         }
-        let priority = self.ready.next()?;
+        loop {
+            let priority = self.ready.next()?;
+            let received = self.take_of(priority, limit, options, now);
+            if received.is_some() {
+                return received;
+            }
+        }
+    }
+
+    fn take_of(
+        &mut self,
+        priority: Priority,
+        limit: usize,
+        options: QueueOptions,
+        now: Instant,
+    ) -> Option<Received<M>> {
         let until = now + Duration::from_millis(options.visibility_ms);
         let mut deliveries = Vec::with_capacity(limit.min(self.ready.priority(priority).len()));
+        let mut orders = Vec::new();
         while deliveries.len() < limit
             && let Some(id) = self.ready.priority(priority).pop_front()
         {
@@ -346,6 +421,18 @@ impl<M: Clone> Messages<M> {
                 // It is the first message for the priority's next receiver.
                 self.ready.priority(priority).push_front(id);
                 break;
+            }
+            if let (Some(order_of), Ok(message)) = (self.order_of, &held.body) {
+                let order_id = order_of(message);
+                let has_turn = orders.contains(&order_id) || held.turn == Turn::Due;
+                if !has_turn && self.turns.waits(order_id, id) {
+                    held.turn = Turn::Waiting;
+                    self.hide(id, now + Duration::from_millis(TURN_MS));
+                    continue;
+                }
+                self.turns.begin(order_id);
+                orders.push(order_id);
+                held.turn = Turn::Has(order_id);
             }
             self.last_handle += 1;
             held.receive_count += 1;
@@ -365,80 +452,4 @@ impl<M: Clone> Messages<M> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OPTIONS: QueueOptions = QueueOptions { receives_max: 3, visibility_ms: 1_000 };
-
-    fn queue() -> Arc<Queue<u32>> {
-        Arc::new(Queue::new(OPTIONS, 1))
-    }
-
-    async fn receive(queue: &Queue<u32>, limit: usize) -> Vec<u32> {
-        match queue.receive(limit).await {
-            Received::Deliveries(deliveries) => deliveries.into_iter().filter_map(|one| one.body.ok()).collect(),
-            Received::Dead(dead) => panic!("{dead:?}"),
-        }
-    }
-
-    /// A receiver that already waits when the next line runs.
-    async fn waiting(queue: &Arc<Queue<u32>>, limit: usize) -> tokio::task::JoinHandle<Vec<u32>> {
-        let queue = queue.clone();
-        let receiver = tokio::spawn(async move { receive(&queue, limit).await });
-        tokio::task::yield_now().await;
-        receiver
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_waits_beside_another_gets_what_the_other_lets_lapse() {
-        let queue = queue();
-        let (first, second) = (waiting(&queue, 10).await, waiting(&queue, 10).await);
-        queue.push(7, Priority::Normal, 0);
-        // One receiver holds the message and never deletes it. The other receiver waited before any message arrived.
-        assert_eq!((first.await.unwrap(), second.await.unwrap()), (vec![7], vec![7]));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn messages_that_arrive_together_wake_as_many_as_they_need() {
-        let queue = queue();
-        let receivers = [waiting(&queue, 1).await, waiting(&queue, 1).await, waiting(&queue, 1).await];
-        for message in [1, 2, 3] {
-            queue.push(message, Priority::Normal, 0);
-        }
-        let started = later(0);
-        let mut received = Vec::new();
-        for receiver in receivers {
-            received.extend(receiver.await.unwrap());
-        }
-        received.sort_unstable();
-        assert_eq!((received, later(0)), (vec![1, 2, 3], started), "none of them had to wait for a time-out");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_receiver_that_waits_for_a_late_message_is_woken_for_an_earlier_one() {
-        let queue = queue();
-        queue.push(1, Priority::Normal, 50_000);
-        let receiver = waiting(&queue, 10).await;
-        let started = later(0);
-        queue.push(2, Priority::Normal, 20);
-        assert_eq!(receiver.await.unwrap(), [2]);
-        assert!(later(0) - started < Duration::from_secs(1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn messages_that_are_gone_leave_nothing_behind() {
-        let queue = queue();
-        for message in 0..100 {
-            queue.push(message, Priority::Normal, u64::from(message % 2));
-        }
-        for _ in 0..100 {
-            let Received::Deliveries(deliveries) = queue.receive(10).await else { panic!("dead") };
-            assert!(deliveries.iter().all(|delivery| queue.delete(&delivery.receipt).is_none()));
-            if queue.len() == 0 {
-                break;
-            }
-        }
-        let messages = lock(&queue.messages);
-        assert!(messages.held.is_empty() && messages.ready.is_empty() && messages.hidden.is_empty());
-    }
-}
+mod tests;

@@ -41,7 +41,7 @@ impl AllQueues {
         let dead_letters = QueueOptions { receives_max: u32::MAX, visibility_ms: options.dead_letter_visibility_ms };
         Ok(Self {
             submissions: Queue::new(options.submissions, next("messages")?),
-            scheduler: Queue::new(options.scheduler, next("commands")?),
+            scheduler: Queue::new(options.scheduler, next("commands")?).in_turns(SchedulerMessage::order_id),
             requests: RwLock::default(),
             request_options: options.requests,
             dead_letters: Queue::new(dead_letters, dead_letters::next_id(connection)?),

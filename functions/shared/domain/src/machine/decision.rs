@@ -47,8 +47,8 @@ pub struct Decision {
     pub effects: Vec<Effect>,
     /// What happened to the task, in this order.
     pub happened: Vec<Happened>,
-    /// For logs and counters.
-    pub verdict: Verdict,
+    /// For logs and counters: one for each event.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// Something that happened to a task.

@@ -61,38 +61,28 @@ use turn::Turn;
 /// # Errors
 /// [`Impossible`] if the record contradicts itself or the workflow. Nothing is changed then.
 pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
-    use ProcessState::{Closed, Compensated, Compensating, Error, Pending, Processed, Processing};
+    decide_together(task, workflow, &[event], moment)
+}
 
+/// Applies events that arrived together to `task`, one after the other: they make one version. The decision has a verdict
+/// for each of them.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_together(
+    task: &Task,
+    workflow: &Workflow,
+    events: &[Event<'_>],
+    moment: Moment<'_>,
+) -> Result<Decision, Impossible> {
     check(task, workflow)?;
     let mut turn = Turn::new(task, workflow, moment);
-    let verdict = match (event, task.process_state) {
-        // A chain longer than the workflow's worst case is a loop.
-        (Event::Wake { hops, .. }, Pending | Processing | Compensating) if hops > workflow.hops_max() => {
-            turn.cut_chain()
-        }
-        (Event::Wake { hops, redelivered }, Pending | Processing | Compensating) => turn.wake(hops, redelivered),
-        (Event::Wake { redelivered, .. }, Processed | Compensated | Closed | Error) => turn.repeat_if(redelivered),
-        (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
-            turn.reply(reply, redelivered)
-        }
-        (Event::Reply { reply, redelivered }, Processed | Compensated | Closed) => {
-            turn.repeat_if(redelivered);
-            turn.tell_contradiction(reply);
-            Verdict::Dropped(Dropped::Finished)
-        }
-        (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
-        (Event::Sweep, Processed | Compensated | Closed | Error) => turn.sweep_unsent(),
-        (Event::Command { command, .. }, _) => turn.command(command),
-        (Event::DeadLetter { dead_letter }, Pending | Processing | Compensating) => turn.dead_letter(dead_letter),
-        (Event::DeadLetter { .. }, Processed | Error | Compensated | Closed) => Verdict::Nothing,
-        (Event::Sent { notices }, _) => turn.sent(notices),
-    };
-    if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, &verdict) {
-        // The first delivery may have carried out the command and died before it sent the messages that follow. No call
-        // follows from an end.
-        if task.process_state.is_final() { turn.repeat_notices() } else { turn.repeat(0) }
+    for event in events {
+        let verdict = turn.take(*event);
+        turn.verdicts.push(verdict);
     }
-    Ok(turn.end(verdict))
+    turn.follow_replies();
+    Ok(turn.end())
 }
 
 /// The assumptions of `decide` about a stored task.
@@ -123,6 +113,40 @@ fn check(task: &Task, workflow: &Workflow) -> Result<(), Impossible> {
 }
 
 impl Turn<'_> {
+    fn take(&mut self, event: Event<'_>) -> Verdict {
+        use ProcessState::{Closed, Compensated, Compensating, Error, Pending, Processed, Processing};
+
+        let state = self.task.process_state;
+        let verdict = match (event, state) {
+            // A chain longer than the workflow's worst case is a loop.
+            (Event::Wake { hops, .. }, Pending | Processing | Compensating) if hops > self.workflow.hops_max() => {
+                self.cut_chain()
+            }
+            (Event::Wake { hops, redelivered }, Pending | Processing | Compensating) => self.wake(hops, redelivered),
+            (Event::Wake { redelivered, .. }, Processed | Compensated | Closed | Error) => self.repeat_if(redelivered),
+            (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
+                self.reply(reply, redelivered)
+            }
+            (Event::Reply { reply, redelivered }, Processed | Compensated | Closed) => {
+                self.repeat_if(redelivered);
+                self.tell_contradiction(reply);
+                Verdict::Dropped(Dropped::Finished)
+            }
+            (Event::Sweep, Pending | Processing | Compensating) => self.sweep(),
+            (Event::Sweep, Processed | Compensated | Closed | Error) => self.sweep_unsent(),
+            (Event::Command { command, .. }, _) => self.command(command),
+            (Event::DeadLetter { dead_letter }, Pending | Processing | Compensating) => self.dead_letter(dead_letter),
+            (Event::DeadLetter { .. }, Processed | Error | Compensated | Closed) => Verdict::Nothing,
+            (Event::Sent { notices }, _) => self.sent(notices),
+        };
+        if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, &verdict) {
+            // The first delivery may have carried out the command and died before it sent the messages that follow. No call
+            // follows from an end.
+            if state.is_final() { self.repeat_notices() } else { self.repeat(0) }
+        }
+        verdict
+    }
+
     /// Claims the steps that are ready.
     fn wake(&mut self, hops: u32, redelivered: bool) -> Verdict {
         let first = self.task.process_state == ProcessState::Pending;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::decision::{Dropped, TooLarge, Verdict};
 use super::open_calls::settled_at;
-use super::turn::{Turn, release};
+use super::turn::{Replied, Turn, release};
 use crate::json::JsonError;
 use crate::keys::time_text;
 use crate::limits::{
@@ -83,7 +83,20 @@ impl Turn<'_> {
         }
         // A deferral ends its chain of messages: the horizon bounds deferrals.
         let hops = if matches!(reply.outcome, Outcome::Deferred(_)) { 0 } else { reply.hops };
-        if verdict == Verdict::Taken {
+        let taken = (verdict == Verdict::Taken).then_some(hops);
+        let before = self.replied.unwrap_or(Replied { hops, taken, redelivered });
+        self.replied = Some(Replied {
+            hops: before.hops.max(hops),
+            taken: before.taken.max(taken),
+            redelivered: before.redelivered || redelivered,
+        });
+        verdict
+    }
+
+    /// What follows from all replies of the turn: no step is claimed between two of them.
+    pub(super) fn follow_replies(&mut self) {
+        let Some(Replied { hops, taken, redelivered }) = self.replied.take() else { return };
+        if let Some(hops) = taken {
             self.go_further(hops);
         }
         if redelivered {
@@ -91,7 +104,6 @@ impl Turn<'_> {
         } else {
             self.wake_for_new_waiting(hops);
         }
-        verdict
     }
 
     /// Claims the steps that have become ready, unless the chain of messages exceeds the workflow's worst case. Such a

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Decision, Effect, Event, Happened, Moment, Verdict, decide};
+use super::{Decision, Effect, Event, Happened, Moment, Verdict, decide_together};
 use crate::id::{CommandId, OrderId};
 use crate::json::Json;
 use crate::limits::SHARDS;
@@ -76,20 +76,29 @@ impl Case {
 
     /// Applies an event like a handler that wins the write, and keeps the effects of this turn.
     pub(crate) fn apply(&mut self, event: Event<'_>) -> Verdict {
-        let Decision { change, effects, happened, verdict } = self.decide(event);
+        self.apply_together(&[event]).pop().expect("one for the event")
+    }
+
+    /// The same for events that arrive together.
+    pub(crate) fn apply_together(&mut self, events: &[Event<'_>]) -> Vec<Verdict> {
+        let Decision { change, effects, happened, verdicts } = self.decide_together(events);
         if let Some(after) = change {
             check_step(&self.task, &after);
             self.task = after;
         }
         self.effects = effects;
         self.happened = happened;
-        verdict
+        verdicts
     }
 
     pub(crate) fn decide(&self, event: Event<'_>) -> Decision {
+        self.decide_together(&[event])
+    }
+
+    fn decide_together(&self, events: &[Event<'_>]) -> Decision {
         let nonce = self.task.nonce + 1;
         let moment = Moment { now: self.now, instance: &self.instance, nonce, draw: self.draw };
-        decide(&self.task, &self.workflow, event, moment).unwrap()
+        decide_together(&self.task, &self.workflow, events, moment).unwrap()
     }
 
     pub(crate) fn wake(&mut self) -> Verdict {

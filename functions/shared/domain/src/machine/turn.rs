@@ -27,12 +27,26 @@ pub(super) struct Turn<'a> {
     pub(super) exact_watch: bool,
     pub(super) effects: Vec<Effect>,
     pub(super) happened: Vec<Happened>,
+    pub(super) verdicts: Vec<Verdict>,
+    /// Replies of which more may follow than their outcome.
+    pub(super) replied: Option<Replied>,
     /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
     pub(super) waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
     pub(super) claimed: Vec<usize>,
     /// Whether a step ended in this turn that needs no call.
     pub(super) has_skipped: bool,
+}
+
+/// Replies that were taken or dropped in a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Replied {
+    /// Messages in the longest chain that led here.
+    pub(super) hops: u32,
+    /// The same of those that were taken.
+    pub(super) taken: Option<u32>,
+    /// Whether one of them came again.
+    pub(super) redelivered: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -45,6 +59,8 @@ impl<'a> Turn<'a> {
             exact_watch: false,
             effects: Vec::new(),
             happened: Vec::new(),
+            verdicts: Vec::with_capacity(1),
+            replied: None,
             waiting_before: Vec::new(),
             claimed: Vec::new(),
             has_skipped: false,
@@ -54,15 +70,15 @@ impl<'a> Turn<'a> {
     }
 
     /// Ends the turn: numbers the version, and sets the next look at the task.
-    pub(super) fn end(mut self, verdict: Verdict) -> Decision {
+    pub(super) fn end(mut self) -> Decision {
         if self.changed {
             self.task.version += 1;
             self.task.nonce = self.moment.nonce;
             self.settle_watch();
             self.settle_expiry();
         }
-        let Self { task, effects, happened, changed, .. } = self;
-        Decision { change: changed.then_some(task), effects, happened, verdict }
+        let Self { task, effects, happened, verdicts, changed, .. } = self;
+        Decision { change: changed.then_some(task), effects, happened, verdicts }
     }
 
     /// An ended order that owes no message is deleted after the time of its workflow (rule 44).

@@ -55,7 +55,8 @@ impl Walker {
         let decision = decide(&self.task, &self.workflow, event, moment).expect("a state that it made itself");
         let again = decide(&self.task, &self.workflow, event, moment).expect("the same again");
         assert_eq!(decision, again, "a decision depends on nothing else");
-        let Decision { change, effects, happened, verdict } = decision;
+        let Decision { change, effects, happened, mut verdicts } = decision;
+        let verdict = verdicts.pop().expect("one for the event");
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
             Verdict::Dropped(_)

@@ -53,7 +53,7 @@ fn rule_6_a_redelivered_command_asks_for_no_call_of_an_order_that_is_over() {
     let mut case = held();
     let command = case.command(Action::Close, Some(case.task.version));
     let again = Event::Command { command: &command, redelivered: true };
-    let Verdict::Refused(_) = case.decide(again).verdict else { panic!("a call may have its effect") };
+    let Verdict::Refused(_) = case.decide(again).verdicts[0] else { panic!("a call may have its effect") };
     case.task.process_state = ProcessState::Closed;
     let before = case.task.clone();
     assert_eq!(case.apply(again), Verdict::Refused(Refused::NotInError));

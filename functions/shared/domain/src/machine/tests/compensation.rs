@@ -147,7 +147,7 @@ fn undo_after_the_turn_for_ms(ms: u64, outcome: Outcome, may_run_ms: Option<u64>
         case.take(&reply);
         output = case.step("a").output.clone();
         let again = case.decide(Event::Reply { reply: &reply, redelivered: false });
-        assert_eq!(again.verdict, Verdict::Dropped(Dropped::OtherDirection), "it says nothing new");
+        assert_eq!(again.verdicts, [Verdict::Dropped(Dropped::OtherDirection)], "it says nothing new");
     });
     (undone_ms, output)
 }

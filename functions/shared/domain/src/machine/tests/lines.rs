@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::json::Json;
-use crate::machine::testing::{AGENTS, Case, done, order_of};
-use crate::machine::{Refused, Verdict, request};
-use crate::message::{Outcome, Settled};
+use crate::machine::testing::{AGENTS, Case, done, failed, order_of};
+use crate::machine::{Dropped, Event, Refused, Verdict, request};
+use crate::message::{Outcome, Reply, Settled};
 use crate::redaction::Redaction;
 use crate::task::{Direction, ProcessState, Step, StepState};
 use crate::time::Timestamp;
@@ -46,6 +46,27 @@ fn undo_all(case: &mut Case) {
         let asked: Vec<String> = case.task.steps.iter().filter(is_asked).map(|step| step.name.to_string()).collect();
         asked.iter().for_each(|step| _ = case.done(step));
     }
+}
+
+#[test]
+fn rule_2_replies_that_arrive_together_make_one_version_and_no_step_begins_between_them() {
+    let take = |case: &mut Case, replies: &[Reply]| {
+        let events: Vec<_> = replies.iter().map(|reply| Event::Reply { reply, redelivered: false }).collect();
+        case.apply_together(&events)
+    };
+    let mut case = three("", "");
+    let before = case.task.version;
+    let [first, second] = ["reserve/0001", "reserve/0002"].map(|step| case.reply_of(step, done()));
+    let verdicts = take(&mut case, &[first.clone(), first, second]);
+    let closed = Verdict::Dropped(Dropped::Closed);
+    assert_eq!((verdicts, case.task.version), (vec![Verdict::Taken, closed, Verdict::Taken], before + 1));
+    assert_eq!(case.requested(), ["pack/0001", "pack/0002"]);
+
+    let mut case = three("", "");
+    let (done, rejected) = (case.reply_of("reserve/0001", done()), case.reply_of("reserve/0002", failed()));
+    assert_eq!(take(&mut case, &[done, rejected]), [Verdict::Taken, Verdict::Taken]);
+    assert_eq!(case.state(), ProcessState::Compensating);
+    assert_eq!(case.step("pack/0001").attempt, 0, "the order turned round before it could begin");
 }
 
 #[test]
