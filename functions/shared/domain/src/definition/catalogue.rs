@@ -16,6 +16,9 @@ use crate::workflow::{StepRule, Workflow, Workflows, agent_names, agents_without
 /// instance within this time.
 pub const DEPLOYMENT_FRESH_MS: u64 = 5_000;
 
+/// Workflows of orders with lines that are kept, each of up to 200 steps.
+const OF_LINES_MAX: usize = 64;
+
 /// The workflows of an instance. A version is cached for ever, the deployment for [`DEPLOYMENT_FRESH_MS`]. Cloning copies
 /// a pointer.
 #[derive(Debug, Clone)]
@@ -45,6 +48,8 @@ struct Cache {
     definitions: BTreeMap<Pin, Arc<Workflow>>,
     /// The same with the settings of the deployment.
     workflows: BTreeMap<Pin, Arc<Workflow>>,
+    /// Those of orders with lines, beside the workflow that they are made of.
+    of_lines: BTreeMap<OrderId, [Arc<Workflow>; 2]>,
     named: Option<Named>,
 }
 
@@ -272,7 +277,23 @@ impl Catalogue {
         task: &Task,
     ) -> Result<Option<Arc<Workflow>>, PortError> {
         let found = self.workflow(ports, &task.pin()).await?;
-        Ok(found.map(|workflow| workflow.of_steps(task.steps.iter().map(|step| &*step.name))))
+        Ok(found.map(|workflow| if workflow.has_lines() { self.of_lines(workflow, task) } else { workflow }))
+    }
+
+    /// The elements of an order never change, and each of its results asks for its workflow.
+    fn of_lines(&self, workflow: Arc<Workflow>, task: &Task) -> Arc<Workflow> {
+        let (order_id, cache) = (task.order_id, &mut self.cache().of_lines);
+        if let Some([of, own]) = cache.get(&order_id)
+            && Arc::ptr_eq(of, &workflow)
+        {
+            return own.clone();
+        }
+        let own = workflow.of_steps(task.steps.iter().map(|step| &*step.name));
+        while cache.len() >= OF_LINES_MAX {
+            cache.pop_first();
+        }
+        cache.insert(order_id, [workflow, own.clone()]);
+        own
     }
 
     /// The workflow of an accepted order: the one that it is pinned to, or the compiled one.

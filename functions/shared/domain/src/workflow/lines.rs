@@ -213,7 +213,8 @@ impl StepKeys {
 }
 
 impl Workflow {
-    fn has_lines(&self) -> bool {
+    /// Whether an order of it has steps for the elements of an array.
+    pub(crate) fn has_lines(&self) -> bool {
         self.steps.iter().any(|rule| rule.for_each.is_some() && rule.line.is_none())
     }
 
