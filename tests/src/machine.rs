@@ -176,7 +176,10 @@ impl Machine {
 
     fn tasks(&self) -> rusqlite::Result<Vec<(String, u64, String)>> {
         let database = self.database();
-        let mut tasks = database.prepare("SELECT order_id, version, process_state FROM tasks ORDER BY seq")?;
+        let mut tasks = database.prepare(
+            "SELECT order_id, max(version, coalesce((SELECT max(version) FROM changes WHERE seq = tasks.seq), 0)), \
+             process_state FROM tasks ORDER BY seq",
+        )?;
         tasks.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs(), row.get(2)?)))?.collect()
     }
 }

@@ -10,7 +10,8 @@ use super::World;
 const DATABASE: &str = "stepwarden.db";
 const ENTRIES: &str = "SELECT coalesce(group_concat(seq || ' ' || lower(hex(hash)) || ' ' || body, char(10)), '') \
                        FROM (SELECT * FROM audit ORDER BY seq)";
-const TASKS: &str = "SELECT coalesce(group_concat(order_id || ' ' || version, char(10)), '') FROM tasks";
+const TASKS: &str = "SELECT coalesce(group_concat(order_id || ' ' || max(version, coalesce((SELECT max(changes.version) \
+                     FROM changes WHERE changes.seq = tasks.seq), 0)), char(10)), '') FROM tasks";
 
 /// After each life: the stream is as it was written, and has each version of each task once and in order.
 pub(super) fn check(world: &World) {

@@ -210,10 +210,13 @@ pub(super) fn open(world: &Arc<World>, accept_loss: bool) -> Result<Engine, Open
     let queue = QueueOptions { receives_max: setup.receives_max, visibility_ms: setup.visibility_ms };
     let now = outside.clone();
     let (observed, told) = (outside.clone(), outside.clone());
+    let sizes = [(0, 0), (0, 3_970), (20_000, 0), (20_000, 3_970)];
+    let (live_max, whole_bytes) = outside.lock().rng.pick(&sizes);
     let options = Options {
         submissions: queue,
         scheduler: QueueOptions { receives_max: 100, ..queue },
-        live_max: outside.lock().rng.pick(&[0, 20_000]),
+        live_max,
+        whole_bytes,
         observer: Some(Arc::new(move |event| observed.lock().heard(event))),
         channels: [(CHANNEL.into(), channel(told))].into(),
         now: Some(Arc::new(move || now.lock().clock.wall())),

@@ -54,7 +54,7 @@ pub(crate) fn list(
         Some(state) => statement.query(params![before, one_more, state.name()])?,
         None => statement.query(params![before, one_more])?,
     };
-    page(rows, limit, name(state))
+    page(connection, rows, limit, name(state))
 }
 
 /// The SQL of a list, in the words of its index.
@@ -71,7 +71,7 @@ fn list_sql(state: Option<ProcessState>) -> String {
 pub(crate) fn oldest(connection: &Connection, state: ProcessState) -> rusqlite::Result<Option<Timestamp>> {
     let mut statement = connection.prepare_cached(&oldest_sql())?;
     let mut rows = statement.query([state.name()])?;
-    Ok(rows.next()?.and_then(|row| rows::task(row, 0).ok()?.submitted_at()))
+    Ok(rows.next()?.and_then(|row| rows::task(connection, row, 0).ok()?.submitted_at()))
 }
 
 fn oldest_sql() -> String {
@@ -89,7 +89,7 @@ pub(crate) fn found(
                        ORDER BY seq DESC LIMIT ?3";
     let mut statement = connection.prepare_cached(SQL)?;
     let rows = statement.query(params![term.text(), before.unwrap_or(i64::MAX), one_more(limit)])?;
-    page(rows, limit, FOUND)
+    page(connection, rows, limit, FOUND)
 }
 
 /// Keeps the terms of the order whose task has this number.
@@ -120,7 +120,7 @@ pub(crate) fn expired(connection: &Connection, now: Timestamp, limit: usize) -> 
 }
 
 /// The page of these rows. One row more than the limit shows that another page follows.
-fn page(mut rows: Rows<'_>, limit: usize, list: &str) -> Result<Page, ReadError> {
+fn page(connection: &Connection, mut rows: Rows<'_>, limit: usize, list: &str) -> Result<Page, ReadError> {
     let (mut page, mut last, mut bytes) = (Page::default(), i64::MAX, 0);
     while let Some(row) = rows.next()? {
         if page.tasks.len() == limit || bytes >= PAGE_BYTES_MAX {
@@ -129,7 +129,7 @@ fn page(mut rows: Rows<'_>, limit: usize, list: &str) -> Result<Page, ReadError>
         }
         last = row.get(0)?;
         bytes += rows::text(row, 1)?.len();
-        page.tasks.push(rows::task(row, 1)?);
+        page.tasks.push(rows::task(connection, row, 1)?);
     }
     page.read = page.tasks.len();
     Ok(page)

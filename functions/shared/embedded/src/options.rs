@@ -9,6 +9,7 @@ use std::{fmt, io};
 use domain::message::CloudEvent;
 
 use crate::clock::Now;
+use crate::rows::WHOLE_BYTES;
 
 /// The size of a write-ahead log above which a start of it is overdue, in bytes.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -67,6 +68,8 @@ pub struct Options {
     pub requests: QueueOptions,
     /// Orders in memory above which idle ones are removed.
     pub live_max: usize,
+    /// The size of a task up to which all of it is written at each change, in bytes.
+    pub whole_bytes: usize,
     /// The number of reading connections.
     pub readers_max: usize,
     /// The number of events kept on disk. The oldest are deleted first.
@@ -119,6 +122,7 @@ impl Default for Options {
             scheduler: QueueOptions { receives_max: 100, visibility_ms: 10_000 },
             requests: QueueOptions { receives_max: 1_000, visibility_ms: 15 * 60_000 },
             live_max: 20_000,
+            whole_bytes: WHOLE_BYTES,
             readers_max: 4,
             events_max: 10_000,
             busy_ms: 5_000,

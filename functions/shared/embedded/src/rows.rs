@@ -10,13 +10,19 @@ use domain::limits::DOCUMENT_BYTES_MAX;
 use domain::message::Priority;
 use domain::order::{AgainOf, Order};
 use domain::ports::PortError;
-use domain::task::Task;
+use domain::task::{Delta, Task};
 use domain::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 
 use crate::identity::Gone;
+
+/// The lengths of a task's body, which blanks pad: with its other columns, such a row takes a quarter, half or all of a page
+/// of 4 KiB. Only a body of another length may have changes beside it.
+pub(crate) const BODY_BYTES: [usize; 3] = [930, 1_950, WHOLE_BYTES];
+/// The largest of them.
+pub(crate) const WHOLE_BYTES: usize = 3_970;
 
 /// The reason why a read failed.
 #[derive(Debug, thiserror::Error)]
@@ -58,11 +64,11 @@ pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Optio
     const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
                        priority, workflow, again_of, body FROM tasks JOIN orders USING (seq) WHERE order_id = ?1";
     let mut statement = connection.prepare_cached(SQL)?;
-    let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
+    let found = statement.query_row([order_id.to_string()], |row| Ok(read(connection, row, order_id)));
     found.optional()?.transpose()
 }
 
-fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
+fn read(connection: &Connection, row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
     let document = Json::parse(text(row, 0)?.as_bytes(), DOCUMENT_BYTES_MAX);
     let order = Order {
         order_id,
@@ -77,7 +83,7 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         terms: Vec::new(),
         again_of: again_of(row, 8)?,
     };
-    Ok(Stored { order: Arc::new(order), task: task(row, 9)? })
+    Ok(Stored { order: Arc::new(order), task: task(connection, row, 9)? })
 }
 
 fn workflow(row: &Row<'_>, column: usize) -> Result<Option<Pin>, ReadError> {
@@ -91,10 +97,28 @@ fn again_of(row: &Row<'_>, column: usize) -> Result<Option<AgainOf>, ReadError> 
     stored.map(read).transpose()
 }
 
-/// The task in a column.
-pub(crate) fn task(row: &Row<'_>, column: usize) -> Result<Arc<Task>, ReadError> {
-    let task = serde_json::from_str(text(row, column)?).map_err(|error| ReadError::corrupt("a task", &error))?;
-    Ok(Arc::new(task))
+/// The task in a column. Its changes are those of the same moment, since the row is still being read.
+pub(crate) fn task(connection: &Connection, row: &Row<'_>, column: usize) -> Result<Arc<Task>, ReadError> {
+    let body = text(row, column)?;
+    let task = serde_json::from_str(body).map_err(|error| ReadError::corrupt("a task", &error))?;
+    changed(connection, body, task).map(Arc::new)
+}
+
+/// The task whose stored body this is, with its changes.
+fn changed(connection: &Connection, body: &str, task: Task) -> Result<Task, ReadError> {
+    const SQL: &str = "SELECT body FROM changes WHERE seq = (SELECT seq FROM tasks WHERE order_id = ?1) AND version > ?2 \
+                       ORDER BY version";
+    if BODY_BYTES.contains(&body.len()) {
+        return Ok(task);
+    }
+    let mut statement = connection.prepare_cached(SQL)?;
+    let mut rows = statement.query((task.order_id.to_string(), task.version))?;
+    let (mut task, corrupt) = (task, |error: serde_json::Error| ReadError::corrupt("a change of a task", &error));
+    while let Some(row) = rows.next()? {
+        let delta: Delta = serde_json::from_str(text(row, 0)?).map_err(corrupt)?;
+        task = delta.apply(task).map_err(corrupt)?;
+    }
+    Ok(task)
 }
 
 /// The id in a column.
@@ -116,8 +140,12 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadE
 pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     // Most tasks fit, so the text is not copied while it grows.
     const BYTES: usize = 4_096;
-    let unstorable = |error: Box<dyn Error + Send + Sync>| rusqlite::Error::ToSqlConversionFailure(error);
     let mut bytes = Vec::with_capacity(BYTES);
-    serde_json::to_writer(&mut bytes, value).map_err(|error| unstorable(error.into()))?;
-    String::from_utf8(bytes).map_err(|error| unstorable(error.into()))
+    serde_json::to_writer(&mut bytes, value).map_err(unstorable)?;
+    String::from_utf8(bytes).map_err(unstorable)
+}
+
+/// A value has no form in a column.
+pub(crate) fn unstorable(error: impl Into<Box<dyn Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
 }

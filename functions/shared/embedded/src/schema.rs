@@ -11,9 +11,10 @@ pub(crate) const VERSION: i64 = STEPS.len() as i64;
 /// The first schema.
 ///
 /// - `tasks`: `seq` counts the orders as they arrive, so that a list of the newest orders needs no sort. `body` is the
-///   whole task as JSON. The columns beside it are those that an index or a condition needs. Orders under way have their
+///   task as JSON. The columns beside it are those that an index or a condition needs. Orders under way have their
 ///   own small index: removing an entry moves no rows between pages. Its condition has plain comparisons: for an `IN`,
 ///   SQLite fills a temporary table with the list whenever it looks at the condition.
+/// - `changes`: what changed since `body` was written, of a task that does not fit into a page: `tasks.rs`.
 /// - `orders`: an order has the number of its task as its key. Most order ids are random, so a second index of them costs
 ///   one more page per order. `terms` is what it is found by (rule 28), as JSON: `index.rs`.
 /// - `dead_letters`: a number is never used again, since the outcome is stored under it, in `letters`.
@@ -36,6 +37,12 @@ CREATE INDEX tasks_under_way ON tasks (process_state, seq)
     WHERE process_state <> 'Processed' AND process_state <> 'Compensated' AND process_state <> 'Closed';
 CREATE INDEX tasks_ended ON tasks (process_state, seq)
     WHERE process_state = 'Processed' OR process_state = 'Compensated' OR process_state = 'Closed';
+CREATE TABLE changes (
+    seq INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (seq, version)
+) WITHOUT ROWID;
 CREATE TABLE orders (
     seq INTEGER NOT NULL PRIMARY KEY,
     document TEXT NOT NULL,

@@ -29,7 +29,7 @@ use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
 use crate::tallies::Present;
-use crate::tasks::Last;
+use crate::tasks::{Large, Last};
 use crate::write::Write;
 use crate::{dead_letters, messages, tasks};
 
@@ -54,6 +54,8 @@ pub(crate) struct Writer {
     present: Option<Present>,
     /// The end of the audit stream, after the last transaction.
     chain: Option<Chain>,
+    /// The large tasks, after the last transaction.
+    large: Large,
     audit_kept_ms: Option<u64>,
     /// Whether the log may have data of an order that was erased.
     has_traces: bool,
@@ -87,6 +89,7 @@ impl Writer {
             checkpoints,
             present: None,
             chain: None,
+            large: Large::new(options.whole_bytes),
             audit_kept_ms: options.audit_kept_ms,
             has_traces: false,
             busy,
@@ -195,6 +198,7 @@ impl Writer {
             Some(chain) => chain,
             None => Chain::load(&transaction)?,
         };
+        let large = &mut self.large;
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
         for Queued { write, .. } in batch {
@@ -204,11 +208,11 @@ impl Writer {
                     present.count(before.as_deref(), task);
                     // Of several versions in the batch, the last is written in place of the first.
                     if let Some(last) = tasks.remove(&task.order_id) {
-                        last.write(&transaction)?;
+                        last.write(&transaction, large)?;
                     }
                 }
                 Write::Insert { order, task, is_known } => {
-                    if tasks::insert(&transaction, order, task)? {
+                    if tasks::insert(&transaction, order, task, large)? {
                         present.count(None, task);
                     } else {
                         is_known.store(true, Relaxed);
@@ -217,7 +221,7 @@ impl Writer {
                 Write::Erase { before, task, order, traces } => {
                     present.count(Some(before), task);
                     if let Some(last) = tasks.remove(&task.order_id) {
-                        last.write(&transaction)?;
+                        last.write(&transaction, large)?;
                     }
                     let removed = traces.erase(&transaction, order)?;
                     found.erased.extend(removed.dead_letters);
@@ -309,6 +313,7 @@ impl Writer {
     /// A batch is lost, and all writes behind it are lost too. The memory returns to the state on disk.
     fn failed(&mut self, mut batch: Vec<Queued>, error: WriteError) {
         self.disk.failed(&error);
+        self.large.forget();
         self.core.counters.failures.fetch_add(1, Relaxed);
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
@@ -349,15 +354,17 @@ struct Found {
 fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
-        let (task, order, indexed) = if let Write::Task { task, order, indexed, .. } = write {
-            (task, order.as_deref(), *indexed)
+        let (before, task, order, indexed) = if let Write::Task { before, task, order, indexed } = write {
+            (before.as_deref(), task, order.as_deref(), *indexed)
         } else if let Write::Erase { task, .. } = write {
-            (task, None, true)
+            // Nothing of an earlier version stays.
+            (None, task, None, true)
         } else {
             continue;
         };
-        let last = tasks.entry(task.order_id).or_insert(Last { task, order: None, indexed: false });
+        let last = tasks.entry(task.order_id).or_insert(Last { task, before, order: None, indexed: false });
         last.task = task;
+        last.before = last.before.filter(|_| before.is_some());
         last.order = last.order.or(order);
         last.indexed |= indexed;
     }

@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::machine::{Decision, Effect, Event, Happened, Moment, Verdict, decide, request};
 use crate::message::{Action, Deferral, Outcome, idempotency_key};
 use crate::order::Order;
-use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
+use crate::task::{Attempt, Delta, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
 use crate::workflow::{OnLate, StepRule, Workflow};
 
@@ -75,6 +75,9 @@ impl Walker {
             check_reported(&before, &after, &happened);
             let text = serde_json::to_string(&after).expect("a record");
             assert_eq!(serde_json::from_str::<Task>(&text).expect("a record"), after);
+            let delta = Delta::between(&before, &after).and_then(|delta| serde_json::to_string(&delta));
+            let delta: Delta = serde_json::from_str(&delta.expect("a change")).expect("a change");
+            assert_eq!(delta.apply(before).expect("the later version"), after);
             self.task = after;
         }
         effects.iter().for_each(|&effect| self.check_effect(effect));

@@ -1,5 +1,6 @@
 //! The task: one item for an order, with one record for each step.
 
+mod delta;
 mod erase;
 mod history;
 mod step;
@@ -20,6 +21,7 @@ use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
+pub use delta::Delta;
 pub use erase::Quoted;
 pub use history::{Attempt, Line, Transition, What, stored};
 pub use step::{Approvers, Poll, Step, StepError, StepState};

@@ -5,6 +5,7 @@ mod backup;
 mod disk;
 mod erase;
 mod files;
+mod large;
 mod log_size;
 mod loss;
 mod repeats;
