@@ -98,6 +98,7 @@ pub async fn handle(
     instance: &Instance,
     batch: Vec<Delivery<SchedulerMessage>>,
 ) -> Failures {
+    let group = |record: &Record<SchedulerMessage>| order_of_reply(&record.message).filter(|_| !record.redelivered);
     each_group(batch, group, span, |records| async move {
         match records.as_slice() {
             [record] => tell(record.message.order_id(), schedule(ports, instance, record).await?),
@@ -108,14 +109,17 @@ pub async fn handle(
     .await
 }
 
-/// The order of a reply. One that came before is alone, so that what is wrong with it harms no other.
-fn group(record: &Record<SchedulerMessage>) -> Option<OrderId> {
-    match &record.message {
-        SchedulerMessage::Reply(reply) if !record.redelivered => Some(reply.order_id),
-        SchedulerMessage::Reply(_)
-        | SchedulerMessage::Wake(_)
-        | SchedulerMessage::Command(_)
-        | SchedulerMessage::Child(_) => None,
+/// The order of a reply, if it is handled together with others about it. One that came before is alone, so that what is
+/// wrong with it harms no other.
+#[must_use]
+pub fn together(delivery: &Delivery<SchedulerMessage>) -> Option<OrderId> {
+    delivery.body.as_ref().ok().filter(|_| !delivery.is_redelivery()).and_then(order_of_reply)
+}
+
+fn order_of_reply(message: &SchedulerMessage) -> Option<OrderId> {
+    match message {
+        SchedulerMessage::Reply(reply) => Some(reply.order_id),
+        SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
     }
 }
 

@@ -17,7 +17,7 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Scheduler)?;
     let ports = Ports::connected(&config).await?;
     let instance = ports.instance(&config, Function::Scheduler)?;
-    lambda::queue_with_senders(&ports, async |sender: Arc<str>, batch| {
+    lambda::queue_with_senders(&ports, scheduler::together, async |sender: Arc<str>, batch| {
         scheduler::handle_from(&ports, &instance, &config.senders, &sender, batch).await
     })
     .await

@@ -27,6 +27,8 @@ const BATCH_MAX: usize = 10;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) write_units: f64,
+    /// Bytes of the requests that write.
+    pub(crate) written_bytes: u64,
     pub(crate) read_units: f64,
     pub(crate) messages: u64,
     pub(crate) sends: u64,
@@ -203,6 +205,7 @@ async fn dynamodb_answer(
     {
         let mut counts = lock(&shared.counts);
         *(if is_read { &mut counts.read_units } else { &mut counts.write_units }) += units;
+        counts.written_bytes += if is_read { 0 } else { request.body().len() as u64 };
     }
     wait(if is_read { shared.delays.read } else { shared.delays.write }).await;
     let mut response = Response::new(answer.body);

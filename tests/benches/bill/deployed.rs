@@ -25,6 +25,8 @@ pub(crate) const NOTHING: &str = "nothing";
 const LAST_STEP: &str = "ship-order";
 /// The status of an order that was accepted.
 const ACCEPTED: i64 = 202;
+/// The status of a configuration that was applied.
+const APPLIED: i64 = 200;
 /// How long a log may take to come through.
 const LOG_MS: Duration = Duration::from_millis(300);
 
@@ -35,6 +37,8 @@ pub(crate) struct Deployed {
     pollers: JoinSet<()>,
     ended: Arc<Ended>,
     posted: AtomicU64,
+    /// Lines of an order; with none it is one of the shipped workflow.
+    lines: usize,
 }
 
 /// The instances of one function.
@@ -88,13 +92,44 @@ impl Deployed {
         let all = functions.into_iter().chain([(NOTHING, "examples/nothing")]);
         let pools = all.map(|(name, program)| (name.to_owned(), pool(program))).collect();
         let mut deployed =
-            Self { aws, pools, pollers: JoinSet::new(), ended: Arc::default(), posted: AtomicU64::new(0) };
+            Self { aws, pools, pollers: JoinSet::new(), ended: Arc::default(), posted: AtomicU64::new(0), lines: 0 };
         for (queues, pollers) in [(&["submission", "scheduler"][..], pollers.queue), (&["agents"], pollers.agent)] {
             for queue in queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, pollers)) {
                 deployed.poll(queue);
             }
         }
         deployed
+    }
+
+    /// From now on orders have so many lines, each with a call of its own, and a last step after all of them.
+    ///
+    /// # Errors
+    /// When the workflow is not taken.
+    pub(crate) async fn with_lines(&mut self, lines: usize) -> io::Result<()> {
+        self.lines = lines;
+        let settings = format!("default = \"lines\"\n[agents.stock]\nurl = \"{}\"\n", self.aws.services_url);
+        let workflow = format!(
+            "name = \"lines\"\nversion = 1\n[[step]]\nname = \"reserve\"\nagent = \"stock\"\nfor_each = \"/Order/Lines\"\n\
+             send = \"/Item\"\nundo.send = \"/Item\"\nkeep = {{ Reference = \"/Reference\" }}\n\
+             [[step]]\nname = \"{LAST_STEP}\"\nagent = \"stock\"\nafter = [\"reserve\"]\nsend = \"/OrderID\"\nundo.send = \"/OrderID\"\n"
+        );
+        let file = |name: &str, text: &str| json!({"Name": name, "Text": text});
+        let files = [file("stepwarden.toml", &settings), file("workflows/lines.toml", &workflow)];
+        let body = json!({"By": "bill", "Reason": "a measurement", "Files": files}).to_string();
+        match self.pools["api"].invoke(&post("/configuration", &body)).await? {
+            Answered::Answer(answer) if answer["statusCode"] == APPLIED => Ok(()),
+            other @ (Answered::Answer(_) | Answered::Error(_)) => {
+                Err(io::Error::other(format!("the workflow was not taken: {other:?}")))
+            }
+        }
+    }
+
+    fn document(&self, number: u64) -> String {
+        let line = |n: usize| json!({"SKU": format!("{number}-{n}"), "Quantity": 1 + n % 9});
+        match self.lines {
+            0 => document(number),
+            lines => json!({"Lines": (0..lines).map(line).collect::<Vec<_>>()}).to_string(),
+        }
     }
 
     /// A poller: receives, invokes, deletes.
@@ -138,7 +173,8 @@ impl Deployed {
             }
             while begun < orders && begun < ended + in_flight {
                 let (pool, number) = (self.pools["api"].clone(), self.posted.fetch_add(1, Ordering::Relaxed));
-                posts.spawn(async move { pool.invoke(&post(number)).await });
+                let document = self.document(number);
+                posts.spawn(async move { pool.invoke(&post("/orders", &document)).await });
                 begun += 1;
             }
             tokio::select! {
@@ -258,14 +294,14 @@ fn event(queue: &str, batch: &[Message]) -> Value {
     json!({"Records": batch.iter().map(record).collect::<Vec<_>>()})
 }
 
-/// `POST /orders` as the HTTP API gives it to a function.
-fn post(number: u64) -> Value {
+/// A post as the HTTP API gives it to a function.
+fn post(path: &str, body: &str) -> Value {
     json!({
-        "version": "2.0", "rawPath": "/orders", "rawQueryString": "",
+        "version": "2.0", "rawPath": path, "rawQueryString": "",
         "headers": {"host": "api.example", "content-type": "application/json"},
         "requestContext": {"http": {"method": "POST"}, "stage": "$default", "authorizer": {"iam": {
             "userArn": "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0"}}},
-        "body": document(number),
+        "body": body,
     })
 }
 

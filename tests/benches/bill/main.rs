@@ -49,6 +49,10 @@ const DOLLARS_MAX: f64 = 10.5;
 const OWN_MS_MAX: f64 = 250.0;
 /// The functions in the order in which an order goes through them.
 const WAY: [&str; 4] = ["api", "submission", "agents", "scheduler"];
+/// Lines of the orders that are measured alone.
+const LINES: [usize; 3] = [10, 100, 199];
+/// Such orders, one after the other.
+const ORDERS_OF_LINES: u64 = 3;
 /// What share of Step Functions Standard they may cost.
 const SHARE_OF_STANDARD_MAX: f64 = 0.2;
 
@@ -100,6 +104,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         all_good &= runtime.block_on(run(&row, &folder, &prices))?;
     }
+    for lines in LINES {
+        runtime.block_on(run_lines(lines, &folder, &prices))?;
+    }
     let idle = prices.idle_month(&runtime.block_on(supervisor_run(&folder, &prices))?);
     println!("  a month of that, which is the same however many orders there are: ${idle:.2}");
     println!("  a month of metrics and alarms, with Monitoring: ${:.2}\n", prices.monitoring_month());
@@ -131,6 +138,27 @@ async fn run(row: &Row, folder: &Path, prices: &Prices) -> Result<bool, Box<dyn 
     println!("  {:.0} orders a second; {empty:.2} receives an order found nothing", row.orders as f64 / took_s);
     let is_quick = row.in_flight > 1 || tell_way(&work, row.orders, assumed);
     Ok(tell(row, &taken, prices) && is_quick)
+}
+
+/// What each line of an order takes.
+async fn run_lines(lines: usize, folder: &Path, prices: &Prices) -> Result<(), Box<dyn Error>> {
+    let aws = Aws::start(&prices.assumed, 1.0).await?;
+    let mut deployed = Deployed::new(aws, folder, prices.assumed.pollers_at_first());
+    deployed.with_lines(lines).await?;
+    deployed.carry(1, 1).await?;
+    deployed.aws().take_counts();
+    let before = deployed.work()?;
+    deployed.carry(ORDERS_OF_LINES, 1).await?;
+    let (counts, work) = (deployed.aws().take_counts(), since(&deployed.work()?, &before));
+    println!("An order of {lines} lines, for each of them");
+    let taken = taken(&counts, &work, ORDERS_OF_LINES * lines as u64, 1.0, &prices.assumed);
+    let Taken { write_units, read_units, messages, sqs_requests, invocations, .. } = taken;
+    let bytes = counts.written_bytes / (ORDERS_OF_LINES * lines as u64);
+    println!(
+        "  {write_units:.2} write units, {read_units:.2} read units, {messages:.2} messages in {sqs_requests:.2} requests, \
+         {invocations:.2} invocations, {bytes} bytes of writing requests\n"
+    );
+    Ok(())
 }
 
 /// What a run of the supervisor takes when nothing is due; beside it, what a function takes that does nothing.

@@ -32,6 +32,12 @@ impl Failures {
     pub fn has(&self, receipt: &Receipt) -> bool {
         self.0.iter().any(|failure| failure.receipt == *receipt)
     }
+
+    /// Why the message with this id must be delivered again.
+    #[must_use]
+    pub fn of(&self, message_id: &str) -> Option<Cause> {
+        self.0.iter().find(|failure| *failure.receipt.message_id == *message_id).map(|failure| failure.cause)
+    }
 }
 
 /// A record that must be delivered again.
@@ -226,6 +232,37 @@ mod tests {
         let causes: Vec<_> = failed.iter().map(|failure| (&*failure.receipt.message_id, failure.cause)).collect();
         let (returned, passing, lasting) = (Cause::Returned, Cause::Passing, Cause::Lasting);
         assert_eq!(causes, [("b", Cause::Unreadable), ("a", returned), ("c", lasting), ("d", lasting), ("f", passing)]);
+    }
+
+    #[test]
+    fn rule_2_records_of_a_group_are_handled_together_and_fail_together() {
+        let batch = vec![
+            delivery("a", Ok(1)),
+            delivery("b", Ok(11)),
+            delivery("c", Ok(20)),
+            delivery("d", Ok(12)),
+            delivery("e", Ok(30)),
+            delivery("f", Ok(30)),
+        ];
+        // 30 is of no group.
+        let group = |record: &Record<u32>| (record.message < 30).then_some(record.message / 10);
+        let seen = std::cell::RefCell::new(Vec::new());
+        let handling = each_group(
+            batch,
+            group,
+            |_| Span::none(),
+            |records| {
+                let messages: Vec<u32> = records.iter().map(|record| record.message).collect();
+                let fails = messages.contains(&12);
+                seen.borrow_mut().push(messages);
+                async move { if fails { Err("not now") } else { Ok(Handled::Done) } }
+            },
+        );
+        let failures = handling.now_or_never().unwrap();
+        let causes: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| failures.of(name)).into();
+        let passing = Some(Cause::Passing);
+        assert_eq!(causes, [None, passing, None, passing, None]);
+        assert_eq!(seen.into_inner(), [vec![1], vec![11, 12], vec![20], vec![30], vec![30]]);
     }
 
     #[test]

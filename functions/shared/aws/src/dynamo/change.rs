@@ -182,16 +182,19 @@ mod tests {
     use std::sync::Arc;
 
     use domain::json::Json;
-    use domain::limits::{RECORDS_MAX, SHARDS};
-    use domain::order::Given;
-    use domain::task::StepState;
+    use domain::limits::{BATCH_MAX, RECORDS_MAX, SHARDS};
+    use domain::machine::{Event, Moment, decide, decide_together, request};
+    use domain::message::Outcome;
+    use domain::order::{Given, Order};
+    use domain::task::{ProcessState, StepState};
     use domain::time::Timestamp;
     use domain::workflow::Workflow;
 
+    use super::super::record::item_bytes;
     use super::*;
 
-    #[test]
-    fn a_claim_of_every_line_of_the_largest_order_fits_into_the_expressions() {
+    /// The largest order, and its workflow.
+    fn largest() -> (Order, Arc<Workflow>) {
         let file = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"any\"\nfor_each = \"/Order/Lines\"\n\
                     send = \"/Item\"\nundo = \"none\"";
         let workflow = Arc::new(Workflow::parse(file, &["any"]).unwrap());
@@ -200,11 +203,48 @@ mod tests {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
         let id = domain::id::OrderId::from_idempotency_key("shop", "k");
         let order = Given::read(document, "shop".into(), now, || id).unwrap().order;
-        let before = Task::new(&order, &workflow.of_accepted(&order.document), SHARDS, 1);
+        let workflow = workflow.of_accepted(&order.document);
+        (order, workflow)
+    }
+
+    #[test]
+    fn what_is_written_of_an_order_with_many_lines_is_at_most_three_times_its_item() {
+        let (order, workflow) = largest();
+        let instance: Arc<str> = "scheduler-1f3a9c2e".into();
+        let moment = Moment { now: order.submitted_at, instance: &instance, nonce: 7, draw: 1 };
+        let new = Task::new(&order, &workflow, SHARDS, 1);
+        let event = Event::Wake { hops: 0, redelivered: false };
+        let mut task = decide(&new, &workflow, event, moment).unwrap().change.unwrap();
+        let mut written = item_bytes(&task_item(&task));
+        let steps: Vec<usize> = (0..RECORDS_MAX).collect();
+        for batch in steps.chunks(BATCH_MAX) {
+            let reply = |step: &usize| {
+                let (_, request) = request(&task, &workflow, *step, &order, order.submitted_at, 1).unwrap().unwrap();
+                request.reply(Outcome::Done(Json::of(&"A-17-3")))
+            };
+            let replies: Vec<_> = batch.iter().map(reply).collect();
+            let events: Vec<_> = replies.iter().map(|reply| Event::Reply { reply, redelivered: false }).collect();
+            let after = decide_together(&task, &workflow, &events, moment).unwrap().change.unwrap();
+            let Change { update, condition, names, values } = change(&task, &after);
+            let item: Item = values.into_iter().collect();
+            let names: usize = names.iter().map(|(place, name)| place.len() + name.len()).sum();
+            written += update.len() + condition.len() + names + item_bytes(&item);
+            task = after;
+        }
+        let last = item_bytes(&task_item(&task));
+        println!("{written} bytes written of an item of {last}");
+        assert_eq!(task.process_state, ProcessState::Processed);
+        assert!(written <= 3 * last, "{written} of {last}");
+    }
+
+    #[test]
+    fn a_claim_of_every_line_of_the_largest_order_fits_into_the_expressions() {
+        let (order, workflow) = largest();
+        let before = Task::new(&order, &workflow, SHARDS, 1);
         let mut after = Task { version: before.version + 1, ..before.clone() };
         for step in &mut after.steps {
             (step.process_state, step.attempt, step.locked_by) = (StepState::Processing, 1, Some("scheduler-1".into()));
-            step.complete_by = Some(now);
+            step.complete_by = Some(order.submitted_at);
         }
         let Change { update, condition, .. } = change(&before, &after);
         assert_eq!(before.steps.len(), RECORDS_MAX);

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use domain::batch::{Cause, Failures};
+use domain::id::OrderId;
 use domain::message::Delivery;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -41,11 +42,16 @@ where
 }
 
 /// Runs a function behind a queue as [`queue`] does, and passes the sender of each record too (rule 45): the unique id
-/// of a role or user, by the word of SQS. It is empty if SQS names none.
+/// of a role or user, by the word of SQS. It is empty if SQS names none. Records of one sender for which `together` names
+/// the same order are passed together.
 ///
 /// # Errors
 /// Fails if the platform cannot be reached.
-pub async fn queue_with_senders<M, Handle, Handling>(ports: &Ports, handle: Handle) -> Result<(), Error>
+pub async fn queue_with_senders<M, Handle, Handling>(
+    ports: &Ports,
+    together: fn(&Delivery<M>) -> Option<OrderId>,
+    handle: Handle,
+) -> Result<(), Error>
 where
     M: DeserializeOwned,
     Handle: Fn(Arc<str>, Vec<Delivery<M>>) -> Handling,
@@ -53,14 +59,17 @@ where
 {
     let handle = &handle;
     let source = ports.sqs();
-    serve(move |payload, invocation| async move { batch_with_senders(&payload, &invocation, source, handle).await })
-        .await
+    serve(move |payload, invocation| async move {
+        batch_with_senders(&payload, &invocation, source, together, handle).await
+    })
+    .await
 }
 
 async fn batch_with_senders<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
     source: &impl Redelivers,
+    together: fn(&Delivery<M>) -> Option<OrderId>,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -69,7 +78,26 @@ where
     Handling: Future<Output = Failures>,
 {
     let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
-    Ok(each(&event.records, invocation, source, |record| handle(record.sender().into(), vec![record.delivery()])).await)
+    let mut groups = Vec::<(Option<OrderId>, Vec<&SqsRecord<'_>>, Vec<Delivery<M>>)>::new();
+    for record in &event.records {
+        let delivery = record.delivery();
+        let order_id = together(&delivery);
+        let group = groups.iter_mut().find(|(other, records, _)| {
+            order_id.is_some() && *other == order_id && records[0].sender() == record.sender()
+        });
+        match group {
+            Some((_, records, deliveries)) => {
+                records.push(record);
+                deliveries.push(delivery);
+            }
+            None => groups.push((order_id, vec![record], vec![delivery])),
+        }
+    }
+    let work = groups.into_iter().map(|(_, records, deliveries)| {
+        let sender = records[0].sender().into();
+        (records, async move { handle(sender, deliveries).await })
+    });
+    Ok(all(work, invocation, source).await)
 }
 
 /// One invocation of [`queue`]: the answer to this event. Without ports, a failed record stays hidden for as long as its
@@ -120,38 +148,71 @@ where
     Handle: Fn(&'a SqsRecord<'a>) -> Handling,
     Handling: Future<Output = Failures>,
 {
-    let (handle, company) = (&handle, Company::default());
-    let handling = records.iter().map(|record| {
-        let scope = invocation.scope(record.trace_header(), company.clone());
-        let span = tracing::info_span!("record", message_id = &*record.message_id);
-        let work = AssertUnwindSafe(scope.clone().run(async move { handle(record).await })).catch_unwind();
-        let cause = async {
-            match within(invocation.left_ms(), work).await {
-                Some(Ok(Failures(failed))) => failed.first().map(|failure| failure.cause),
+    let handle = &handle;
+    let groups = records.iter().map(|record| (vec![record], async move { handle(record).await }));
+    all(groups, invocation, source).await
+}
+
+/// Does the work on each group of records at the same time, each in the context of its first record.
+async fn all<'a, Handling>(
+    groups: impl Iterator<Item = (Vec<&'a SqsRecord<'a>>, Handling)>,
+    invocation: &Invocation,
+    source: &impl Redelivers,
+) -> Answer
+where
+    Handling: Future<Output = Failures>,
+{
+    let company = Company::default();
+    let handling = groups.map(|(records, work)| {
+        let first = records[0];
+        let scope = invocation.scope(first.trace_header(), company.clone());
+        let span = tracing::info_span!("record", message_id = &*first.message_id);
+        let work = AssertUnwindSafe(scope.clone().run(work)).catch_unwind();
+        let causes = async move {
+            let count = records.len() as u64;
+            let all = match within(invocation.left_ms(), work).await {
+                Some(Ok(failures)) => {
+                    return records
+                        .into_iter()
+                        .filter_map(|record| Some((record, failures.of(&record.message_id)?)))
+                        .collect();
+                }
                 Some(Err(_)) => {
-                    tracing::error!(monotonic_counter.records_panicked = 1, "the handler panicked on this record");
-                    Some(Cause::Lasting)
+                    tracing::error!(monotonic_counter.records_panicked = count, "the handler panicked on this record");
+                    Cause::Lasting
                 }
                 None => {
-                    tracing::warn!(monotonic_counter.records_failed = 1, "not done before the invocation's deadline");
-                    Some(Cause::Passing)
+                    tracing::warn!(
+                        monotonic_counter.records_failed = count,
+                        "not done before the invocation's deadline"
+                    );
+                    Cause::Passing
                 }
-            }
+            };
+            records.into_iter().map(|record| (record, all)).collect::<Vec<_>>()
         };
         let comes_again = async move {
-            let redelivery = scope.run(source.redeliver(record.failed(cause.await?)));
-            // Without an answer of SQS it comes again as its queue says.
-            within(invocation.rest_ms(), redelivery).await.unwrap_or(true).then_some(())
+            let redelivered = causes.await.into_iter().map(|(record, cause)| {
+                let redelivery = scope.clone().run(source.redeliver(record.failed(cause)));
+                // Without an answer of SQS it comes again as its queue says.
+                async move {
+                    let comes_again = within(invocation.rest_ms(), redelivery).await.unwrap_or(true);
+                    comes_again.then(|| record.message_id.to_string())
+                }
+            });
+            join_all(redelivered).await
         };
-        async move { comes_again.await.map(|()| record.message_id.to_string()) }.instrument(span)
+        comes_again.instrument(span)
     });
-    let answer = Answer::failed(join_all(handling).await.into_iter().flatten());
-    tracing::debug!(records = records.len(), failed = answer.len(), "batch");
+    let ended = join_all(handling).await;
+    let answer = Answer::failed(ended.into_iter().flatten().flatten());
+    tracing::debug!(failed = answer.len(), "batch");
     answer
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     use domain::batch::Failure;
@@ -341,9 +402,32 @@ mod tests {
             assert_eq!(*sender, *expected[*batch[0].body.as_ref().unwrap() as usize - 1]);
             Failures::default()
         };
-        let answer =
-            batch_with_senders(&payload, &Invocation::for_test(60_000), &AsTheQueueSays, &handle).await.unwrap();
+        let (invocation, alone) = (Invocation::for_test(60_000), |_: &Delivery<u32>| None);
+        let answer = batch_with_senders(&payload, &invocation, &AsTheQueueSays, alone, &handle).await.unwrap();
         assert_eq!(answer.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn rule_2_records_about_an_order_come_together_if_they_are_of_one_sender_and_fail_each_for_itself() {
+        let of = |name: &str, sender: &str| record(name, &name[..1], &json!({ "SenderId": sender }));
+        let payload =
+            event(&[of("1a", "A"), of("2a", "A"), of("1b", "A"), of("3a", "A"), of("1c", "B"), of("3b", "A")]);
+        // 3 is about no order.
+        let together = |delivery: &Delivery<u32>| {
+            let number = delivery.body.as_ref().ok().filter(|number| **number < 3)?;
+            Some(OrderId::from_idempotency_key("tests", &number.to_string()))
+        };
+        let seen = Mutex::new(Vec::new());
+        let handle = async |sender: Arc<str>, batch: Vec<Delivery<u32>>| {
+            let names: Vec<String> = batch.iter().map(|one| one.receipt.message_id.to_string()).collect();
+            seen.lock().unwrap().push(format!("{sender} {}", names.join(" ")));
+            let failed = batch.into_iter().filter(|one| *one.receipt.message_id == *"1b");
+            Failures(failed.map(|one| Failure::lasting(one.receipt)).collect())
+        };
+        let invocation = Invocation::for_test(60_000);
+        let answer = batch_with_senders(&payload, &invocation, &AsTheQueueSays, together, &handle).await.unwrap();
+        assert_eq!(seen.into_inner().unwrap(), ["A 1a 1b", "A 2a", "A 3a", "B 1c", "A 3b"]);
+        assert_eq!(answer.message_ids(), ["1b"]);
     }
 
     #[tokio::test]

@@ -27,6 +27,8 @@ pub(crate) use image::Image;
 pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, TERMS, order, order_item, recent_key, recent_month};
 pub(super) use reader::Reader;
 pub(crate) use reader::Unreadable;
+#[cfg(test)]
+pub(super) use size::item_bytes;
 pub(super) use step::step_state;
 pub(super) use task::{FAILED_SHARDS, MESSAGE_LIVES_MS, failed_key, task, task_item, watch_of};
 
