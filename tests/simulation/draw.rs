@@ -70,6 +70,7 @@ pub fn setup(rng: &mut Rng, orders: usize) -> (Setup, &'static Drawn) {
         services: AGENTS.map(|_| habits(rng, &plan, skew_ms)).to_vec(),
         outages: Vec::new(),
         mishap: None,
+        failing_lines: None,
         deployed_at_ms,
         named: vec![None, Some(ORDER), Some(BACK)],
         applied: Vec::new(),

@@ -340,7 +340,8 @@ mod tests {
         let depth = |workflow: &Workflow| workflow.steps.iter().map(|step| step.ancestors.len()).max().unwrap_or(0);
         let starts = |workflow: &Workflow| workflow.steps.iter().filter(|step| step.after.is_empty()).count();
         let shapes = pool();
-        let workflows: Vec<&Workflow> = shapes.iter().flat_map(|drawn| drawn.shape.versions()).collect();
+        let workflows: Vec<&Workflow> =
+            shapes.iter().flat_map(|drawn| drawn.shape.versions()).map(|one| &**one).collect();
         assert!(workflows.iter().any(|workflow| depth(workflow) >= 11));
         assert!(workflows.iter().any(|workflow| starts(workflow) >= 7));
         let is_turned = |(place, step): (usize, &StepRule)| step.after.iter().any(|earlier| *earlier > place);

@@ -8,7 +8,7 @@ use agent::Answer;
 use crate::description::{SHARE_MAX, Service};
 use crate::manner::IN_USE;
 use crate::rng::Rng;
-use crate::seen::{Try, Way};
+use crate::seen::Way;
 
 /// The code of the answer to an undo of what was never done, where that is no success.
 pub(crate) const NOTHING: &str = "not-found";
@@ -24,8 +24,8 @@ pub struct Described {
     pub service: Service,
     /// How long its answers take today.
     pub pace: Pace,
-    /// What it says of each step, by index: forward, and of the undo.
-    pub words: Arc<BTreeMap<usize, [Words; 2]>>,
+    /// What it says of each step of a workflow, also of each line: forward, and of the undo.
+    pub words: Arc<BTreeMap<Arc<str>, [Words; 2]>>,
 }
 
 /// How long the answers of a service take on a day.
@@ -70,15 +70,16 @@ pub struct Said {
 }
 
 impl Described {
-    fn words(&self, of: Try) -> Option<&Words> {
-        let [forward, undo] = self.words.get(&of.step)?;
-        Some(if of.way == Way::Forward { forward } else { undo })
+    /// What it says of a step in this direction.
+    pub(crate) fn words(&self, step: &str, way: Way) -> Option<&Words> {
+        let [forward, undo] = self.words.get(step)?;
+        Some(if way == Way::Forward { forward } else { undo })
     }
 
-    /// The status and the body of the answer to a call.
-    pub(crate) fn puts(&self, answer: &Answer, of: Try) -> (u16, String) {
+    /// The status and the body of the answer to a call of which it says this.
+    pub(crate) fn puts(&self, answer: &Answer, words: Option<&Words>) -> (u16, String) {
         let of_step = |said: &Said| (said.status, said.body.to_string());
-        let Some(words) = self.words(of) else { return (404, String::new()) };
+        let Some(words) = words else { return (404, String::new()) };
         match answer {
             Answer::Done(_) => of_step(&words.done),
             Answer::Fail(failure) if *failure.code == *NOTHING => of_step(&words.nothing),
@@ -97,9 +98,9 @@ impl Described {
     }
 
     /// The same of the answer to a question for the state of a call.
-    pub(crate) fn tells(&self, answer: &Answer, of: Try) -> (u16, String) {
+    pub(crate) fn tells(answer: &Answer, words: Option<&Words>) -> (u16, String) {
         let of_step = |said: &Said| (said.status, said.body.to_string());
-        match (answer, self.words(of)) {
+        match (answer, words) {
             (Answer::Done(_), Some(words)) => of_step(&words.found),
             (Answer::UnderWay { .. }, Some(words)) => of_step(&words.at_work),
             (Answer::Fail(_), Some(words)) => of_step(&words.refused),
@@ -140,9 +141,8 @@ impl Described {
     }
 
     /// Draws whether it takes a call on, and when its result comes then, in milliseconds.
-    pub(crate) fn puts_off(&self, rng: &mut Rng, of: Try) -> Option<u64> {
-        let may_come_later = self.words(of).is_some_and(|words| words.may_come_later);
-        if !may_come_later || !Self::happens(rng, self.service.later.share) {
+    pub(crate) fn puts_off(&self, rng: &mut Rng, words: Option<&Words>) -> Option<u64> {
+        if !words.is_some_and(|words| words.may_come_later) || !Self::happens(rng, self.service.later.share) {
             return None;
         }
         let within_ms = self.service.later.within_ms;

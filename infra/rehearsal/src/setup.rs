@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::Policy;
 use bytes::Bytes;
 use domain::definition::{Catalogue, DEPLOYMENT_FRESH_MS};
-use domain::workflow::Workflows;
+use domain::workflow::{DropMax, Workflows};
 
 use crate::described::Described;
 use crate::faults::{Fault, Plan};
@@ -64,7 +64,7 @@ pub struct Outage {
 /// away, at one certain call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mishap {
-    /// The index of the step.
+    /// The index of the step among those of the shape. Of one with lines it is the first line that is called.
     pub step: usize,
     /// Whether it is the first call of its undo. Somebody cancels the order once the step has begun.
     pub is_of_undo: bool,
@@ -85,6 +85,54 @@ pub enum CallEnds {
     Unheard,
     /// The same, as late as it may be.
     Late,
+}
+
+/// Lines of a step that fail on purpose, in each order of a world (rule 50).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailingLines {
+    /// The index of the step among those of the shape.
+    pub step: usize,
+    /// Which of its lines.
+    pub which: Which,
+    /// How.
+    pub ends: LineEnds,
+    /// For how long from its first call a line has no answer, in milliseconds.
+    pub lasts_ms: u64,
+}
+
+/// Some of the lines of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// This one, counted on from the first one where there are fewer.
+    One(usize),
+    /// One more than may be dropped.
+    Beyond(DropMax),
+    /// All but the last one.
+    AllButOne,
+    /// All of them.
+    All,
+}
+
+/// How a line fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEnds {
+    /// The service says no.
+    Rejected,
+    /// It says nothing.
+    Unanswered,
+}
+
+impl Which {
+    /// Whether it is the line at this place of so many.
+    #[must_use]
+    pub fn is(self, place: usize, all: usize) -> bool {
+        match self {
+            Self::One(one) => place == one % all.max(1),
+            Self::Beyond(most) => place == 0 || most.allows(place, all),
+            Self::AllButOne => place + 1 < all,
+            Self::All => true,
+        }
+    }
 }
 
 /// The setup of a world.
@@ -135,6 +183,8 @@ pub struct Setup {
     pub outages: Vec<Outage>,
     /// What happens to one call of a service that is described.
     pub mishap: Option<Mishap>,
+    /// The lines that fail on purpose.
+    pub failing_lines: Option<FailingLines>,
     /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
     /// The workflows that customers may name; `None`: they name none.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::task::Task;
 use domain::workflow::{Workflow, Workflows};
 
 /// The queues by index: submission, scheduler, one for each agent, and one for all dead letters ([`Shape::dead_letters`]).
@@ -16,7 +17,8 @@ pub const FIRST_AGENT: usize = 2;
 pub struct Shape {
     /// Its agents.
     pub agents: Vec<Arc<str>>,
-    /// The names of the steps of all its workflows. A step's index among them is its index in its workflow.
+    /// The names of the steps of all its workflows. In the worlds of the tests a step's index among them is its index in its
+    /// workflow. In the record of an order it may be another: a user's workflows have different steps, and lines.
     pub steps: Vec<Arc<str>>,
     /// Before the deployment.
     pub first: Workflows,
@@ -43,8 +45,15 @@ pub struct Version {
 
 impl Shape {
     /// Its versions.
-    pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
-        [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))
+    pub fn versions(&self) -> impl Iterator<Item = &Arc<Workflow>> {
+        [&self.one, &self.two].into_iter().chain(self.applied.iter().map(|version| &version.workflow))
+    }
+
+    /// The workflow of an order. Its steps with lines stand there once.
+    #[must_use]
+    pub fn workflow_of(&self, task: &Task) -> Option<&Arc<Workflow>> {
+        let own = (&task.workflow, task.workflow_version);
+        self.versions().find(|workflow| (&workflow.name, workflow.version) == own)
     }
 
     /// Whether some step goes through an array of the order (rule 50).

@@ -68,6 +68,7 @@ pub(crate) fn setup() -> Setup {
         services: vec![Habits::careful(30_000); agents],
         outages: Vec::new(),
         mishap: None,
+        failing_lines: None,
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),

@@ -9,10 +9,15 @@ use domain::limits::DEFERRAL_MS_MAX;
 use rehearsal::described::{Described, Pace};
 use rehearsal::faults::{Fault, Plan};
 use rehearsal::rng::Rng;
-use rehearsal::setup::{Habits, Outage, Setup};
+use rehearsal::setup::{Habits, LineEnds, Outage, Setup, Which};
 
 use crate::folder::{Agent, Folder};
 
+/// Of so many days on which little is called again, one has an order with as many lines as there can be. It costs as much as
+/// a hundred others, and with a service away as much as thousands.
+const LARGE: u64 = 30;
+/// Instances of each agent where orders have lines.
+const LINE_INSTANCES: usize = 4;
 /// How far clocks differ, where they do, in milliseconds.
 const SKEW_MS: u64 = 1_000;
 /// The most orders of a day on which a service is called as often as it can bear.
@@ -99,14 +104,27 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
         (_, _) => rng.pick(&[1, 1, 2, 2, 3]),
     };
     let (outages, ends_ms) = outages(folder, &mut rng, day);
-    let mishap = if day == Day::Mishap { mishaps::draw(folder, &mut rng) } else { None };
+    let failing_lines = if day == Day::Mishap { mishaps::lines(folder, &mut rng) } else { None };
+    let is_mishap = day == Day::Mishap && failing_lines.is_none();
+    let mishap = if is_mishap { mishaps::draw(folder, &mut rng) } else { None };
     let mut plan = Plan::none();
     if day >= Day::Rough {
         draw_faults(&mut plan, &mut rng, day);
     }
     let has_skew = assume != Assume::Services && !day.is_calm() && rng.chance(5_000);
     let first = rng.place(folder.documents.len());
-    let documents = (0..orders).map(|number| folder.documents[(first + number) % folder.documents.len()].clone());
+    let may_be_large = match failing_lines {
+        Some(lines) => lines.ends == LineEnds::Rejected && matches!(lines.which, Which::One(_)),
+        None => matches!(day, Day::Fair | Day::Slow),
+    };
+    let is_large = may_be_large && !folder.large.is_empty() && rng.below(LARGE) == 0;
+    let (orders, documents) = match is_large {
+        true => (1, vec![folder.large[rng.place(folder.large.len())].clone()]),
+        false => {
+            let document = |number: usize| folder.documents[(first + number) % folder.documents.len()].clone();
+            (orders, (0..orders).map(document).collect())
+        }
+    };
     let calm_at_ms = match day {
         Day::Fair | Day::Slow | Day::Busy | Day::Mishap => 1,
         Day::Outage => ends_ms + 1_000,
@@ -118,11 +136,16 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
     let setup = Setup {
         shape: folder.shape.clone(),
         orders,
-        documents: documents.collect(),
+        documents,
         calm_at_ms,
         posts_within_ms: if day == Day::Busy { 200 } else { 2_000 },
         shards: 1,
-        instances: if day == Day::Wild { 2 } else { 1 },
+        // The lines of an order are called side by side.
+        instances: match (folder.shape.has_lines(), day == Day::Wild) {
+            (true, _) => LINE_INSTANCES,
+            (false, true) => 2,
+            (false, false) => 1,
+        },
         supervisors: 1,
         tick_ms: 10_000,
         skew_ms: if has_skew { SKEW_MS } else { 0 },
@@ -137,6 +160,7 @@ pub fn setup(folder: &Folder, seed: u64, assume: Assume) -> (Rng, Day, Setup) {
         services: folder.agents.iter().map(|agent| habits(agent, &mut rng, day)).collect(),
         outages,
         mishap,
+        failing_lines,
         deployed_at_ms: None,
         named: Vec::new(),
         applied: Vec::new(),

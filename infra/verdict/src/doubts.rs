@@ -1,6 +1,6 @@
 //! What two numbers of a folder and its services say against each other, whether a world shows it or not.
 
-use domain::workflow::StepRule;
+use domain::workflow::{StepRule, Workflow};
 
 use crate::folder::Folder;
 use crate::story::time;
@@ -13,6 +13,7 @@ pub fn doubts(folder: &Folder) -> Vec<String> {
         for rule in &workflow.steps {
             doubts.extend(of_step(folder, rule));
         }
+        doubts.extend(of_lines(workflow));
     }
     for agent in &folder.shape.agents {
         let rate = folder.settings_of(agent).policy.health.rate;
@@ -26,6 +27,22 @@ pub fn doubts(folder: &Folder) -> Vec<String> {
     doubts.sort();
     doubts.dedup();
     doubts
+}
+
+/// A step that is carried out for the whole order keeps the part of a line that is dropped later (rule 50).
+fn of_lines(workflow: &Workflow) -> Option<String> {
+    let steps = &workflow.steps;
+    if steps.iter().any(|rule| rule.for_each.as_ref().is_some_and(|each| each.drop.is_some())) {
+        return None;
+    }
+    let is_whole = |rule: &&StepRule| rule.for_each.is_none() && rule.service().is_some() && !rule.no_undo;
+    let whole_before = |rule: &StepRule| rule.ancestors.iter().map(|&earlier| &steps[earlier]).find(is_whole);
+    let mut drops = steps.iter().filter(|rule| rule.may_drop());
+    let (rule, whole) = drops.find_map(|rule| Some((rule, whole_before(rule)?)))?;
+    let (whole, step) = (&whole.name, &rule.name);
+    Some(format!(
+        "{whole} is carried out for the whole order before {step} may drop a line, and no [step.drop] gives a part of it back"
+    ))
 }
 
 fn of_step(folder: &Folder, rule: &StepRule) -> Vec<String> {

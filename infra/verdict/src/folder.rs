@@ -20,7 +20,7 @@ use serde_json::Value;
 use toml::Table;
 
 use crate::edit::Files;
-use crate::orders::varied;
+use crate::orders::{Lines, large, varied};
 use crate::wishes::{pointer, wishes};
 use crate::words::{Texts, spoken};
 
@@ -40,9 +40,6 @@ pub enum NotReady {
     /// It has no workflow.
     #[error("the folder has no workflow: add one in workflows/")]
     Empty,
-    /// A step goes through an array, which a rehearsal does not carry out.
-    #[error("step {0:?} has for_each: a rehearsal does not carry out lines yet. Rehearse the folder without it")]
-    Lines(Arc<str>),
     /// What is said of the services fits nothing.
     #[error("rehearsal.toml: {0}")]
     Description(String),
@@ -77,6 +74,10 @@ pub struct Folder {
     pub(crate) agents: Vec<Agent>,
     /// The documents that are posted.
     pub documents: Vec<Arc<str>>,
+    /// Documents with as many lines as an order may have (rule 50).
+    pub(crate) large: Vec<Arc<str>>,
+    /// The most lines of an order that was given, and of any.
+    pub(crate) lines_max: [usize; 2],
     /// The documents that the API refuses, and why.
     pub refused: Vec<(Arc<str>, String)>,
     /// What could not be made as it should be.
@@ -90,7 +91,7 @@ pub(crate) struct Agent {
     pub(crate) settles_within_ms: u64,
     pub(crate) service: Service,
     /// What the service says, by step. One of them is drawn for each world.
-    pub(crate) words: Vec<Arc<BTreeMap<usize, [Words; 2]>>>,
+    pub(crate) words: Vec<Arc<BTreeMap<Arc<str>, [Words; 2]>>>,
 }
 
 impl Given {
@@ -106,10 +107,6 @@ impl Given {
         let tables: Vec<Table> = checked.workflows.iter().filter_map(|one| one.text.parse().ok()).collect();
         let names = agents_of(&checked);
         let shape = Arc::new(shape(&checked, &names)?);
-        let step = shape.versions().flat_map(|workflow| &workflow.steps).find(|rule| rule.for_each.is_some());
-        if let Some(name) = step.map(|rule| rule.name.clone()) {
-            return Err(NotReady::Lines(name));
-        }
         let mut problems = Vec::new();
         let deployment: Table = checked.deployment_text.parse().unwrap_or_default();
         let agents = names
@@ -117,7 +114,11 @@ impl Given {
             .map(|name| agent(name, &self.description, &checked, &shape, &tables, &deployment, &mut problems))
             .collect();
         let settings = settings(&deployment, &names);
-        let (documents, refused) = accepted(varied(&self.orders, &tables), &checked, &shape);
+        let lines: Vec<Lines> = tables.iter().filter_map(Lines::of).collect();
+        let (documents, refused) = accepted(varied(&self.orders, &tables, &lines), &checked, &shape);
+        let (large, _) = accepted(large(&self.orders, &lines), &checked, &shape);
+        let counts = self.orders.iter().flat_map(|order| lines.iter().map(|lines| lines.count(order)));
+        let lines_max = [counts.max().unwrap_or(0), lines.iter().map(|lines| lines.most).max().unwrap_or(0)];
         if documents.is_empty() {
             let why = refused.first().map_or_else(|| "there is none".to_owned(), |(_, why)| why.clone());
             return Err(NotReady::Orders(why));
@@ -128,7 +129,7 @@ impl Given {
         }
         problems.sort();
         problems.dedup();
-        Ok(Folder { given: self, checked, shape, settings, agents, documents, refused, problems })
+        Ok(Folder { given: self, checked, shape, settings, agents, documents, large, lines_max, refused, problems })
     }
 }
 
@@ -148,8 +149,20 @@ impl Folder {
     /// The body of the answer that carries a step out.
     pub(crate) fn answer_to(&self, rule: &StepRule) -> Option<Value> {
         let agent = self.agents.get(self.shape.place_of(rule.service()?)?)?;
-        let [forward, _] = agent.words.first()?.get(&self.shape.index_of(&rule.name)?)?;
+        let [forward, _] = agent.words.first()?.get(&rule.name)?;
         serde_json::from_str(&forward.done.body).ok()
+    }
+
+    /// Whether a step of this name says what a rejection means.
+    pub(crate) fn says_on_rejected(&self, step: &str) -> bool {
+        let is_said = |text: &Arc<str>| {
+            let table: Option<Table> = text.parse().ok();
+            let steps = table.and_then(|mut table| table.remove("step"));
+            let steps = steps.as_ref().and_then(toml::Value::as_array).into_iter().flatten();
+            let mut own = steps.filter(|of| of.get("name").and_then(toml::Value::as_str) == Some(step));
+            own.any(|step| step.get("on_rejected").is_some())
+        };
+        self.checked.workflows.iter().any(|one| is_said(&one.text))
     }
 
     /// What is said of the service of an agent.
@@ -259,13 +272,7 @@ fn agent(
     for workflow in shape.versions() {
         for rule in &workflow.steps {
             let is_asked = rule.service() == Some(name) || is_fallback(name, rule.service(), &checked.settings);
-            let (Some(index), Some(step)) = (shape.index_of(&rule.name), table_of(workflows, workflow, &rule.name))
-            else {
-                continue;
-            };
-            if !is_asked {
-                continue;
-            }
+            let Some(step) = table_of(workflows, workflow, &rule.name).filter(|_| is_asked) else { continue };
             awaited_ms.extend(rule.waits.within_ms);
             for (variant, words) in words.iter_mut().enumerate() {
                 let wanted = wanted(workflows, &rule.name, variant);
@@ -289,10 +296,10 @@ fn agent(
                 }
                 let mut of_step = spoken.words;
                 of_step[0].may_come_later = rule.waits.within_ms.is_some();
-                if let Some(earlier) = words.get(&index) {
+                if let Some(earlier) = words.get(&rule.name) {
                     with_members(&mut of_step, earlier);
                 }
-                words.insert(index, of_step);
+                words.insert(rule.name.clone(), of_step);
             }
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use config::{AgentSettings, Meaning, StatusTable};
 use domain::keys::time_text;
-use domain::workflow::{StepRule, Workflow};
+use domain::search::Pointer;
+use domain::workflow::{Remedy, StepRule, Workflow};
 use http::StatusCode;
 use rehearsal::description::Service;
 use toml::{Table, Value};
@@ -22,6 +23,9 @@ use crate::wishes::wishes;
 const BREAKER_FAILURES: i64 = 5;
 /// How far clocks may differ beside what is said of a service, in milliseconds.
 const MARGIN_MS: u64 = 2_000;
+
+/// What a service did, and should not have.
+const WRONG_BOOKS: [Kind; 3] = [Kind::ChargedTwice, Kind::StillCharged, Kind::DroppedStillCharged];
 
 /// What may be said of a folder: a fact about a service, and the key that does not fit it.
 struct Blame<'a> {
@@ -48,6 +52,7 @@ struct Agent<'a> {
 pub fn candidates(folder: &Folder, violation: &Violation, longest_ms: Option<u64>) -> Vec<Edit> {
     let pin = violation.workflow.as_ref();
     let workflow = pin.and_then(|pin| folder.shape.versions().find(|workflow| workflow.pin() == *pin));
+    let workflow = workflow.map(|workflow| &**workflow);
     let rule = workflow
         .zip(violation.step.as_ref())
         .and_then(|(workflow, step)| workflow.steps.iter().find(|rule| rule.name == *step));
@@ -117,7 +122,7 @@ impl Blame<'_> {
             }
         }
         edits.extend(self.of_waits(name, &settings.policy));
-        if !settings.policy.fallback.is_empty() && self.is(&[Kind::ChargedTwice, Kind::StillCharged]) {
+        if !settings.policy.fallback.is_empty() && self.is(&WRONG_BOOKS) {
             edits.push(Edit::of_agent(name, &["fallback"], None));
         }
         edits
@@ -128,7 +133,7 @@ impl Blame<'_> {
     fn of_memo(&self, name: &Arc<str>, settings: &AgentSettings) -> Option<Edit> {
         let retention_ms = settings.policy.memo.as_ref()?.retention_ms;
         let horizon_ms = self.rule.map_or(0, |rule| rule.horizon_ms);
-        if retention_ms >= horizon_ms || !self.is(&[Kind::ChargedTwice, Kind::StillCharged]) {
+        if retention_ms >= horizon_ms || !self.is(&WRONG_BOOKS) {
             return None;
         }
         // In both directions.
@@ -163,7 +168,9 @@ impl Blame<'_> {
         if rejects.status >= 300 && !matches!(forward.meaning(code(rejects.status)), Meaning::No | Meaning::Conflict) {
             means(rejects.status, Meaning::No);
         }
-        if rejects.status < 300 && self.is(&[Kind::NotShipped, Kind::Stuck, Kind::StillCharged]) {
+        if rejects.status < 300
+            && self.is(&[Kind::NotShipped, Kind::Stuck, Kind::StillCharged, Kind::DroppedStillCharged])
+        {
             edits.push(self.condition(name, rejects.status, &rejects.code));
         }
         let nothing = service.undo_of_nothing;
@@ -225,31 +232,61 @@ impl Blame<'_> {
             edits.extend([4, 30].map(|times| edit(&["wait_within"], Some(longer(within_ms * times).into()))));
             return edits;
         }
-        if rule.no_undo && self.is(&[Kind::StillCharged]) {
-            edits.push(self.undo_of(file, rule));
-        }
+        edits.extend(self.undos_of(file, rule));
         if let Some(Agent { service, .. }) = self.agent {
             if service.later.share > 0 && rule.waits.within_ms.is_none_or(|ms| ms < service.later.within_ms) {
                 edits.push(edit(&["wait_within"], Some(longer(service.later.within_ms * 5 / 4).into())));
             }
             if let Some(forgets_ms) = service.forgets_keys_after_ms
                 && forgets_ms <= rule.horizon_ms
-                && self.is(&[Kind::ChargedTwice, Kind::StillCharged])
+                && self.is(&WRONG_BOOKS)
             {
                 edits.push(edit(&["horizon"], Some(shorter(forgets_ms * 4 / 5).into())));
             }
         }
         edits.extend(self.of_patience(file, rule));
+        edits.extend(self.of_lines(file, rule));
         edits
     }
 
-    fn undo_of(&self, file: &Arc<str>, rule: &StepRule) -> Edit {
-        if rule.forward.send.is_none() {
-            return Edit::of_workflow(file, Some(&rule.name), &["undo"], None);
+    /// An undo for a step without one.
+    fn undos_of(&self, file: &Arc<str>, rule: &StepRule) -> Vec<Edit> {
+        if !rule.no_undo || !self.is(&[Kind::StillCharged, Kind::DroppedStillCharged]) {
+            return Vec::new();
         }
-        let send = Table::from_iter([("order".to_owned(), Value::from("/OrderID"))]);
-        let undo = Table::from_iter([("send".to_owned(), Value::Table(send))]);
-        Edit::of_workflow(file, Some(&rule.name), &["undo"], Value::Table(undo))
+        let edit = |key: &str, value: Option<Value>| Edit::of_workflow(file, Some(&rule.name), &[key], value);
+        if rule.forward.send.is_none() {
+            return vec![edit("undo", None)];
+        }
+        let mut send = Table::from_iter([("order".to_owned(), Value::from("/OrderID"))]);
+        if let Some(each) = &rule.for_each {
+            let item = each.item_id.as_ref().map_or_else(String::new, Pointer::text);
+            send.insert("item".to_owned(), Value::from(format!("/Item{item}")));
+        }
+        let call = Value::Table(Table::from_iter([("send".to_owned(), Value::Table(send))]));
+        let mut edits = vec![edit("undo", Some(call.clone()))];
+        if self.is(&[Kind::DroppedStillCharged]) {
+            edits.push(edit("drop", Some(call)));
+            // Past a pivot nothing but a line is taken back.
+            let is_past_pivot = |rules: &[StepRule]| rule.ancestors.iter().any(|&earlier| rules[earlier].pivot);
+            if self.workflow.is_some_and(|workflow| is_past_pivot(&workflow.steps)) {
+                edits.reverse();
+            }
+        }
+        edits
+    }
+
+    /// Of a step with lines: whether one that fails stops the others.
+    fn of_lines(&self, file: &Arc<str>, rule: &StepRule) -> Vec<Edit> {
+        let Some(each) = &rule.for_each else { return Vec::new() };
+        if !self.is(&[Kind::StoppedByLine, Kind::StillCharged, Kind::Stuck]) {
+            return Vec::new();
+        }
+        let edit = |key: &str, value: Option<Value>| Edit::of_workflow(file, Some(&rule.name), &[key], value);
+        let drops = rule.on_rejected == Remedy::Drop;
+        let drop = (!drops).then(|| edit("on_rejected", Some(Remedy::Drop.name().into())));
+        let all = each.drop_max.filter(|_| drops).map(|_| edit("drop_max", None));
+        drop.into_iter().chain(all).collect()
     }
 
     fn of_workflow(&self) -> Vec<Edit> {
@@ -267,7 +304,17 @@ impl Blame<'_> {
             };
             let chain_ms: u64 = workflow.steps.iter().map(of_step).sum();
             let enough_ms = (chain_ms + chain_ms / 2).max(self.longest_ms.map_or(0, |ms| ms + ms / 2)) + 1_000;
-            edits.push(Edit::of_workflow(file, None, &["complete_within"], Value::from(longer(enough_ms))));
+            // Many lines wait for each other at a service with a rate.
+            let rated_ms = |rule: &StepRule| {
+                let rate =
+                    self.folder.settings_of(rule.service()?).policy.health.rate.filter(|_| rule.for_each.is_some())?;
+                Some(self.folder.lines_max[1] as u64 * rate.per_ms / u64::from(rate.calls.max(1)))
+            };
+            let lines_ms: u64 = workflow.steps.iter().filter_map(rated_ms).sum();
+            let mut times = vec![longer(enough_ms), longer(enough_ms + lines_ms + lines_ms / 2)];
+            times.dedup();
+            let edit = |time: String| Edit::of_workflow(file, None, &["complete_within"], Value::from(time));
+            edits.extend(times.into_iter().map(edit));
         }
         edits.extend(self.of_supervision(file, workflow));
         // A deadline waits for all services.

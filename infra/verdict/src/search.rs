@@ -94,7 +94,14 @@ impl Search<'_> {
         let mut given = self.folder.given.clone();
         for found in seen.wrong() {
             let Some(&(orders, seed, order)) = found.seeds.first() else { continue };
-            let story = order.and_then(|order| run(self.folder, seed, self.assume, Keep::Story(order)).story);
+            let told = order.map(|order| run(self.folder, seed, self.assume, Keep::Story(order)));
+            // That of the order whose story it is: in another world it may be another line.
+            let own = told.as_ref().and_then(|over| {
+                let is_own = |other: &&Violation| other.group() == found.violation.group() && other.order == order;
+                over.violations.iter().find(is_own)
+            });
+            let violation = own.unwrap_or(&found.violation).clone();
+            let story = told.and_then(|over| over.story).map(|story| story.about(violation.index));
             let known =
                 all.iter().map(|other| other.edits().cloned().collect()).filter(|change: &Change| !change.is_empty());
             let change = self.change(found, known.collect(), seen, longest_ms).unwrap_or_default();
@@ -102,7 +109,6 @@ impl Search<'_> {
             if let Some(files) = applied(&change, &given.files).filter(|_| !is_same_edit) {
                 given.files = files;
             }
-            let violation = found.violation.clone();
             let mut change = change.into_iter();
             let (edit, and) = (change.next(), change.next());
             all.push(Finding { violation, worlds: found.worlds, seed, orders, story, edit, and, is_same_edit });

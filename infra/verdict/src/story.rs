@@ -1,11 +1,14 @@
 //! The story of an order in words.
 
+use std::sync::Arc;
+
 use domain::keys::time_text;
-use domain::workflow::StepRule;
+use domain::workflow::{DropMax, Remedy, StepRule, step_of};
 use rehearsal::seen::{OrderState, Try, Way};
 
 use crate::folder::Folder;
 use crate::judge::Kind;
+use crate::judge::line;
 use crate::search::Finding;
 use crate::watch::{Moment, What};
 
@@ -27,8 +30,9 @@ pub struct Line {
 pub fn lines(folder: &Folder, finding: &Finding) -> Vec<Line> {
     let Some(story) = &finding.story else { return Vec::new() };
     let first_ms = story.moments.first().map_or(0, |moment| moment.at_ms);
+    let names = names(folder, finding);
     let line = |moment: &Moment| {
-        let step = of(&moment.what).and_then(|of| folder.shape.steps.get(of.step)).map(|step| step.to_string());
+        let step = moment.what.of().and_then(|of| names.get(of.step)).cloned();
         let is_effect = matches!(moment.what, What::Effect(_) | What::Refused(_));
         let at_ms = u64::try_from(moment.at_ms - first_ms).unwrap_or(0);
         Line { at_ms, words: words(folder, &moment.what, step.as_deref().unwrap_or_default()), step, is_effect }
@@ -36,11 +40,19 @@ pub fn lines(folder: &Folder, finding: &Finding) -> Vec<Line> {
     story.moments.iter().map(line).collect()
 }
 
-fn of(what: &What) -> Option<Try> {
-    match what {
-        What::Called(of, _) | What::Answered(of, ..) | What::Effect(of) | What::Refused(of) => Some(*of),
-        What::Accepted | What::State(..) | What::Late | What::Away(..) => None,
-    }
+/// The steps of the order in words, by their index in its record: those of a line name it.
+#[must_use]
+pub fn names(folder: &Folder, finding: &Finding) -> Vec<String> {
+    let Some(story) = &finding.story else { return Vec::new() };
+    let pin = finding.violation.workflow.as_ref();
+    let workflow = pin.and_then(|pin| folder.shape.versions().find(|workflow| workflow.pin() == *pin));
+    let workflow = workflow.map(|workflow| workflow.of_steps(story.steps.iter().map(|name| &**name)));
+    let line = |index: usize| line::Line::of(workflow.as_ref()?, index);
+    let name = |(index, name): (usize, &Arc<str>)| match line(index) {
+        Some(line) => line.of_step(step_of(name)),
+        None => name.to_string(),
+    };
+    story.steps.iter().enumerate().map(name).collect()
 }
 
 fn words(folder: &Folder, what: &What, step: &str) -> String {
@@ -81,21 +93,32 @@ const fn state_name(state: OrderState) -> &'static str {
 #[must_use]
 pub fn sentence(folder: &Folder, finding: &Finding) -> String {
     let violation = &finding.violation;
-    let step = violation.step.as_deref().unwrap_or("a step");
+    let step = violation.step_in_words();
+    let step = step.as_deref().unwrap_or("a step");
     let agent = violation.agent.as_deref().unwrap_or("its service");
     let settings = folder.settings_of(agent);
     let service = folder.service_of(agent);
     let moments = finding.story.as_ref().map(|story| &*story.moments).unwrap_or_default();
     let rule = rule_of(folder, finding);
-    let index = violation.step.as_deref().and_then(|step| folder.shape.index_of(step));
     let at = |wanted: &dyn Fn(&What) -> bool| -> Vec<i64> {
         moments.iter().filter(|moment| wanted(&moment.what)).map(|moment| moment.at_ms).collect()
     };
-    let is_of = |of: &Try, way: Way| Some(of.step) == index && of.way == way;
+    let is_of = |of: &Try, way: Way| Some(of.step) == violation.index && of.way == way;
     let effects = at(&|what| matches!(what, What::Effect(of) if is_of(of, Way::Forward)));
     let calls = at(&|what| matches!(what, What::Called(of, _) if is_of(of, Way::Forward)));
     let undos = at(&|what| matches!(what, What::Called(of, _) if is_of(of, Way::Undo)));
     let ago = |from: i64, to: i64| time(u64::try_from(to - from).unwrap_or(0));
+    let line = violation.line.as_ref().map_or_else(|| "a line".to_owned(), ToString::to_string);
+    let lines = match finding.story.as_ref().map_or(0, |story| story.lines().len()) {
+        0 => String::new(),
+        1 => " of 1 line".to_owned(),
+        lines => format!(" of {lines} lines"),
+    };
+    // The line is named once.
+    let (ended, done) = match (violation.kind == Kind::DroppedStillCharged, &violation.step) {
+        (true, Some(base)) => (format!("{line} was dropped"), &**base),
+        (_, _) => ("the order was compensated".to_owned(), step),
+    };
     match violation.kind {
         Kind::ChargedTwice => {
             let forgets = service.and_then(|service| service.forgets_keys_after_ms);
@@ -110,18 +133,30 @@ pub fn sentence(folder: &Folder, finding: &Finding) -> String {
                 (_, _) => format!("{agent} carried {step} out more than once{forgets}"),
             }
         }
-        Kind::StillCharged => match (&*calls, &*effects, &*undos) {
+        Kind::StillCharged | Kind::DroppedStillCharged => match (&*calls, &*effects, &*undos) {
             ([first, ..], [.., effect], [undo, ..]) if undo < effect => format!(
                 "{agent} carried {step} out {} after the call began; its undo was sent at {}, since settles_within is {}",
                 ago(*first, *effect),
                 ago(*first, *undo),
                 time(settings.settles_within_ms)
             ),
-            (_, [_, ..], []) => {
-                format!("{step} was carried out, the order was compensated, and no undo of {step} was sent")
-            }
-            (_, _, _) => format!("the order was compensated, and what {agent} did for {step} stands"),
+            (_, [_, ..], []) => format!("{done} was carried out, {ended}, and no undo of {done} was sent"),
+            (_, _, _) => format!("{ended}, and what {agent} did for {done} stands"),
         },
+        Kind::LineUndecided => format!("the order ended, and {line} was neither carried nor dropped as a whole"),
+        Kind::StoppedByLine => {
+            let each = rule.and_then(|rule| Some((rule.on_rejected, rule.for_each.as_ref()?.drop_max)));
+            let why = match each {
+                Some((Remedy::Drop, Some(DropMax::Lines(most)))) => format!("drop_max is {most}"),
+                Some((Remedy::Drop, Some(DropMax::Percent(most)))) => {
+                    format!("{most}% of the lines are none (drop_max)")
+                }
+                Some((Remedy::Drop | Remedy::Hold | Remedy::Compensate, _)) | None => {
+                    "a no past a pivot waits for a person, unless on_rejected is drop".to_owned()
+                }
+            };
+            format!("{agent} said no to {step}, and the other lines were stopped with it: {why}")
+        }
         Kind::NotShipped => format!("the order ended as Processed, and {agent} never carried {step} out"),
         Kind::Stuck => format!("an operator resubmitted and cancelled the order, and {step} did not get on"),
         Kind::TurnedForNothing => {
@@ -151,10 +186,10 @@ pub fn sentence(folder: &Folder, finding: &Finding) -> String {
         }
         Kind::Late => match moments.iter().find(|moment| moment.what == What::Late) {
             Some(late) => format!(
-                "the order was not finished {} after it was accepted, on a day on which nothing failed",
+                "the order{lines} was not finished {} after it was accepted, on a day on which nothing failed",
                 ago(moments.first().map_or(0, |moment| moment.at_ms), late.at_ms)
             ),
-            None => "the order was not finished at its deadline, on a day on which nothing failed".to_owned(),
+            None => format!("the order{lines} was not finished at its deadline, on a day on which nothing failed"),
         },
         Kind::TooFast => {
             let limit = service.and_then(|service| service.limit).unwrap_or_default();

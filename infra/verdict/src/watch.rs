@@ -1,8 +1,10 @@
 //! What a rehearsal notes while a world runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::workflow::{LINE, step_of};
 use rehearsal::seen::{Heard, Kind, OrderState, Seen, Try, Way};
 use rehearsal::setup::Outage;
 use rehearsal::watcher::Watcher;
@@ -10,9 +12,14 @@ use rehearsal::watcher::Watcher;
 /// The code of a step whose call could not be made.
 pub(crate) const UNSENDABLE: &str = "unsendable";
 
+/// The lines of an order of which each is told, where the story is that of no line.
+const LINES_TOLD: usize = 4;
+
 /// The notes on a world.
 #[derive(Debug, Default)]
 pub struct Notes {
+    /// The names of the steps of each order, by their index in its record.
+    pub steps: BTreeMap<OrderId, Vec<Arc<str>>>,
     /// When each order was posted that was accepted.
     pub posted_ms: BTreeMap<OrderId, i64>,
     /// When each order ended.
@@ -41,11 +48,44 @@ pub struct Notes {
 pub struct Story {
     /// The order.
     pub order: OrderId,
+    /// The names of its steps, by their index in its record.
+    pub steps: Vec<Arc<str>>,
     /// Each moment.
     pub moments: Vec<Moment>,
+    /// Its other lines, of which nothing is told.
+    pub untold: usize,
 }
 
 impl Story {
+    /// The names of its lines.
+    #[must_use]
+    pub fn lines(&self) -> BTreeSet<&str> {
+        self.steps.iter().filter_map(|name| name.split_once(LINE)).map(|(_, line)| line).collect()
+    }
+
+    /// The same, with the line of the step at this index alone, or with the slowest one, if it has many.
+    #[must_use]
+    pub fn about(mut self, index: Option<usize>) -> Self {
+        let line_of = |index: usize| self.steps.get(index)?.split_once(LINE).map(|(_, line)| line);
+        let lines = self.lines();
+        let line = |moment: &Moment| line_of(moment.what.of()?.step);
+        let told = match index.and_then(line_of) {
+            Some(line) => line,
+            None if lines.len() <= LINES_TOLD => return self,
+            None => {
+                let until_ms = self.moments.iter().find(|moment| moment.what == What::Late).map(|moment| moment.at_ms);
+                let is_in_time = |moment: &&Moment| until_ms.is_none_or(|until_ms| moment.at_ms <= until_ms);
+                let Some(last) = self.moments.iter().filter(is_in_time).rev().find_map(line) else { return self };
+                last
+            }
+        };
+        let is_told = |moment: &&Moment| line(moment).is_none_or(|line| line == told);
+        let moments: Vec<Moment> = self.moments.iter().filter(is_told).cloned().collect();
+        self.untold = lines.len().saturating_sub(1);
+        self.moments = moments;
+        self
+    }
+
     /// The same, with the times at which services were away while it lasted.
     #[must_use]
     pub fn with_outages(mut self, outages: &[Outage]) -> Self {
@@ -89,17 +129,35 @@ pub enum What {
     Late,
 }
 
+impl What {
+    /// The attempt that it is about.
+    #[must_use]
+    pub const fn of(&self) -> Option<Try> {
+        match self {
+            Self::Called(of, _) | Self::Answered(of, ..) | Self::Effect(of) | Self::Refused(of) => Some(*of),
+            Self::Accepted | Self::State(..) | Self::Late | Self::Away(..) => None,
+        }
+    }
+}
+
 impl Notes {
     /// Notes that also tell the story of an order.
     #[must_use]
     pub fn telling(order: OrderId) -> Self {
-        Self { story: Some(Story { order, moments: Vec::new() }), ..Self::default() }
+        Self { story: Some(Story { order, steps: Vec::new(), moments: Vec::new(), untold: 0 }), ..Self::default() }
     }
 
     /// The story.
     #[must_use]
-    pub fn story(&self) -> Option<&Story> {
-        self.story.as_ref()
+    pub fn story(&self) -> Option<Story> {
+        let story = self.story.as_ref()?;
+        Some(Story { steps: self.steps.get(&story.order).cloned().unwrap_or_default(), ..story.clone() })
+    }
+
+    /// The name in its workflow of the step of an order at this index of its record.
+    #[must_use]
+    pub fn step_of(&self, order: OrderId, index: usize) -> Option<&str> {
+        Some(step_of(self.steps.get(&order)?.get(index)?))
     }
 
     /// The words of a panic, if there was one.
@@ -142,6 +200,8 @@ impl Watcher for Notes {
             Seen::Effect { of } => self.tell(now_ms, of.order, What::Effect(*of)),
             Seen::Inserted { record, .. } | Seen::Written { record, .. } => {
                 let order = record.order;
+                let names = || record.steps.iter().map(|step| step.name.clone()).collect();
+                self.steps.entry(order).or_insert_with(names);
                 let code = record.reason.as_ref().map(|(code, _)| code.to_string());
                 if record.state.is_final() {
                     self.ended_ms.entry(order).or_insert(now_ms);

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::id::OrderId;
 use domain::task::{ProcessState, StepState};
+use domain::workflow::{LINE, step_of};
 use rehearsal::setup::Outage;
 use rehearsal::trace::Line;
 use rehearsal::world::World;
@@ -63,8 +64,8 @@ pub struct Counts {
     pub called: BTreeSet<(Arc<str>, bool)>,
     /// By step, and whether it is its undo: the orders for which it could not be sent.
     pub unsendable: BTreeMap<(Arc<str>, bool), u64>,
-    /// By workflow and step: how often it was carried out, skipped and undone.
-    pub steps: BTreeMap<(Arc<str>, Arc<str>), [u64; 3]>,
+    /// By workflow and step: how often it was carried out, skipped, undone, and dropped with its line.
+    pub steps: BTreeMap<(Arc<str>, Arc<str>), [u64; 4]>,
 }
 
 /// Times, in classes that grow by a tenth.
@@ -138,7 +139,7 @@ impl Counts {
         }
         for (step, counts) in &other.steps {
             let all = self.steps.entry(step.clone()).or_default();
-            (0..3).for_each(|index| all[index] += counts[index]);
+            (0..4).for_each(|index| all[index] += counts[index]);
         }
     }
 }
@@ -179,17 +180,18 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
     let violations = judge(folder, day, &state, notes);
     let mut counts = Counts { worlds: 1, calls: notes.calls, alerts: notes.alerts, ..Counts::default() };
     counts.first_calls = notes.first_calls.len() as u64;
-    let name_of = |step: usize| folder.shape.steps.get(step).cloned();
-    counts.called =
-        notes.first_calls.iter().filter_map(|(_, step, is_undo)| Some((name_of(*step)?, *is_undo))).collect();
-    for (_, step, is_undo) in &notes.unsendable {
-        let Some(name) = name_of(*step) else { continue };
+    let name_of = |order: OrderId, step: usize| Some(Arc::<str>::from(notes.step_of(order, step)?));
+    let called =
+        notes.first_calls.iter().filter_map(|(order, step, is_undo)| Some((name_of(*order, *step)?, *is_undo)));
+    counts.called = called.collect();
+    for (order, step, is_undo) in &notes.unsendable {
+        let Some(name) = name_of(*order, *step) else { continue };
         *counts.unsendable.entry((name, *is_undo)).or_default() += 1;
     }
     for effect in state.effects().filter(|effect| effect.done > 1) {
-        let name = folder.shape.steps.get(effect.step);
+        let name = notes.step_of(effect.order, effect.step);
         let rules = folder.shape.versions().flat_map(|workflow| &workflow.steps);
-        if let Some(rule) = rules.into_iter().find(|rule| Some(&rule.name) == name)
+        if let Some(rule) = rules.into_iter().find(|rule| Some(&*rule.name) == name)
             && cannot_be_helped(folder, rule)
         {
             *counts.helpless.entry(rule.name.clone()).or_default() += 1;
@@ -217,12 +219,14 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
             }
         }
         for step in &task.steps {
-            let all = counts.steps.entry((task.workflow.clone(), step.name.clone())).or_default();
+            let name = if step.name.contains(LINE) { step_of(&step.name).into() } else { step.name.clone() };
+            let all = counts.steps.entry((task.workflow.clone(), name)).or_default();
+            all[3] += u64::from(step.dropped);
             let is_undo = step.direction == domain::task::Direction::Undo;
             match step.process_state {
                 StepState::Processed if is_undo => all[2] += 1,
                 StepState::Processed => all[0] += 1,
-                StepState::Skipped => all[1] += 1,
+                StepState::Skipped => all[1] += u64::from(!step.dropped),
                 StepState::Pending | StepState::Processing | StepState::Error => {}
             }
         }
@@ -231,7 +235,7 @@ pub fn run(folder: &Folder, seed: u64, assume: Assume, keep: Keep) -> Over {
     if let (Day::Outage | Day::Mishap, Some(outage)) = (day, outages.first()) {
         counts.outages.insert(outage.lasts_ms, (1, u64::from(is_lost)));
     }
-    let story = notes.story().cloned().map(|story| story.with_outages(&outages));
+    let story = notes.story().map(|story| story.with_outages(&outages));
     Over { seed, day, orders, violations, story, lines: state.trace.into_lines(), counts }
 }
 

@@ -143,6 +143,6 @@ fn a_no_past_a_pivot_and_a_no_to_a_question_are_nothing_wrong() {
     let counts = &seen.counts;
     assert!(counts.ends["Error"] > 2 && counts.ends["Compensated"] > 20, "{:?}", counts.ends);
     // Both members at once: it is carried out, and skipped.
-    let [done, skipped, _] = counts.steps[&("visit".into(), "visa".into())];
+    let [done, skipped, ..] = counts.steps[&("visit".into(), "visa".into())];
     assert!(done > 2 && skipped > 2, "{:?}", counts.steps);
 }

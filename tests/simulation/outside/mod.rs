@@ -216,7 +216,7 @@ impl Outside {
 
     /// A step as the workflow of an order has it.
     pub(super) fn rule(&self, task: &Task, step: usize) -> Option<&StepRule> {
-        let is_meant = |workflow: &&Workflow| workflow.version == task.workflow_version;
+        let is_meant = |workflow: &&Arc<Workflow>| workflow.version == task.workflow_version;
         let name = step_of(&task.steps.get(step)?.name);
         self.setup.shape.versions().find(is_meant)?.steps.iter().find(|rule| *rule.name == *name)
     }

@@ -13,11 +13,12 @@ use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Failure;
 
-use crate::described::{Described, NOTHING};
+use crate::described::{Described, NOTHING, Words};
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
 use crate::seen::{Seen, Try, Way};
+use crate::setup::LineEnds;
 use crate::state::State;
 
 /// A call of a service.
@@ -160,9 +161,9 @@ impl State {
         if let Some(character) = self.remotes.books.steps.entry(call.ledger()).or_default().character {
             return character;
         }
-        let described = self.setup.services[call.agent].described.clone();
-        if let Some(described) = described {
-            let declines = Described::happens(&mut self.rng, described.service.rejects.share);
+        if let Some(described) = self.setup.services[call.agent].described.clone() {
+            let declines = Described::happens(&mut self.rng, described.service.rejects.share)
+                || self.fails_on_purpose(call, LineEnds::Rejected);
             let character = Character {
                 declines_until_ms: if declines { i64::MAX } else { 0 },
                 declines_with_conflict: false,
@@ -199,6 +200,8 @@ impl State {
         if self.remotes.books.keys.contains(&known_key) {
             return Begun::Says(self.carry_out(call));
         }
+        let described = self.setup.services[call.agent].described.clone();
+        let words = described.as_ref().and_then(|described| self.said_of(described, of));
         if let Some(work) = self.remotes.books.work_on(&known_key) {
             let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
             let (is_taken_on, is_described) = (work.is_taken_on, self.setup.services[call.agent].described.is_some());
@@ -208,7 +211,6 @@ impl State {
             let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
             return Begun::Says(Answer::UnderWay { after_ms, unless_alone, poll: None });
         }
-        let now_ms = self.now_ms;
         let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
             return Begun::Says(Answer::fail("lost", "no ledger"));
         };
@@ -217,10 +219,9 @@ impl State {
                 self.refuse(of);
                 return Begun::Says(Answer::fail("undone", "it was undone"));
             }
-            Way::Forward if now_ms < character.declines_until_ms => {
-                let is_open = !ledger.is_refused;
-                let described = self.setup.services[call.agent].described.clone().filter(|_| is_open);
-                if let Some(ms) = described.and_then(|described| described.puts_off(&mut self.rng, of)) {
+            Way::Forward if self.now_ms < character.declines_until_ms => {
+                let described = described.as_ref().filter(|_| !ledger.is_refused);
+                if let Some(ms) = described.and_then(|described| described.puts_off(&mut self.rng, words)) {
                     return Begun::Works { ms, is_taken_on: Some(true) };
                 }
                 self.refuse(of);
@@ -237,8 +238,8 @@ impl State {
             Way::Forward => {}
             Way::Undo => ledger.is_closed = true,
         }
-        if let Some(described) = self.setup.services[call.agent].described.clone() {
-            return self.begin_described(call, &described);
+        if let Some(described) = &described {
+            return self.begin_described(described, words);
         }
         match self.draw_work(call) {
             0 => Begun::Says(self.carry_out(call)),
@@ -248,8 +249,8 @@ impl State {
 
     /// A service begins to work on a call as its user says. One that is slow today may have the effect after its caller
     /// left.
-    fn begin_described(&mut self, call: &Made, described: &Described) -> Begun {
-        let later_ms = described.puts_off(&mut self.rng, call.of);
+    fn begin_described(&mut self, described: &Described, words: Option<&Words>) -> Begun {
+        let later_ms = described.puts_off(&mut self.rng, words);
         let ms = match later_ms {
             Some(ms) => ms,
             None if self.strikes(Fault::EffectDelayed) => described.draw_late(&mut self.rng),

@@ -4,39 +4,46 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::message::{Settled, Settlement, idempotency_key};
-use domain::task::{Direction, Task};
-use domain::workflow::{StepRule, Workflow, step_of};
+use domain::task::Direction;
+use domain::workflow::{LINE, StepRule, step_of};
 
-use crate::described::Described;
+use crate::described::{Described, Words};
 use crate::event::Event;
 use crate::faults::Fault;
 use crate::observe;
 use crate::seen::{SettledStep, Try, Way};
+use crate::shape::Shape;
 use crate::state::{JUMPED_MS_MAX, State};
 
 impl State {
-    /// The task of an order whose workflow has steps with lines: it alone says which steps the order has.
-    fn task_with_lines(&self, order: OrderId) -> Option<Arc<Task>> {
-        let task = self.tables.task(order)?;
-        let is_its = |workflow: &&Workflow| workflow.version == task.workflow_version;
-        let mut rules = self.setup.shape.versions().filter(is_its).flat_map(|workflow| &workflow.steps);
-        rules.any(|rule| rule.for_each.is_some()).then_some(task)
-    }
-
-    /// The index of a step in the record of its order.
+    /// The index of a step in the record of its order: its own workflow alone says which steps the order has.
     pub(crate) fn index_of(&self, order: OrderId, step: &str) -> Option<usize> {
-        match self.task_with_lines(order) {
-            Some(task) => task.steps.iter().position(|own| *own.name == *step),
-            None => self.setup.shape.index_of(step),
-        }
+        let task = self.tables.task(order);
+        let own = task.as_ref().and_then(|task| task.steps.iter().position(|own| *own.name == *step));
+        own.or_else(|| self.by_shape(task.is_some())?.index_of(step))
     }
 
     /// The name of the step at an index of the record of its order.
     fn name_of(&self, order: OrderId, index: usize) -> Option<Arc<str>> {
-        match self.task_with_lines(order) {
-            Some(task) => task.steps.get(index).map(|own| own.name.clone()),
-            None => self.setup.shape.steps.get(index).cloned(),
-        }
+        let task = self.tables.task(order);
+        let own = task.as_ref().and_then(|task| Some(task.steps.get(index)?.name.clone()));
+        own.or_else(|| self.by_shape(task.is_some())?.steps.get(index).cloned())
+    }
+
+    /// The shape, for steps that no record has. A workflow with lines says nothing of the steps of its orders.
+    fn by_shape(&self, has_record: bool) -> Option<&Shape> {
+        Some(&*self.setup.shape).filter(|shape| !(has_record && shape.has_lines()))
+    }
+
+    /// The name in its workflow of the step of an attempt.
+    pub(crate) fn step_name(&self, of: Try) -> Option<Arc<str>> {
+        let name = self.name_of(of.order, of.step)?;
+        Some(if name.contains(LINE) { step_of(&name).into() } else { name })
+    }
+
+    /// What a service says of the step of an attempt.
+    pub(crate) fn said_of<'d>(&self, described: &'d Described, of: Try) -> Option<&'d Words> {
+        described.words(&self.step_name(of)?, of.way)
     }
 
     /// One attempt of one step; `None` for an unknown step.
@@ -104,11 +111,9 @@ impl State {
 
     pub(crate) fn rule_of(&self, of: Try) -> Option<&StepRule> {
         let task = self.tables.task(of.order)?;
-        let is_its =
-            |workflow: &&Workflow| (&workflow.name, workflow.version) == (&task.workflow, task.workflow_version);
-        let workflow = self.setup.shape.versions().find(is_its)?;
-        let name = self.name_of(of.order, of.step)?;
-        workflow.steps.iter().find(|rule| *rule.name == *step_of(&name))
+        let workflow = self.setup.shape.workflow_of(&task)?;
+        let name = self.step_name(of)?;
+        workflow.steps.iter().find(|rule| rule.name == name)
     }
 
     /// A service that drops keys some time after the step's horizon, or when its user says so.

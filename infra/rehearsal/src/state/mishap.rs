@@ -1,10 +1,13 @@
-//! The one call of a world to which something happens, and the time for which its service is away then.
+//! What happens on purpose in a world: one call of a step that is lost, late or refused, with the time for which its service is
+//! away then, and lines that fail.
 
 use domain::id::OrderId;
+use domain::task::Step;
+use domain::workflow::{LINE, step_of};
 
 use crate::event::Event;
 use crate::seen::Way;
-use crate::setup::{CallEnds, Outage};
+use crate::setup::{CallEnds, LineEnds, Outage};
 use crate::state::State;
 use crate::state::books::Made;
 
@@ -14,7 +17,10 @@ const CANCELLED_WITHIN_MS: u64 = 20_000;
 impl State {
     /// Whether this is the call to which something happens. If so, it begins.
     pub(crate) fn begin_mishap(&mut self, call: &Made) -> Option<CallEnds> {
-        let mishap = self.setup.mishap.filter(|mishap| mishap.step == call.of.step)?;
+        let mishap = self.setup.mishap?;
+        if self.setup.shape.index_of(&self.step_name(call.of)?) != Some(mishap.step) {
+            return None;
+        }
         let is_undo = call.of.way == Way::Undo;
         if is_undo != mishap.is_of_undo {
             // There is an undo once somebody cancels.
@@ -47,9 +53,34 @@ impl State {
         })
     }
 
-    /// Whether the service is away still. An operator waits for its return.
+    /// Whether the service is away still, or does not answer a line. An operator waits for its return.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.remotes.mishap.is_some_and(|(_, agent)| self.is_out_by_mishap(agent))
+        let lasts_ms = self.setup.failing_lines.map_or(0, |lines| lines.lasts_ms);
+        let mut lines = self.remotes.unanswered_ms.values();
+        lines.any(|at_ms| self.now_ms < at_ms.saturating_add_unsigned(lasts_ms))
+            || self.remotes.mishap.is_some_and(|(_, agent)| self.is_out_by_mishap(agent))
+    }
+
+    /// Whether it is the call of a line that fails so on purpose.
+    pub(crate) fn fails_on_purpose(&mut self, call: &Made, ends: LineEnds) -> bool {
+        let of = call.of;
+        let lines = self.setup.failing_lines.filter(|lines| lines.ends == ends && of.way == Way::Forward);
+        let (Some(lines), Some(task)) = (lines, self.tables.task(of.order)) else { return false };
+        let Some(name) = self.setup.shape.steps.get(lines.step) else { return false };
+        let is_its = |step: &&Step| step.name.contains(LINE) && *step_of(&step.name) == **name;
+        let place = task.steps[..of.step.min(task.steps.len())].iter().filter(is_its).count();
+        let all = task.steps.iter().filter(is_its).count();
+        if !task.steps.get(of.step).as_ref().is_some_and(is_its) || !lines.which.is(place, all) {
+            return false;
+        }
+        let now_ms = self.now_ms;
+        match ends {
+            LineEnds::Rejected => true,
+            LineEnds::Unanswered => {
+                let since_ms = *self.remotes.unanswered_ms.entry((of.order, of.step)).or_insert(now_ms);
+                now_ms < since_ms.saturating_add_unsigned(lines.lasts_ms)
+            }
+        }
     }
 
     /// The outage that began with a call, if it did.
@@ -69,7 +100,7 @@ mod tests {
     use crate::described::{Described, Pace};
     use crate::description::Service;
     use crate::seen::Try;
-    use crate::setup::Mishap;
+    use crate::setup::{Mishap, Which};
     use crate::testing;
 
     #[test]
@@ -98,5 +129,16 @@ mod tests {
         assert!(state.is_out_by_mishap(0) && !state.is_out_by_mishap(1) && state.is_waited_for());
         state.now_ms = 5_000;
         assert!(!state.is_out_by_mishap(0) && !state.is_waited_for());
+    }
+
+    #[test]
+    fn lines_fail_one_by_one_and_together() {
+        use domain::workflow::DropMax;
+        let of = |which: Which, all: usize| (0..all).filter(|place| which.is(*place, all)).collect::<Vec<_>>();
+        assert_eq!([of(Which::One(1), 3), of(Which::One(4), 3)], [[1], [1]]);
+        assert_eq!([of(Which::AllButOne, 3), of(Which::Beyond(DropMax::Lines(1)), 3)], [[0, 1], [0, 1]]);
+        assert_eq!(of(Which::Beyond(DropMax::Percent(50)), 4), [0, 1, 2], "half of them, and one more");
+        assert_eq!(of(Which::Beyond(DropMax::Lines(0)), 3), [0]);
+        assert_eq!(of(Which::All, 2), [0, 1]);
     }
 }

@@ -262,8 +262,12 @@ impl State {
 
     /// Records an observation, for who judges and for the trace.
     pub fn see(&mut self, actor: &Arc<str>, seen: &Seen) {
-        let steps = &self.setup.shape.steps;
-        self.trace.note(self.now_ms, actor, seen.order(), seen, || seen.words(steps));
+        let (tables, shape) = (&self.tables, &self.setup.shape);
+        let words = || match seen.order().and_then(|order| tables.task(order)) {
+            Some(task) => seen.words(&task.steps.iter().map(|step| step.name.clone()).collect::<Vec<_>>()),
+            None => seen.words(&shape.steps),
+        };
+        self.trace.note(self.now_ms, actor, seen.order(), seen, words);
         self.watcher.see(self.now_ms, seen);
     }
 

@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::faults::Fault;
 use crate::manner::IN_USE;
 use crate::seen::{Body, Heard, Seen, Try, Way};
-use crate::setup::{CallEnds, FETCH_MS_MAX, Outage};
+use crate::setup::{CallEnds, FETCH_MS_MAX, LineEnds, Outage};
 use crate::state::books::{Begun, Books, Made, Said};
 use crate::state::tokens::Tokens;
 use crate::state::{Shared, State};
@@ -53,6 +53,8 @@ pub struct Remotes {
     arrivals: BTreeMap<usize, VecDeque<i64>>,
     /// When the mishap of the world began, if it did, and the agent, in milliseconds since the start of the world.
     pub(crate) mishap: Option<(i64, usize)>,
+    /// When the first call of each line that is not answered on purpose came, in milliseconds since the start of the world.
+    pub(crate) unanswered_ms: BTreeMap<(OrderId, usize), i64>,
     /// The order that somebody cancels, so that there is an undo to which something happens.
     pub(crate) is_turned_for: Option<OrderId>,
     /// By agent, the calls that found its service away.
@@ -303,6 +305,9 @@ impl State {
             if self.has_too_many(call.agent, described) {
                 return says(Answer::retry(TOO_MANY));
             }
+            if self.fails_on_purpose(call, LineEnds::Unanswered) {
+                return None;
+            }
         }
         if is_away {
             let is_refused = self.rng.chance(6_000);
@@ -383,7 +388,7 @@ impl State {
         let described = self.setup.services[call.agent].described.clone();
         let body = match answer {
             Answer::Done(output) => {
-                let said = described.as_ref().map(|described| described.puts(answer, call.of).1);
+                let said = described.as_ref().map(|one| one.puts(answer, self.said_of(one, call.of)).1);
                 format!("{{\"Outcome\":\"Done\",\"Output\":{}}}", said.as_deref().unwrap_or(output.text()))
             }
             Answer::Fail(failure) => json!({"Outcome": "No", "Code": &*failure.code}).to_string(),

@@ -23,6 +23,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
 use serde_json::{Value, json};
 
+use crate::described::Described;
 use crate::faults::Fault;
 use crate::seen::{Seen, Try};
 use crate::sleep::Sleep;
@@ -137,7 +138,8 @@ impl Wire {
             state.see(&self.who.name, &Seen::AskedToWait { of: made.of, by: self.who.name.clone(), until_ms });
         }
         if let Some(described) = &state.setup.services[made.agent].described {
-            return reply::as_described(described.puts(answer, made.of), Some(made.id));
+            let said = described.puts(answer, state.said_of(described, made.of));
+            return reply::as_described(said, Some(made.id));
         }
         let (status, body) = state.setup.services[made.agent].manner.puts(answer, made.of.way, made.id);
         let body = Bytes::from(body);
@@ -171,7 +173,9 @@ impl Wire {
             let described = state.setup.services[agent].described.clone();
             let of = received::of(&state, call);
             answer.map(|answer| match (described, of) {
-                (Some(described), Some(of)) => reply::as_described(described.tells(&answer, of), None),
+                (Some(described), Some(of)) => {
+                    reply::as_described(Described::tells(&answer, state.said_of(&described, of)), None)
+                }
                 (_, _) => reply::to_look(&answer, now),
             })
         };

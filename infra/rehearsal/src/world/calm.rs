@@ -1,6 +1,7 @@
 //! The phase after the faults: operators act, every order ends, and the end state is checked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX};
@@ -22,6 +23,9 @@ const DAY_MS: u64 = 24 * 60 * LOOK_MS;
 const LATE_MS_MAX: u64 = 8 * 3_600_000;
 /// The most commands of operators for one order.
 const ACTS_MAX: u32 = 2;
+/// The most where services are described and the order is past a pivot: of steps side by side, one may be given up after the
+/// other.
+const RESUBMITS_MAX: u32 = 5;
 
 /// The progress of this phase.
 #[derive(Debug, Default)]
@@ -97,16 +101,22 @@ impl World {
             let tasks = state.tables.tasks();
             for task in tasks {
                 let acts = self.calm.acts.entry(task.order_id).or_default();
+                let is_described = state.setup.is_described();
+                let only_resubmits = is_described && task.past_pivot().is_some();
+                let acts_max = if only_resubmits { RESUBMITS_MAX } else { ACTS_MAX };
                 if task.paused.is_some() && !task.process_state.is_settled() {
                     commands.push((task.order_id, Action::Resume));
-                } else if task.process_state == ProcessState::Error && *acts < ACTS_MAX {
-                    let is_described = state.setup.is_described();
+                } else if task.process_state == ProcessState::Error && *acts < acts_max {
                     // An operator whose services are described tries first, and then cancels. One that knows no key of
                     // the order any more would carry it out again.
                     let is_forgotten = state.has_forgotten(task.order_id);
-                    let choice = if is_described { u64::from(*acts) + 1 } else { state.rng.below(3) };
+                    let choice = match is_described {
+                        true if only_resubmits => 1,
+                        true => u64::from(*acts) + 1,
+                        false => state.rng.below(3),
+                    };
                     match if is_described && is_forgotten { 0 } else { choice } {
-                        0 => *acts = ACTS_MAX,
+                        0 => *acts = acts_max,
                         1 => {
                             *acts += 1;
                             commands.push((task.order_id, Action::Resubmit));
@@ -134,7 +144,7 @@ impl World {
     fn decide_some(&mut self) {
         let asked: Vec<OrderId> = {
             let mut state = self.shared.lock();
-            let is_asked = |task: &std::sync::Arc<domain::task::Task>| task.steps.iter().any(Step::is_asked);
+            let is_asked = |task: &Arc<domain::task::Task>| task.steps.iter().any(Step::is_asked);
             let orders: Vec<OrderId> =
                 state.tables.tasks().into_iter().filter(is_asked).map(|task| task.order_id).collect();
             orders.into_iter().filter(|_| state.rng.chance(5_000)).collect()
@@ -149,7 +159,7 @@ impl World {
 pub fn bound_ms(setup: &Setup) -> i64 {
     // What is applied may double it.
     let settles_ms = setup.settles_within_ms() * if setup.applied.is_empty() { 1 } else { 2 };
-    let of = |workflow: &Workflow| -> u64 {
+    let of = |workflow: &Arc<Workflow>| -> u64 {
         let patience = &workflow.supervision;
         let doubt_ms = patience.doubt_after_ms.map_or(0, |ms| ms);
         let between_ms =
@@ -167,11 +177,12 @@ pub fn bound_ms(setup: &Setup) -> i64 {
     };
     let longest_ms = setup.shape.versions().map(of).max().unwrap_or(0);
     // A user's order may name when it begins.
-    let waits = |workflow: &Workflow| workflow.steps.iter().any(|rule| rule.waits.not_before.is_some());
+    let waits = |workflow: &Arc<Workflow>| workflow.steps.iter().any(|rule| rule.waits.not_before.is_some());
     let names_a_time = setup.documents.iter().any(|document| document.contains("\"NotBefore\""));
     let begins_ms = if names_a_time || setup.shape.versions().any(waits) { WAIT_MS_MAX } else { 0 };
     // Operators act after an outage, at one of the looks, which are a day apart by then.
-    let away_ms = setup.mishap.map_or(0, |mishap| mishap.lasts_ms + 4 * DAY_MS);
+    let lasts_ms = setup.mishap.map(|mishap| mishap.lasts_ms).max(setup.failing_lines.map(|lines| lines.lasts_ms));
+    let away_ms = lasts_ms.map_or(0, |ms| ms + 4 * DAY_MS);
     let longest_ms = longest_ms + away_ms + if setup.is_described() { begins_ms } else { 0 };
     // Starting instances, open circuit breakers, hidden messages, and clocks that were wrong until now.
     let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;

@@ -1,9 +1,9 @@
 //! The worst moment of a step: one call of it is lost or late, its service is away from then on, somebody cancels the order.
 //! Drawn on purpose, since few other days reach it: a step may begin days after its order, and keys are over after days.
 
-use domain::workflow::{Method, StepRule};
+use domain::workflow::{ForEach, Method, StepRule};
 use rehearsal::rng::Rng;
-use rehearsal::setup::{CallEnds, Mishap};
+use rehearsal::setup::{CallEnds, FailingLines, LineEnds, Mishap, Which};
 
 use super::OUTAGES_MS;
 use crate::folder::Folder;
@@ -11,8 +11,35 @@ use crate::folder::Folder;
 /// Of these days, in percent: those on which it is an undo, and those on which somebody cancels the order.
 const OF_UNDO: u64 = 20;
 const CANCELLED: u64 = 30;
+/// The lines of which one fails alone.
+const ONES: usize = 4;
 /// The longest outage, in milliseconds.
 const LONGEST_MS: u64 = 30 * 86_400_000;
+
+/// Of these days, in 10,000, those of a folder with lines on which some of them fail, one by one and together.
+const LINES: u64 = 4_000;
+
+/// Draws the lines that fail, if the folder has some.
+pub(super) fn lines(folder: &Folder, rng: &mut Rng) -> Option<FailingLines> {
+    let rules = folder.shape.versions().flat_map(|workflow| &workflow.steps);
+    let all: Vec<(&StepRule, &ForEach)> = rules
+        .filter(|rule| rule.service().is_some())
+        .filter_map(|rule| Some((rule, rule.for_each.as_ref()?)))
+        .collect();
+    if all.is_empty() || !rng.chance(LINES) {
+        return None;
+    }
+    let (rule, each) = all[rng.place(all.len())];
+    let one = Which::One(rng.place(ONES));
+    let which = rng.pick(&[one, one, Which::AllButOne, Which::All]);
+    let which = each.drop_max.filter(|_| rng.chance(3_000)).map_or(which, Which::Beyond);
+    Some(FailingLines {
+        step: folder.shape.index_of(&rule.name)?,
+        which,
+        ends: rng.pick(&[LineEnds::Rejected, LineEnds::Rejected, LineEnds::Unanswered]),
+        lasts_ms: rule.horizon_ms + 2 * rule.complete_within_ms,
+    })
+}
 
 /// Draws the step, and what happens: often what the settings and the services say against each other.
 pub(super) fn draw(folder: &Folder, rng: &mut Rng) -> Option<Mishap> {

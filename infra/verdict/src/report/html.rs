@@ -122,13 +122,17 @@ mod tests {
             (86_400_070, What::State(OrderState::Compensated, None)),
             (86_400_080, What::Late),
         ];
-        let story = Story { order, moments: moments.map(|(at_ms, what)| Moment { at_ms, what }).into() };
+        let steps = vec!["pay".into()];
+        let moments = moments.map(|(at_ms, what)| Moment { at_ms, what }).into();
+        let story = Story { order, steps, moments, untold: 0 };
         let pin = folder.shape.versions().next().unwrap().pin();
         let finding = |kind, edit: Edit, is_same_edit| Finding {
             violation: Violation {
                 kind,
                 workflow: Some(pin.clone()),
                 step: Some("pay".into()),
+                index: Some(0),
+                line: None,
                 agent: Some("bank".into()),
                 order: Some(order),
                 unsent: None,

@@ -28,6 +28,9 @@ pub fn document(report: &Report<'_>) -> Value {
             "Workflow": violation.workflow.as_ref().map(|pin| &*pin.name),
             "Version": violation.workflow.as_ref().map(|pin| pin.version),
             "Step": violation.step.as_deref(),
+            "Line": violation.line.as_ref().map(|line| {
+                json!({"Number": line.place + 1, "Of": line.of, "Name": line.name.as_ref().map(|(_, name)| &**name)})
+            }),
             "Agent": violation.agent.as_deref(),
             "Worlds": finding.worlds,
             "Seed": finding.seed,

@@ -5,11 +5,14 @@ use crate::judge::Kind;
 use crate::story;
 
 /// Each kind, in the order of what it costs.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 16] = [
     Kind::ChargedTwice,
     Kind::StillCharged,
+    Kind::DroppedStillCharged,
     Kind::NotShipped,
+    Kind::LineUndecided,
     Kind::Stuck,
+    Kind::StoppedByLine,
     Kind::TurnedForNothing,
     Kind::GivenUp,
     Kind::GivenUpInOutage,

@@ -34,13 +34,16 @@ impl Report<'_> {
         for workflow in self.folder.checked.workflows.iter().map(|one| &one.workflow) {
             for rule in &workflow.steps {
                 let counts = self.seen.counts.steps.get(&(workflow.name.clone(), rule.name.clone()));
-                let [done, skipped, undone] = counts.copied().unwrap_or_default();
+                let [done, skipped, undone, dropped] = counts.copied().unwrap_or_default();
                 let mut note = |what| never.push((workflow.name.to_string(), rule.name.to_string(), what));
                 if done == 0 && undone == 0 {
                     note("never carried out");
                 }
                 if skipped == 0 && !rule.when.is_empty() {
                     note("never skipped");
+                }
+                if dropped == 0 && rule.may_drop() {
+                    note("never dropped with its line");
                 }
             }
         }

@@ -127,13 +127,9 @@ fn ready(args: &RehearseArgs) -> Result<Result<Folder, Exit>, CommandError> {
     match (Given { files, description, orders }).ready() {
         Ok(folder) => Ok(Ok(folder)),
         Err(NotReady::Faults(faults)) => or_told(Err(faults.into()), &args.folder),
-        Err(
-            error @ (NotReady::Workflows(_)
-            | NotReady::Empty
-            | NotReady::Lines(_)
-            | NotReady::Description(_)
-            | NotReady::Orders(_)),
-        ) => Err(CommandError::usage(error.to_string())),
+        Err(error @ (NotReady::Workflows(_) | NotReady::Empty | NotReady::Description(_) | NotReady::Orders(_))) => {
+            Err(CommandError::usage(error.to_string()))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::workflow::step_of;
 use rehearsal::seen::{OrderState, Try, Way};
 
 use super::axis::Broken;
@@ -34,16 +35,23 @@ fn one(report: &Report<'_>, number: usize, finding: &Finding) -> String {
     let moments = finding.story.as_ref().map(|story| &*story.moments).unwrap_or_default();
     let line = Line::of(moments);
     let mut lanes = line.order();
+    let names = story::names(report.folder, finding);
+    let steps = finding.story.as_ref().map(|story| &*story.steps).unwrap_or_default();
     for step in line.steps() {
-        let name = report.folder.shape.steps.get(step).map(|name| &**name).unwrap_or_default();
-        let class = if finding.violation.step.as_deref() == Some(name) { "lane at-fault" } else { "lane" };
-        lanes.push_str(&line.step(class, step, name, &agent_of(report, finding, name)));
+        let name = names.get(step).map(|name| &**name).unwrap_or_default();
+        let class = if finding.violation.index == Some(step) { "lane at-fault" } else { "lane" };
+        let agent = steps.get(step).map(|name| agent_of(report, finding, step_of(name))).unwrap_or_default();
+        lanes.push_str(&line.step(class, step, name, &agent));
     }
+    let untold = match finding.story.as_ref().map_or(0, |story| story.untold) {
+        0 => String::new(),
+        lines => format!(" The order has {}, which are not drawn.", many(lines as u64, "other line")),
+    };
     format!(
         "<section class=\"panel story\" id=\"story-{number}\"><h2>The story: {}</h2><p>{}</p>\
          <div class=\"lanes\">{}{lanes}{}</div><ul class=\"legend\">{}{}</ul>\
          <p class=\"quiet\">Time runs from left to right; long waits are drawn shorter than they are. This is seed {} \
-         with {}: <code>--seed {} --trace</code> shows each action.</p>{}</section>",
+         with {}: <code>--seed {} --trace</code> shows each action.{untold}</p>{}</section>",
         capital(finding.violation.kind.name()),
         sentence(&story::sentence(report.folder, finding)),
         line.waits(),
@@ -140,11 +148,7 @@ impl<'a> Line<'a> {
 
     /// The steps that were called, or carried out.
     fn steps(&self) -> BTreeSet<usize> {
-        let step = |what: &What| match what {
-            What::Called(of, _) | What::Answered(of, ..) | What::Effect(of) | What::Refused(of) => Some(of.step),
-            What::Accepted | What::State(..) | What::Late | What::Away(..) => None,
-        };
-        self.moments.iter().filter_map(|(_, what)| step(what)).collect()
+        self.moments.iter().filter_map(|(_, what)| Some(what.of()?.step)).collect()
     }
 
     /// What is labelled first: what a service does, and how the order goes on.
