@@ -149,7 +149,8 @@ pub fn sentence(folder: &Folder, finding: &Finding) -> String {
             let why = match each {
                 Some((Remedy::Drop, Some(DropMax::Lines(most)))) => format!("drop_max is {most}"),
                 Some((Remedy::Drop, Some(DropMax::Percent(most)))) => {
-                    format!("{most}% of the lines are none (drop_max)")
+                    let of = violation.line.as_ref().map_or(0, |line| line.of);
+                    format!("{most}% of {of} lines is less than one (drop_max)")
                 }
                 Some((Remedy::Drop | Remedy::Hold | Remedy::Compensate, _)) | None => {
                     "a no past a pivot waits for a person, unless on_rejected is drop".to_owned()

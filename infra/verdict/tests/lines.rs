@@ -129,7 +129,9 @@ fn a_step_for_the_whole_order_that_keeps_the_part_of_a_dropped_line_is_noted() {
 #[test]
 fn a_share_of_the_lines_that_is_none_lets_one_line_stop_all() {
     let shop = Shop { ship: "on_rejected = \"drop\"\ndrop_max = \"10%\"", ..Shop::default() };
-    shop.has_only(20..40, Kind::StoppedByLine, "workflows/shop-1.toml: leave step ship: drop_max out");
+    let change = "workflows/shop-1.toml: leave step ship: drop_max out";
+    let words = shop.has_only(20..40, Kind::StoppedByLine, change);
+    assert!(words[0].starts_with("parcels said no to ship of line ") && words[0].contains("10% of "), "{words:?}");
 }
 
 #[test]
