@@ -34,7 +34,7 @@ async fn next(engine: &Engine, change: impl FnOnce(&mut Task)) -> Arc<Task> {
     let after = Arc::new(after);
     assert_eq!(engine.store().commit(&before, after.clone()).await.unwrap(), Commit::Committed);
     let listed = engine.store().list(None, None, 10).await.unwrap().tasks;
-    assert_eq!(listed, [after.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&after));
     after
 }
 
