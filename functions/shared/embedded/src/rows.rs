@@ -17,12 +17,11 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 
 use crate::identity::Gone;
+use crate::options::WHOLE_BYTES;
 
 /// The lengths of a task's body, which blanks pad: with its other columns, such a row takes a quarter, half or all of a page
 /// of 4 KiB. Only a body of another length may have changes beside it.
 pub(crate) const BODY_BYTES: [usize; 3] = [930, 1_950, WHOLE_BYTES];
-/// The largest of them.
-pub(crate) const WHOLE_BYTES: usize = 3_970;
 
 /// The reason why a read failed.
 #[derive(Debug, thiserror::Error)]

@@ -182,7 +182,7 @@ mod tests {
     use domain::task::StepState;
 
     use super::*;
-    use crate::rows::WHOLE_BYTES;
+    use crate::options::WHOLE_BYTES;
     use crate::tests::{order, task};
     use crate::{generation, schema, tallies};
 
