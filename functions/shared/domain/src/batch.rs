@@ -125,7 +125,8 @@ where
     let handling = groups.into_iter().map(|(_, records)| async move {
         let span = span(&records[0]);
         let receipts: Vec<_> = records.iter().map(|record| (record.receipt.clone(), record.receive_count)).collect();
-        let handling = AssertUnwindSafe(async { handle(records).await }).catch_unwind();
+        // Boxed, since the compiler gives up on the layout of a future that is nested too deep.
+        let handling = AssertUnwindSafe(Box::pin(async { handle(records).await })).catch_unwind();
         let cause = async { cause(handling.await, &receipts) }.instrument(span).await;
         let receipts = receipts.into_iter().map(|(receipt, _)| receipt);
         cause.map(|cause| receipts.map(|receipt| Failure { receipt, cause }).collect::<Vec<_>>()).unwrap_or_default()
