@@ -13,7 +13,7 @@ use rehearsal::setup::{Habits, LineEnds, Outage, Setup, Which};
 
 use crate::folder::{Agent, Folder};
 
-/// Of so many days on which little is called again, one has an order with as many lines as there can be. It costs as much as
+/// Of a number of days on which little is called again, one has an order with as many lines as there can be. It costs as much as
 /// a hundred others, and with a service away as much as thousands.
 const LARGE: u64 = 30;
 /// Instances of each agent where orders have lines.

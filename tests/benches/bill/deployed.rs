@@ -101,7 +101,7 @@ impl Deployed {
         deployed
     }
 
-    /// From now on orders have so many lines, each with a call of its own, and a last step after all of them.
+    /// From now on orders have this number of lines, each with a call of its own, and a last step after all of them.
     ///
     /// # Errors
     /// When the workflow is not taken.

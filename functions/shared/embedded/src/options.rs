@@ -11,7 +11,7 @@ use domain::message::CloudEvent;
 use crate::clock::Now;
 
 /// The largest body of a task that is written whole at each change, in bytes: with its other columns, such a row takes a page.
-pub const WHOLE_BYTES: usize = 3_970;
+pub(crate) const WHOLE_BYTES: usize = 3_970;
 
 /// The size of a write-ahead log above which a start of it is overdue, in bytes.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -85,7 +85,7 @@ impl Large {
         self.written.clear();
     }
 
-    /// A task is written whole, in so many bytes. Returns whether it may have changes.
+    /// A task is written whole, in this number of bytes. Returns whether it may have changes.
     fn keep(&mut self, task: &Task, bytes: usize) -> bool {
         if bytes <= self.whole_bytes || task.process_state.is_final() {
             return self.written.remove(&task.order_id).is_some() || bytes > self.whole_bytes;

@@ -66,7 +66,7 @@ impl Of<'_> {
         }
     }
 
-    /// Whether a line that failed stopped others though it need not have: nobody said what a no past a pivot means, or a share
+    /// Whether a line that failed stopped others though it need not have: no key says what a no past a pivot means, or a share
     /// of the lines may be dropped that is none in orders as they were given.
     pub(super) fn stops_other_lines(&self, index: usize) -> bool {
         let rule = &self.workflow.steps[index];

@@ -70,7 +70,7 @@ impl Lines {
         found.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The document with so many elements: copies of its own, each with a name of its own.
+    /// The document with this number of elements: copies of its own, each with a name of its own.
     fn with(&self, document: &Value, count: usize, change: impl Fn(&mut Value, usize)) -> Value {
         let samples = self.elements(document);
         let element = |place: usize| {

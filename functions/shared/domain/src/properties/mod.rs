@@ -3,6 +3,7 @@
 mod backoff;
 mod draw;
 mod json;
+mod lines;
 mod records;
 mod walk;
 mod walker;

@@ -63,7 +63,7 @@ async fn what_is_written_of_a_large_task_grows_with_what_happens_and_is_read_at_
         }
         before = changes;
         if step == STEPS / 2 {
-            // Killed: nobody remembers how much was written.
+            // Killed: how much was written is forgotten.
             drop(engine);
             engine = open(directory.path());
             assert_eq!(*engine.store().task(order(0).order_id).await.unwrap().unwrap(), last);
