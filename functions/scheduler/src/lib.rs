@@ -7,8 +7,8 @@
 mod child;
 mod erase;
 
-use domain::advance::{AdvanceError, AdvancePorts, advance, advance_if, advance_together};
-use domain::batch::{Failures, Handled, Record, each, each_group};
+use domain::advance::{AdvanceError, AdvancePorts, advance, advance_together};
+use domain::batch::{Failures, Handled, Record, each_group};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Dropped, Event, Verdict};
@@ -17,6 +17,7 @@ use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, Records, S
 use domain::task::Task;
 use domain::trace;
 use domain::trust::{Senders, Untrusted};
+use tracing::{Instrument, Span};
 
 /// The ports of the scheduler.
 pub trait SchedulerPorts: AdvancePorts {}
@@ -35,21 +36,35 @@ pub async fn handle_from(
     if senders.is_of_system(sender) {
         return handle(ports, instance, batch).await;
     }
-    each(batch, span, |record| async move {
-        let reply = match Senders::reply(&record.message) {
-            Ok(reply) => reply,
-            Err(why) => return refuse(ports, sender, &record, why).await,
-        };
-        let event = Event::Reply { reply, redelivered: record.redelivered };
-        trace::is_event(&record.message);
-        let allow = |task: &Task| senders.allow(sender, reply, task);
-        match advance_if(ports, instance, reply.order_id, event, allow).await? {
-            Some(Verdict::Dropped(Dropped::Untrusted)) => refuse(ports, sender, &record, Untrusted::OtherAgent).await,
-            verdict => {
-                tell(reply.order_id, verdict);
-                Ok(Handled::Done)
-            }
+    each_group(batch, group, span, |records| async move {
+        if let [record] = records.as_slice()
+            && let Err(why) = Senders::reply(&record.message)
+        {
+            return refuse(ports, sender, record, why).await;
         }
+        let allow = |task: &Task, event: &Event<'_>| match event {
+            Event::Reply { reply, .. } => senders.allow(sender, reply, task),
+            Event::Wake { .. }
+            | Event::Sweep
+            | Event::Command { .. }
+            | Event::DeadLetter { .. }
+            | Event::Sent { .. } => Ok(()),
+        };
+        for (record, verdict) in records.iter().zip(take_together(ports, instance, &records, allow).await?) {
+            let work = async {
+                match verdict {
+                    Some(Verdict::Dropped(Dropped::Untrusted)) => {
+                        refuse(ports, sender, record, Untrusted::OtherAgent).await.map(drop)
+                    }
+                    verdict => {
+                        tell(record.message.order_id(), verdict);
+                        Ok(())
+                    }
+                }
+            };
+            work.instrument(own_span(&records, record)).await?;
+        }
+        Ok(Handled::Done)
     })
     .await
 }
@@ -88,7 +103,7 @@ async fn refuse(
     Ok(Handled::Done)
 }
 
-fn span(record: &Record<SchedulerMessage>) -> tracing::Span {
+fn span(record: &Record<SchedulerMessage>) -> Span {
     trace::handled("scheduler", record.message.order_id(), record)
 }
 
@@ -98,15 +113,29 @@ pub async fn handle(
     instance: &Instance,
     batch: Vec<Delivery<SchedulerMessage>>,
 ) -> Failures {
-    let group = |record: &Record<SchedulerMessage>| order_of_reply(&record.message).filter(|_| !record.redelivered);
     each_group(batch, group, span, |records| async move {
         match records.as_slice() {
             [record] => tell(record.message.order_id(), schedule(ports, instance, record).await?),
-            _ => take_together(ports, instance, &records).await?,
+            _ => {
+                for (record, verdict) in
+                    records.iter().zip(take_together(ports, instance, &records, |_, _| Ok(())).await?)
+                {
+                    own_span(&records, record).in_scope(|| tell(record.message.order_id(), verdict));
+                }
+            }
         }
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
+}
+
+fn group(record: &Record<SchedulerMessage>) -> Option<OrderId> {
+    order_of_reply(&record.message).filter(|_| !record.redelivered)
+}
+
+/// The span of a record that is handled together with others: the work runs in that of the first.
+fn own_span(records: &[Record<SchedulerMessage>], record: &Record<SchedulerMessage>) -> Span {
+    if records.first().is_some_and(|first| first.receipt == record.receipt) { Span::current() } else { span(record) }
 }
 
 /// The order of a reply, if it is handled together with others about it. One that came before is alone, so that what is
@@ -123,28 +152,22 @@ fn order_of_reply(message: &SchedulerMessage) -> Option<OrderId> {
     }
 }
 
-/// Applies replies to the task of their order.
+/// Applies replies about one order to its task. `None`: there is no such order.
 async fn take_together<'r>(
     ports: &impl SchedulerPorts,
     instance: &Instance,
     records: &'r [Record<SchedulerMessage>],
-) -> Result<(), AdvanceError> {
-    let reply = |record: &'r Record<SchedulerMessage>| match &record.message {
-        SchedulerMessage::Reply(reply) => Some(Event::Reply { reply, redelivered: false }),
-        SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) | SchedulerMessage::Child(_) => None,
+    allow: impl Fn(&Task, &Event<'_>) -> Result<(), Dropped> + Send + Sync,
+) -> Result<Vec<Option<Verdict>>, AdvanceError> {
+    let Some(order_id) = records.first().map(|record| record.message.order_id()) else { return Ok(Vec::new()) };
+    let reply = |record: &'r Record<SchedulerMessage>| {
+        own_span(records, record).in_scope(|| trace::is_event(&record.message));
+        let reply = Senders::reply(&record.message).ok()?;
+        Some(Event::Reply { reply, redelivered: record.redelivered })
     };
-    let Some(order_id) = records.first().map(|record| record.message.order_id()) else { return Ok(()) };
     let replies = records.iter().filter_map(reply).collect();
-    let verdicts = advance_together(ports, instance, order_id, replies).await?;
-    let mut verdicts = verdicts.into_iter().flatten();
-    for (place, record) in records.iter().enumerate() {
-        let mut tell = || {
-            trace::is_event(&record.message);
-            tell(order_id, verdicts.next());
-        };
-        if place == 0 { tell() } else { span(record).in_scope(tell) }
-    }
-    Ok(())
+    let verdicts = advance_together(ports, instance, order_id, replies, allow).await?;
+    Ok(verdicts.map_or_else(|| vec![None; records.len()], |verdicts| verdicts.into_iter().map(Some).collect()))
 }
 
 /// Applies one message to its order's task. `None`: there is no such order.

@@ -123,7 +123,7 @@ pub enum LineEnds {
 }
 
 impl Which {
-    /// Whether it is the line at this place of so many.
+    /// Whether it fails the line at this place, in an order of this number of lines.
     #[must_use]
     pub fn is(self, place: usize, all: usize) -> bool {
         match self {

@@ -12,7 +12,7 @@ import { length, when } from "./time.js";
 import { situation } from "./words.js";
 import { workflowLink } from "./workflows.js";
 
-// Up to this number, all elements are shown at once; of more, so many once they are asked for, and then the rest.
+// Up to this number, all elements are shown at once. Of more, this number is shown once they are asked for, then the rest.
 const FEW = 5;
 const FIRST = 20;
 

@@ -89,25 +89,12 @@ pub async fn advance(
     order_id: OrderId,
     event: Event<'_>,
 ) -> Result<Option<Verdict>, AdvanceError> {
-    advance_if(ports, instance, order_id, event, |_| Ok(())).await
+    let verdicts = advance_together(ports, instance, order_id, vec![event], |_, _| Ok(())).await?;
+    Ok(verdicts.and_then(|mut verdicts| verdicts.pop()))
 }
 
-/// Applies an event as [`advance`] does, unless the stored task forbids it. Nothing is written or sent then.
-///
-/// # Errors
-/// [`AdvanceError`]. A repeat is always safe.
-pub async fn advance_if(
-    ports: &impl AdvancePorts,
-    instance: &Instance,
-    order_id: OrderId,
-    event: Event<'_>,
-    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
-) -> Result<Option<Verdict>, AdvanceError> {
-    let settled = all(ports, instance, order_id, &mut [event], allow).await?;
-    Ok(settled.and_then(|mut settled| settled.verdicts.pop()))
-}
-
-/// Applies events that arrived together as [`advance`] does one, all in the same write. The verdicts are in their order.
+/// Applies events that arrived together as [`advance`] does one, all in the same write, but for those that the stored task
+/// forbids. The verdicts are in their order.
 ///
 /// # Errors
 /// [`AdvanceError`]. A repeat is always safe.
@@ -116,23 +103,13 @@ pub async fn advance_together(
     instance: &Instance,
     order_id: OrderId,
     mut events: Vec<Event<'_>>,
+    allow: impl Fn(&Task, &Event<'_>) -> Result<(), Dropped> + Send + Sync,
 ) -> Result<Option<Vec<Verdict>>, AdvanceError> {
-    let settled = all(ports, instance, order_id, &mut events, |_| Ok(())).await?;
-    Ok(settled.map(|settled| settled.verdicts))
-}
-
-async fn all(
-    ports: &impl AdvancePorts,
-    instance: &Instance,
-    order_id: OrderId,
-    events: &mut [Event<'_>],
-    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
-) -> Result<Option<Settled>, AdvanceError> {
-    let settled = settle(ports, instance, order_id, events, allow).await?;
-    if let Some(settled) = &settled {
-        send_all(ports, instance, settled, None).await?;
-    }
-    Ok(settled)
+    let Some(settled) = settle(ports, instance, order_id, &mut events, allow).await? else {
+        return Ok(None);
+    };
+    send_all(ports, instance, &settled, None).await?;
+    Ok(Some(settled.verdicts))
 }
 
 /// What became of the insert of a new order, and what follows from it.
@@ -236,7 +213,7 @@ async fn settle(
     instance: &Instance,
     order_id: OrderId,
     events: &mut [Event<'_>],
-    allow: impl Fn(&Task) -> Result<(), Dropped> + Send + Sync,
+    allow: impl Fn(&Task, &Event<'_>) -> Result<(), Dropped> + Send + Sync,
 ) -> Result<Option<Settled>, AdvanceError> {
     let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
@@ -253,13 +230,17 @@ async fn settle(
         let workflow = instance.catalogue.of_task(ports, &task).await?;
         let unknown = || AdvanceError::UnknownWorkflow { order_id, pin: task.pin() };
         let workflow = workflow.ok_or_else(unknown)?;
-        if let Err(why) = allow(&task) {
-            let verdicts = vec![Verdict::Dropped(why); events.len()];
-            return Ok(Some(Settled { task, as_of, workflow, effects: Vec::new(), verdicts }));
-        }
-        let decision = decide_together(&task, &workflow, events, moment(ports, instance));
+        let forbidden: Vec<Option<Dropped>> = events.iter().map(|event| allow(&task, event).err()).collect();
+        let allowed: Vec<Event<'_>> =
+            events.iter().zip(&forbidden).filter(|(_, why)| why.is_none()).map(|(event, _)| *event).collect();
+        let decision = decide_together(&task, &workflow, &allowed, moment(ports, instance));
         let Decision { change, effects, happened, verdicts } =
             decision.map_err(|source| AdvanceError::Impossible { order_id, source })?;
+        let mut verdicts = verdicts.into_iter();
+        let verdicts = forbidden
+            .into_iter()
+            .filter_map(|why| why.map_or_else(|| verdicts.next(), |why| Some(Verdict::Dropped(why))));
+        let verdicts = verdicts.collect();
         let Some(after) = change else {
             return Ok(Some(Settled { task, as_of, workflow, effects, verdicts }));
         };
@@ -318,7 +299,7 @@ async fn send_all(
         // If this write fails, the supervisor sends the notices again, which is a harmless repeat. Boxed, so that the
         // future of a message without notices stays small.
         let mut events = [Event::Sent { notices: &sent }];
-        let strike = Box::pin(settle(ports, instance, order_id, &mut events, |_| Ok(())));
+        let strike = Box::pin(settle(ports, instance, order_id, &mut events, |_, _| Ok(())));
         if let Err(error) = strike.await {
             tracing::warn!(%order_id, "sent notices could not be removed: {error}");
         }

@@ -45,7 +45,7 @@ impl Shop {
         Self { served, is_mended, _carrier: carrier }
     }
 
-    /// An order in `Error` whose first lines, so many, are heavy. Nothing is under way any more.
+    /// An order in `Error`. This number of its lines, from the first on, are heavy. Nothing is under way any more.
     fn held(&self, workflow: &str, count: usize, heavy: usize) -> String {
         let sku = |place: usize| format!("{}-{place}", if place < heavy { "heavy" } else { "mug" });
         let lines: Vec<Value> = (0..count).map(|place| json!({"SKU": sku(place)})).collect();

@@ -1,7 +1,7 @@
 //! Rule 45: a message counts only if its sender may send it.
 
 use domain::batch::Failures;
-use domain::message::{Action, Command, Delivery, Outcome, Receipt, SchedulerMessage};
+use domain::message::{Action, Command, Delivery, Outcome, Receipt, Reply, SchedulerMessage};
 use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Records};
 use domain::task::StepState;
 use domain::trust::Senders;
@@ -58,6 +58,29 @@ fn rule_45_what_a_sender_may_not_send_is_written_down_and_changes_nothing() {
     assert_eq!(refused(&world), expected, "each once, also if it comes again");
     assert_eq!(tell(&world, "of-inventory", reply()), 0);
     assert_eq!(world.step(order_id, "reserve").process_state, StepState::Processed);
+}
+
+#[test]
+fn rule_45_replies_that_come_together_are_one_write_but_for_those_that_their_sender_may_not_give() {
+    let world = World::new();
+    let order_id = world.claimed();
+    let [request] = world.lose_requests("inventory").try_into().unwrap();
+    let reply = request.reply(Outcome::Done(request.order.clone()));
+    let other = world.task(order_id).steps.iter().find(|step| *step.agent != *request.agent).unwrap().name.clone();
+    let forged = Reply { step: other, ..reply.clone() };
+    let delivery = |(name, reply): (&str, &Reply)| Delivery {
+        receipt: Receipt { message_id: name.into(), handle: "h".into() },
+        receive_count: 1,
+        parent: None,
+        body: Ok(SchedulerMessage::Reply(reply.clone())),
+    };
+    let batch = [("first", &forged), ("second", &reply), ("third", &reply)].map(delivery).into();
+    let before = world.task(order_id).version;
+    let instance = world.instance("scheduler");
+    let Failures(again) = now(scheduler::handle_from(&world.ports, &instance, &senders(), "of-inventory", batch));
+    assert_eq!((again.len(), world.task(order_id).version), (0, before + 1));
+    assert_eq!(world.step(order_id, "reserve").process_state, StepState::Processed);
+    assert_eq!(refused(&world), ["first"]);
 }
 
 #[test]
