@@ -6,29 +6,17 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from callbacks.bank import COURIER, Bank
 from callbacks.webhooks import SCHEMES
 from harness.report import Report, expect, expect_equal, until
-from workflows.run import SHIPPED
+from workflows.run import SHIPPED, System
 
 POSTERS = 8
 KILLS = 2
 CANCEL_EACH = 30
 ENDED = ("Processed", "Compensated")
-
-
-class System(Protocol):
-    """A running Stepwarden, as an operator and a caller see it."""
-
-    def ask(
-        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
-    ) -> tuple[int, Any]:
-        """One call of its API: status and decoded body. Raises OSError if there is no answer."""
-
-    def kill(self) -> None:
-        """Ends its processes by SIGKILL, and starts it again if nothing else does."""
 
 
 class Run:
@@ -73,6 +61,7 @@ class Run:
         status, body = self.system.ask("POST", "/configuration", {"By": "test", "Reason": "a test", "Files": files})
         expect_equal(str(body), status, 200)
         expect("callback addresses: a new key" in body["Changes"], str(body))
+        self.system.has_applied()
 
     def post_and_kill(self) -> str:
         """Each part of the orders is posted under a load of results of the parts before."""

@@ -8,7 +8,7 @@ registries; no AWS account.
 
 --build-only    lints and builds the template, and deploys nothing
 --checks-only   leaves the linters out and deploys the last build
---only WORDS    tries only the checks with these words in their title
+--only WORDS    tries only the checks and runs with these words in their title
 --update        tries only updates of the stack, with orders under way: from a copy of the last build with other programs
                 and variables to the last build, of a parameter, of half of the calls, and the way back
 --update-from DIR
@@ -85,6 +85,12 @@ DISTURBED: list[tuple[str, Callable[[World], object]]] = [
 PASSING: list[tuple[str, Callable[[World], object]]] = [
     ("each call of AWS fails once, in each way: 5 s at the median", passing.a_passing_fault_costs_little),
     ("each call of a supervisor fails once, in each way: the same", passing.a_fault_of_a_supervisor_costs_little),
+]
+
+# The runs of the suites `callbacks` and `lines`, one after the other.
+RUNS: list[tuple[str, Callable[[Report, World], None]]] = [
+    ("Results that come later, at the address of the call", own_callbacks.are_tried),
+    ("Orders with lines", own_lines.are_tried),
 ]
 
 # One after the other: they apply a folder.
@@ -220,10 +226,9 @@ def everything(report: Report, world: World, folder: Path) -> None:
     report.check("no supervisor failed", supervisors.went_well)
     report.section("Functions that are killed")
     disturbed(report, world, KILLED, DISTURBED)
-    report.section("Results that come later, at the address of the call")
-    own_callbacks.are_tried(report, world)
-    report.section("Orders with lines")
-    own_lines.are_tried(report, world)
+    for title, are_tried in RUNS:
+        report.section(title)
+        are_tried(report, world)
     report.section("Forty agents of one folder, with no deployment between")
     report.all(bound(MANY, world))
     report.section("Workflows and services of one's own, with no deployment between")
@@ -245,11 +250,15 @@ def only_with(words: str, report: Report, world: World, _folder: Path) -> None:
     """The checks with these words in their title."""
     lists = (BY_THEMSELVES, TOGETHER, KILLED, DISTURBED + PASSING, MANY + ALONE)
     by_themselves, together, killed, by_calls, alone = ([one for one in checks if words in one[0]] for checks in lists)
-    expect(bool(by_themselves or together or killed or by_calls or alone), f"a check has {words!r} in its title")
+    runs = [are_tried for title, are_tried in RUNS if words in title]
+    found = by_themselves or together or killed or by_calls or runs or alone
+    expect(bool(found), f"a check has {words!r} in its title")
     report.all(bound(by_themselves, world))
     with supervision.Supervisors(world):
         report.all_at_once(bound(together, world))
     disturbed(report, world, killed, by_calls)
+    for are_tried in runs:
+        are_tried(report, world)
     report.all(bound(alone, world))
 
 

@@ -63,6 +63,9 @@ class Server:
         os.killpg(self.pid, signal.SIGKILL)
         self.stop()
 
+    def has_applied(self) -> None:
+        """One process knows at once what was applied."""
+
     def kill(self) -> None:
         """Ends it by SIGKILL, and starts it again."""
         self.end()

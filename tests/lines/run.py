@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from callbacks.run import System
-from harness.report import Report, expect, expect_equal, until
+from harness.report import CheckFailed, Report, expect, expect_equal, until
 from harness.serve import ask
 from harness.tools import ToolError
 from lines.bank import Bank
 from lines.orders import DROP_MAX, Order, draw
-from workflows.run import SHIPPED
+from workflows.run import SHIPPED, System
 
 POSTERS = 8
 KILLS = 2
@@ -154,6 +153,7 @@ class Run:
         body = {"By": "test", "Reason": "a test", "Files": files}
         status, answer = self.system.ask("POST", "/configuration", body)
         expect_equal(f"the answer {answer}", status, 200)
+        self.system.has_applied()
 
     def post_and_kill(self) -> str:
         """Each part of the orders is posted while the parts before are under way."""
@@ -189,8 +189,7 @@ class Run:
         """Every order ends, those with a result that is never told after the wait for it."""
         counts: Counter[str] = Counter()
         for order_id, order in zip(self.ids, self.orders, strict=True):
-            task = until(f"{order_id} ends", lambda order_id=order_id: self.ended(order_id), END_S_MAX)
-            self.tasks[order_id] = task
+            task = self.tasks[order_id] = self.end_of(order_id)
             state, lines = task["ProcessState"], task["Lines"]
             counts[state] += 1
             carried, dropped = ([line.sku for line in lines] for lines in (order.carried, order.dropped))
@@ -203,6 +202,15 @@ class Run:
                 # How many it dropped before it turned round is a matter of time.
                 expect(set(lines["Dropped"]) <= set(dropped), f"{order_id} dropped {lines['Dropped']} of {dropped}")
         return str(dict(counts))
+
+    def end_of(self, order_id: str) -> dict[str, Any]:
+        """The order at its end. A wait in vain tells how it was."""
+        try:
+            return until(f"{order_id} ends", lambda: self.ended(order_id), END_S_MAX)
+        except CheckFailed as failed:
+            status, task = self.system.ask("GET", f"/orders/{order_id}")
+            steps = [step for step in task.get("Steps", []) if step["ProcessState"] in ("Pending", "Processing")]
+            raise CheckFailed(f"{failed}: {status}, {task.get('ProcessState')}, {steps[:5]}") from failed
 
     def ended(self, order_id: str) -> dict[str, Any] | None:
         """The order, if it has ended."""

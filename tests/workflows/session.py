@@ -22,13 +22,6 @@ from harness.serve import Server
 from workflows.run import Run, Services
 
 
-class OneMachine(Server):
-    """The program, which a run kills and starts again."""
-
-    def has_applied(self) -> None:
-        """One process knows at once."""
-
-
 def main() -> int:
     """Gives the exit status."""
     options = command.options("workflows")
@@ -36,7 +29,7 @@ def main() -> int:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-workflows-") as scratch, Services() as services:
         folder = Path(scratch)
-        with OneMachine(program, folder / "data") as server:
+        with Server(program, folder / "data") as server:
             Run(server, services, folder).all(report)
     return report.close()
 

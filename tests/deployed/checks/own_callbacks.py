@@ -7,9 +7,10 @@ import tempfile
 from pathlib import Path
 
 from callbacks.bank import Bank
-from callbacks.run import Run, System
+from callbacks.run import Run
 from callbacks.webhooks import SCHEMES
 from harness.report import Report, expect_equal
+from workflows.run import System
 from world import World
 
 from checks.own_workflows import SUPERVISED_EVERY_S, VISIBILITY_S, Functions
@@ -26,13 +27,14 @@ def are_tried(report: Report, world: World) -> None:
         bank = stack.enter_context(Bank(SECONDS))
         for queue in ("submission", "scheduler", "agents"):
             stack.enter_context(world.visibility(queue, VISIBILITY_S))
-        stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
+        supervisors = stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
         # The functions' processes run on this machine, so they read the secrets of the webhooks here.
         secrets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepwarden-secrets-")))
         run = Run(Functions(world), bank, ORDERS, secrets)
         run.all(report)
         names = ["paid-later", *(scheme.workflow for scheme in SCHEMES.values())]
         report.check("its workflows are retired", lambda: are_retired(run.system, names))
+        report.check("no supervisor failed", supervisors.went_well)
     for order_id, state in run.states.items():
         world.expect_own(order_id, state)
 

@@ -80,12 +80,13 @@ def are_tried(report: Report, world: World, folder: Path) -> None:
         services = stack.enter_context(Services())
         for queue in ("submission", "scheduler", "agents"):
             stack.enter_context(world.visibility(queue, VISIBILITY_S))
-        stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
+        supervisors = stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
         # Each function knows the deployment as it was.
         world.reach(world.post("Processed"), "Processed")
         run = Run(Functions(world), services, scratch)
         run.all(report)
         report.check("the shipped workflow is the default again", lambda: the_shop_is_back(run))
+        report.check("no supervisor failed", supervisors.went_well)
     for order_id, document in run.orders.items():
         world.expect_own(order_id, "Compensated" if "Decline" in document else "Processed")
 

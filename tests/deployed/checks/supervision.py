@@ -41,22 +41,22 @@ class Supervisors:
 
     def went_well(self) -> None:
         """Fails where a supervisor ended with an error."""
-        expect(not self.errors, f"{len(self.errors)} of {2 * self.rounds} runs failed, such as {self.errors[:1]}")
+        expect(not self.errors, f"{len(self.errors)} failures in {self.rounds} rounds, such as {self.errors[:1]}")
         expect(self.rounds > 3, f"more than 3 rounds, found {self.rounds}")
 
     def _run(self) -> None:
         with ThreadPoolExecutor(2) as pool:
             while not self._end.wait(self._pause_s):
-                first = pool.submit(self._supervise)
-                take_leases(self._world)
-                second = pool.submit(self._supervise)
+                first = pool.submit(self._try, self._world.supervise)
+                self._try(lambda: take_leases(self._world))
+                second = pool.submit(self._try, self._world.supervise)
                 first.result()
                 second.result()
                 self.rounds += 1
 
-    def _supervise(self) -> None:
+    def _try(self, work: Callable[[], object]) -> None:
         try:
-            self._world.supervise()
+            work()
         except Exception as error:
             self.errors.append(str(error))
 
