@@ -112,12 +112,12 @@ fn changed(connection: &Connection, body: &str, task: Task) -> Result<Task, Read
     }
     let mut statement = connection.prepare_cached(SQL)?;
     let mut rows = statement.query((task.order_id.to_string(), task.version))?;
-    let (mut task, corrupt) = (task, |error: serde_json::Error| ReadError::corrupt("a change of a task", &error));
+    let (mut deltas, corrupt) =
+        (Vec::new(), |error: serde_json::Error| ReadError::corrupt("a change of a task", &error));
     while let Some(row) = rows.next()? {
-        let delta: Delta = serde_json::from_str(text(row, 0)?).map_err(corrupt)?;
-        task = delta.apply(task).map_err(corrupt)?;
+        deltas.push(serde_json::from_str(text(row, 0)?).map_err(corrupt)?);
     }
-    Ok(task)
+    if deltas.is_empty() { Ok(task) } else { Delta::apply(deltas, task).map_err(corrupt) }
 }
 
 /// The id in a column.

@@ -8,6 +8,7 @@ mod records;
 mod walk;
 mod walker;
 mod words;
+mod written;
 
 use proptest::test_runner::{Config, RngSeed};
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::draw::NOWHERE;
+use super::written::Written;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SETTLES_WITHIN_MS_MAX, SHARDS,
     STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
@@ -11,7 +12,7 @@ use crate::limits::{
 use crate::machine::{Decision, Effect, Event, Happened, Moment, Verdict, decide, request};
 use crate::message::{Action, Deferral, Outcome, idempotency_key};
 use crate::order::Order;
-use crate::task::{Attempt, Delta, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
+use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
 use crate::workflow::{OnLate, StepRule, Workflow};
 
@@ -35,15 +36,29 @@ pub(super) struct Walker {
     alerts: BTreeSet<u64>,
     instance: Arc<str>,
     pub(super) draws: u64,
+    written: Written,
 }
 
 impl Walker {
     pub(super) fn new(workflow: Workflow, order: Order) -> Self {
-        let task = Task::new(&order, &workflow, SHARDS, 0);
-        let now = order.submitted_at;
+        let (task, now) = (Task::new(&order, &workflow, SHARDS, 0), order.submitted_at);
         let (claims, declined, counted, alerts) = Default::default();
-        let (instance, effects) = ("walker".into(), Vec::new());
-        Self { workflow, order, task, now, effects, latest: now, claims, declined, counted, alerts, instance, draws: 0 }
+        let written = Written::new(task.clone());
+        Self {
+            workflow,
+            order,
+            task,
+            now,
+            effects: Vec::new(),
+            latest: now,
+            claims,
+            declined,
+            counted,
+            alerts,
+            instance: "walker".into(),
+            draws: 0,
+            written,
+        }
     }
 
     /// Decides, checks the decision, and applies it.
@@ -73,11 +88,7 @@ impl Walker {
             assert_eq!(after.nonce, self.draws);
             self.check_change(&before, &after, event);
             check_reported(&before, &after, &happened);
-            let text = serde_json::to_string(&after).expect("a record");
-            assert_eq!(serde_json::from_str::<Task>(&text).expect("a record"), after);
-            let delta = Delta::between(&before, &after).and_then(|delta| serde_json::to_string(&delta));
-            let delta: Delta = serde_json::from_str(&delta.expect("a change")).expect("a change");
-            assert_eq!(delta.apply(before).expect("the later version"), after);
+            self.written.check(&before, &after);
             self.task = after;
         }
         effects.iter().for_each(|&effect| self.check_effect(effect));

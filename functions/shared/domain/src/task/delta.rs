@@ -51,16 +51,24 @@ impl Delta {
         })
     }
 
-    /// The later version of this task.
+    /// The task after these changes, one after the other.
     ///
     /// # Errors
-    /// If it is a change of another task.
-    pub fn apply(self, task: Task) -> serde_json::Result<Task> {
-        let mut after = self.head.apply(&task.head())?;
-        let kept = |[from, to]: [usize; 2]| task.history.get(from..to).unwrap_or_default().iter().cloned();
-        after.history = self.kept.into_iter().flat_map(kept).chain(self.added).collect();
-        after.steps = task.steps;
-        for (index, members) in self.steps {
+    /// If one is of another task.
+    pub fn apply(deltas: Vec<Self>, mut task: Task) -> serde_json::Result<Task> {
+        let (mut head, mut steps) = (Members::default(), BTreeMap::<usize, Members>::new());
+        let mut history = std::mem::take(&mut task.history);
+        for delta in deltas {
+            head.follow(delta.head);
+            for (index, members) in delta.steps {
+                steps.entry(index).or_default().follow(members);
+            }
+            let kept = |[from, to]: [usize; 2]| history.get(from..to).unwrap_or_default().iter().cloned();
+            history = delta.kept.into_iter().flat_map(kept).chain(delta.added).collect();
+        }
+        let mut after = head.apply(&task.head())?;
+        (after.history, after.steps) = (history, task.steps);
+        for (index, members) in steps {
             let step = after.steps.get_mut(index).ok_or_else(|| serde::de::Error::custom("it has no such step"))?;
             *step = members.apply(step)?;
         }
@@ -73,6 +81,16 @@ impl Members {
         let (mut before, mut set) = (members(before)?, members(after)?);
         set.retain(|name, value| before.remove(name).is_none_or(|before| before.get() != value.get()));
         Ok(Self { set, gone: before.into_keys().collect() })
+    }
+
+    /// This change, and then a later one.
+    fn follow(&mut self, later: Self) {
+        for name in later.gone {
+            self.set.remove(&name);
+            self.gone.push(name);
+        }
+        self.gone.retain(|name| !later.set.contains_key(name));
+        self.set.extend(later.set);
     }
 
     fn apply<T: Serialize + DeserializeOwned>(self, before: &T) -> serde_json::Result<T> {
