@@ -129,8 +129,12 @@ pub async fn handle(
     .await
 }
 
+/// How often a reply may be delivered together with others. A kill costs all of them one delivery, and what failed twice
+/// may be wrong by itself: then it harms no other.
+const TOGETHER_MAX: u32 = 2;
+
 fn group(record: &Record<SchedulerMessage>) -> Option<OrderId> {
-    order_of_reply(&record.message).filter(|_| !record.redelivered)
+    order_of_reply(&record.message).filter(|_| record.receive_count <= TOGETHER_MAX)
 }
 
 /// The span of a record that is handled together with others: the work runs in that of the first.
@@ -138,11 +142,10 @@ fn own_span(records: &[Record<SchedulerMessage>], record: &Record<SchedulerMessa
     if records.first().is_some_and(|first| first.receipt == record.receipt) { Span::current() } else { span(record) }
 }
 
-/// The order of a reply, if it is handled together with others about it. One that came before is alone, so that what is
-/// wrong with it harms no other.
+/// The order of a reply, if it is handled together with others about it.
 #[must_use]
 pub fn together(delivery: &Delivery<SchedulerMessage>) -> Option<OrderId> {
-    delivery.body.as_ref().ok().filter(|_| !delivery.is_redelivery()).and_then(order_of_reply)
+    delivery.body.as_ref().ok().filter(|_| delivery.receive_count <= TOGETHER_MAX).and_then(order_of_reply)
 }
 
 fn order_of_reply(message: &SchedulerMessage) -> Option<OrderId> {

@@ -136,8 +136,9 @@ impl Instance {
                 lambda::batch(event, &invocation, Some(ports), &handle).await?
             }
             Role::Scheduler => {
-                let handle = |batch| scheduler::handle(ports, identity, batch);
-                lambda::batch(event, &invocation, Some(ports), &handle).await?
+                let handle = |_, batch| scheduler::handle(ports, identity, batch);
+                // Boxed, since the compiler gives up on the layout of a future that is nested too deep.
+                Box::pin(lambda::batch_with_senders(event, &invocation, ports, scheduler::together, &handle)).await?
             }
             Role::Agents => lambda::batch(event, &invocation, Some(ports), &|batch| self.call(batch)).await?,
             Role::Supervisor => {

@@ -1,4 +1,4 @@
-//! A batch of messages: its records are handled concurrently, and each fails alone.
+//! A batch of messages: its records are handled concurrently, and each fails alone, or with its group.
 
 use std::fmt;
 use std::future::Future;
@@ -138,9 +138,10 @@ where
 impl<M> Delivery<M> {
     /// The record in it, if its body is a message.
     fn record(self) -> Result<Record<M>, Failure> {
+        let redelivered = self.is_redelivery();
         let Self { receipt, receive_count, parent, body } = self;
         match body {
-            Ok(message) => Ok(Record { message, receipt, redelivered: receive_count > 1, receive_count, parent }),
+            Ok(message) => Ok(Record { message, receipt, redelivered, receive_count, parent }),
             Err(undecodable) => {
                 let message_id = &*receipt.message_id;
                 tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{undecodable}");

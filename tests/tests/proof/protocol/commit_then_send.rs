@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use domain::message::{Delivery, Outcome, Receipt, Request, SchedulerMessage};
 use domain::ports::Store;
 use domain::task::{ProcessState, StepState};
 use futures_util::{FutureExt, poll};
@@ -195,4 +196,26 @@ fn rule_3_an_order_whose_insert_was_not_answered_is_stored_once_even_ten_minutes
     assert_eq!(now(world.memory.list(None, None, 10)).unwrap().tasks.len(), 1);
     assert!(world.lose_requests("inventory").is_empty(), "the time of the attempt is over");
     assert!(world.memory.order(order_id).now_or_never().unwrap().unwrap().is_some());
+}
+
+#[test]
+fn rule_2_replies_that_a_killed_scheduler_had_come_together_again_and_one_that_failed_twice_is_alone() {
+    let both = "[[step]]\nname = \"other\"\nagent = \"inventory\"\ncomplete_within = \"10m\"\n";
+    let one = both.replace("other", "one");
+    for (counts, versions) in [([1, 1], 1), ([1, 2], 1), ([2, 2], 1), ([1, 3], 2), ([3, 3], 2)] {
+        let world = World::with(&format!("name = \"order\"\nversion = 1\n{one}{both}"));
+        let order_id = world.claimed();
+        let requests = world.lose_requests("inventory");
+        let delivery = |(request, receive_count): (&Request, u32)| Delivery {
+            receipt: Receipt { message_id: request.step.clone(), handle: "h".into() },
+            receive_count,
+            parent: None,
+            body: Ok(SchedulerMessage::Reply(request.reply(Outcome::Done(request.order.clone())))),
+        };
+        let batch = requests.iter().zip(counts).map(delivery).collect();
+        let before = world.task(order_id).version;
+        assert_eq!(now(scheduler::handle(&world.ports, &world.instance("scheduler"), batch)).0, []);
+        let task = world.task(order_id);
+        assert_eq!((task.process_state, task.version), (ProcessState::Processed, before + versions), "{counts:?}");
+    }
 }

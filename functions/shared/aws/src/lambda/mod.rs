@@ -21,7 +21,7 @@ pub use both::queue_and_http_api;
 pub use http_api::{Identity, http_api};
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};
-pub use queue::{batch, queue, queue_with_senders};
+pub use queue::{batch, batch_with_senders, queue, queue_with_senders};
 pub use record::Answer;
 pub use runtime::serve;
 pub use supervisor::{dispatch, supervisor};

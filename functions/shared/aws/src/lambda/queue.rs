@@ -58,14 +58,32 @@ where
     Handling: Future<Output = Failures>,
 {
     let handle = &handle;
-    let source = ports.sqs();
     serve(move |payload, invocation| async move {
-        batch_with_senders(&payload, &invocation, source, together, handle).await
+        batch_with_senders(&payload, &invocation, ports, together, handle).await
     })
     .await
 }
 
-async fn batch_with_senders<M, Handle, Handling>(
+/// One invocation of [`queue_with_senders`]: the answer to this event.
+///
+/// # Errors
+/// As those of [`batch`].
+pub async fn batch_with_senders<M, Handle, Handling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    ports: &Ports,
+    together: fn(&Delivery<M>) -> Option<OrderId>,
+    handle: &Handle,
+) -> Result<Answer, Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Arc<str>, Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    batch_of_senders(payload, invocation, ports.sqs(), together, handle).await
+}
+
+async fn batch_of_senders<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
     source: &impl Redelivers,
@@ -403,7 +421,7 @@ mod tests {
             Failures::default()
         };
         let (invocation, alone) = (Invocation::for_test(60_000), |_: &Delivery<u32>| None);
-        let answer = batch_with_senders(&payload, &invocation, &AsTheQueueSays, alone, &handle).await.unwrap();
+        let answer = batch_of_senders(&payload, &invocation, &AsTheQueueSays, alone, &handle).await.unwrap();
         assert_eq!(answer.len(), 0);
     }
 
@@ -425,7 +443,7 @@ mod tests {
             Failures(failed.map(|one| Failure::lasting(one.receipt)).collect())
         };
         let invocation = Invocation::for_test(60_000);
-        let answer = batch_with_senders(&payload, &invocation, &AsTheQueueSays, together, &handle).await.unwrap();
+        let answer = batch_of_senders(&payload, &invocation, &AsTheQueueSays, together, &handle).await.unwrap();
         assert_eq!(seen.into_inner().unwrap(), ["A 1a 1b", "A 2a", "A 3a", "B 1c", "A 3b"]);
         assert_eq!(answer.message_ids(), ["1b"]);
     }

@@ -63,6 +63,12 @@ fn rule_2_replies_that_arrive_together_make_one_version_and_no_step_begins_betwe
     assert_eq!(case.requested(), ["pack/0001", "pack/0002"]);
 
     let mut case = three("", "");
+    let [first, second] = ["reserve/0001", "reserve/0002"].map(|step| case.reply_of(step, done()));
+    let events = [(&first, false), (&second, true)].map(|(reply, redelivered)| Event::Reply { reply, redelivered });
+    case.apply_together(&events);
+    assert_eq!(case.requested(), ["pack/0001", "pack/0002", "reserve/0003"], "what may be lost is sent again");
+
+    let mut case = three("", "");
     let (done, rejected) = (case.reply_of("reserve/0001", done()), case.reply_of("reserve/0002", failed()));
     assert_eq!(take(&mut case, &[done, rejected]), [Verdict::Taken, Verdict::Taken]);
     assert_eq!(case.state(), ProcessState::Compensating);
