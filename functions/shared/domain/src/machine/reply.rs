@@ -96,6 +96,7 @@ impl Turn<'_> {
     /// What follows from all replies of the turn: no step is claimed between two of them.
     pub(super) fn follow_replies(&mut self) {
         let Some(Replied { hops, taken, redelivered }) = self.replied.take() else { return };
+        self.forget_wait_that_is_over();
         if let Some(hops) = taken {
             self.go_further(hops);
         }

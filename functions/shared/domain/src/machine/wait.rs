@@ -1,11 +1,11 @@
 //! The long waits: of a step before its first claim (rule 35), and for a result that comes later (rule 36). Nothing but
 //! the watch of the task remembers them.
 
-use super::decision::Verdict;
+use super::decision::{Effect, Verdict};
 use super::turn::Turn;
 use crate::limits::HEARTBEAT_MS_MIN;
 use crate::message::Acceptance;
-use crate::task::{Direction, NoticeKind, Step, StepState, Transition, What};
+use crate::task::{Direction, Notice, NoticeKind, Step, StepState, Transition, What};
 use crate::time::Timestamp;
 use crate::workflow::StepRule;
 
@@ -50,6 +50,17 @@ impl Turn<'_> {
         }
         self.poll_from_now(index, acceptance);
         self.verdict()
+    }
+
+    /// Tells of no wait whose result came in the same turn.
+    pub(super) fn forget_wait_that_is_over(&mut self) {
+        if self.task.steps.iter().any(Step::is_awaited) {
+            return;
+        }
+        let version = self.next_version();
+        let is_it = |notice: &Notice| notice.kind == NoticeKind::OrderWaiting && notice.version == version;
+        self.task.unsent.retain(|notice| !is_it(notice));
+        self.effects.retain(|effect| !matches!(effect, Effect::Notify(notice) if is_it(notice)));
     }
 
     /// The end of a long wait of the step that is to come: of one that is ready, or of one whose result is awaited.

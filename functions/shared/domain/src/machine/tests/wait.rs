@@ -2,7 +2,7 @@
 
 use crate::json::Json;
 use crate::limits::{HEARTBEAT_MS_MIN, SHARDS, UNWATCHED_MS_MAX, WAIT_MS_MAX};
-use crate::machine::testing::Case;
+use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict};
 use crate::message::{Acceptance, Outcome};
 use crate::task::{Direction, NoticeKind, ProcessState, StepError, Task, Watch, What};
@@ -63,6 +63,24 @@ fn rule_10_of_two_waits_only_the_newest_is_told_and_nothing_else_is_forgotten() 
         assert_eq!((waiting, owed(NoticeKind::OrderReceived).count()), (vec![case.task.version], 1));
         case.done(step);
     }
+}
+
+#[test]
+fn rule_10_a_wait_whose_result_came_together_with_it_is_told_to_nobody() {
+    let waits = "wait_within = \"2d\"";
+    let told = |ends: &[&str]| {
+        let mut case = Case::new(&[("a", &[], waits), ("b", &[], waits)], true);
+        case.wake();
+        let accepted = |step| case.reply_of(step, Outcome::Accepted(Acceptance::default()));
+        let is_done = |step: &&str| case.reply_of(step, done());
+        let replies: Vec<_> = ["a", "b"].map(accepted).into_iter().chain(ends.iter().map(is_done)).collect();
+        let events: Vec<_> = replies.iter().map(|reply| Event::Reply { reply, redelivered: false }).collect();
+        case.apply_together(&events);
+        let is_owed = case.task.unsent.iter().any(|notice| notice.kind == NoticeKind::OrderWaiting);
+        assert_eq!(case.notified().contains(&"OrderWaiting"), is_owed);
+        is_owed
+    };
+    assert_eq!([told(&[]), told(&["a"]), told(&["a", "b"])], [true, true, false]);
 }
 
 #[test]
