@@ -291,7 +291,9 @@ impl Causes<'_> {
             && !dossier.ways(step).optional
             && self.is_rejected(step)
             && self.is_refusal(step);
-        let is_exhausted = is_open
+        // A step may be given up as soon as its order leaves Error.
+        let goes_on = self.before.state == OrderState::Error && self.after.state != OrderState::Error;
+        let is_exhausted = (is_open || goes_on)
             && self.drops(step, |each| each.drops_exhausted)
             && self.is_exhausted(step)
             && self.is_failure(step);

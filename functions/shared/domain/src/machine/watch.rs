@@ -83,8 +83,8 @@ impl Turn<'_> {
         self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= time)
     }
 
-    /// When an attempt in flight expires: at `CompleteBy` plus the grace, or when its result was awaited long enough. A doubted attempt expires when it has had
-    /// its whole time once more.
+    /// When an attempt in flight expires: at `CompleteBy` plus the grace, or when its result was awaited long enough. A
+    /// doubted attempt expires when it has had its whole time once more.
     pub(super) fn expires_at(&self, index: usize) -> Option<Timestamp> {
         self.ends_at(index).map(|at| at.plus_ms(self.workflow.supervision.grace_ms))
     }
