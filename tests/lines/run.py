@@ -135,6 +135,8 @@ class Run:
         self.ids: list[str] = []
         self.cancelled: set[str] = set()
         self.tasks: dict[str, dict[str, Any]] = {}
+        # What the API said last of an order.
+        self.last: dict[str, Any] = {}
 
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
@@ -208,13 +210,13 @@ class Run:
         try:
             return until(f"{order_id} ends", lambda: self.ended(order_id), END_S_MAX)
         except CheckFailed as failed:
-            status, task = self.system.ask("GET", f"/orders/{order_id}")
-            steps = [step for step in task.get("Steps", []) if step["ProcessState"] in ("Pending", "Processing")]
-            raise CheckFailed(f"{failed}: {status}, {task.get('ProcessState')}, {steps[:5]}") from failed
+            steps = [step for step in self.last.get("Steps", []) if step["ProcessState"] in ("Pending", "Processing")]
+            raise CheckFailed(f"{failed}: {self.last.get('ProcessState')}, {steps[:5]}") from failed
 
     def ended(self, order_id: str) -> dict[str, Any] | None:
         """The order, if it has ended."""
         status, task = self.system.ask("GET", f"/orders/{order_id}")
+        self.last = task
         expect(status != 200 or task["ProcessState"] != "Error", f"{order_id}: {task.get('Reason')}")
         return dict(task) if status == 200 and task["ProcessState"] in ENDED else None
 

@@ -66,7 +66,7 @@ fn rule_10_of_two_waits_only_the_newest_is_told_and_nothing_else_is_forgotten() 
 }
 
 #[test]
-fn rule_10_a_wait_whose_result_came_together_with_it_is_told_to_nobody() {
+fn rule_10_a_wait_whose_result_came_in_the_same_write_is_not_told() {
     let waits = "wait_within = \"2d\"";
     let told = |ends: &[&str]| {
         let mut case = Case::new(&[("a", &[], waits), ("b", &[], waits)], true);
