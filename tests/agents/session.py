@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 import asyncapi
+import burst
 import schemas
 from harness import command
 from harness.emulator import Emulator, client_environment
@@ -82,6 +83,7 @@ def main() -> int:
     if not options.only:
         report.check("the kit's validator agrees with a complete one", schemas.check)
         report.check("asyncapi.json is as its specification says", asyncapi.check)
+        report.check("the kit's service answers many calls at once", burst.check)
     with tempfile.TemporaryDirectory(prefix="stepwarden-agents-") as scratch:
         with Emulator(Path(scratch) / "emulator", enforce_iam=False) as emulator:
             environment = client_environment(emulator.url)

@@ -139,10 +139,15 @@ class Service:
         return None if answer.is_cut else answer
 
     def _listen(self, port: int) -> ThreadingHTTPServer:
-        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self.handle))
-        server.daemon_threads = True
+        server = _Server(("127.0.0.1", port), _handler(self.handle))
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return server
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # All scenes call at once. A connection beyond the queue is reset, and the agent under test would be blamed for it.
+    request_queue_size = 512
 
 
 def _handler(handle: Callable[[str, str | None, bytes], Answer | None]) -> type[BaseHTTPRequestHandler]:

@@ -35,8 +35,13 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    # By default five calls may wait for their connection, and others are reset.
+    request_queue_size = 128
+
+
 for port in PORTS:
-    threading.Thread(target=ThreadingHTTPServer(("127.0.0.1", port), Service).serve_forever, daemon=True).start()
+    threading.Thread(target=Server(("127.0.0.1", port), Service).serve_forever, daemon=True).start()
 print("ready; Ctrl-C ends it", flush=True)
 try:
     threading.Event().wait()
