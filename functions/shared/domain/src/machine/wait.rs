@@ -39,14 +39,18 @@ impl Turn<'_> {
     /// The service took the call on: its result is awaited from now on. A repeat extends the wait.
     pub(super) fn await_result(&mut self, index: usize, acceptance: &Acceptance) -> Verdict {
         let until = self.moment.now.plus_ms(self.workflow.steps[index].awaited_ms());
-        let earlier = self.task.steps[index].waits_until.replace(until);
+        let earlier = self.task.steps[index].waits_until.and_then(|_| self.ends_at(index));
         match earlier {
             None => {
+                self.task.steps[index].waits_until = Some(until);
                 self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into()));
                 self.owe_newest(NoticeKind::OrderWaiting);
             }
-            Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => self.changed = true,
-            Some(_) => self.task.steps[index].waits_until = earlier,
+            Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => {
+                self.task.steps[index].waits_until = Some(until);
+                self.changed = true;
+            }
+            Some(_) => {}
         }
         self.poll_from_now(index, acceptance);
         self.verdict()

@@ -226,6 +226,36 @@ fn rule_23_a_look_that_a_wrong_clock_set_too_far_ahead_is_made_now() {
 }
 
 #[test]
+fn rule_23_a_wait_that_was_doubted_becomes_longer_beside_the_end_that_a_wrong_clock_wrote() {
+    let doubted = || {
+        let mut case = awaiting("");
+        case.task.steps[0].waits_until = Some(case.now.plus_ms(100 * MINUTE_MS));
+        case.task.watch_at = Some(case.now);
+        case.sweep();
+        assert_eq!(case.step("a").doubted_at, Some(case.now));
+        case.pass_ms(9 * MINUTE_MS);
+        case.sweep();
+        case
+    };
+    let mut case = doubted();
+    assert_eq!(looks(&mut case), [MINUTE_MS]);
+    // The look is put off, and is the last one.
+    let mut case = doubted();
+    let reply = case.reply_of("a", Outcome::Deferred(Deferral::after(5 * MINUTE_MS)));
+    case.take(&reply);
+    assert_eq!(looks(&mut case), [5 * MINUTE_MS, 5 * MINUTE_MS + 10_000]);
+    // A heartbeat.
+    let mut case = doubted();
+    accepted(&mut case, None);
+    assert_eq!(looks(&mut case).last(), Some(&WITHIN_MS));
+    // It comes late, and its answer has the time of an attempt.
+    let mut case = doubted();
+    case.pass_ms(3 * MINUTE_MS);
+    case.sweep();
+    assert_eq!((case.looked_at(), case.step("a").waits_until), (vec!["a"], Some(case.now.plus_ms(10_000))));
+}
+
+#[test]
 fn rule_46_an_erased_order_keeps_no_path() {
     let mut case = awaiting("");
     case.task.erase();
