@@ -38,6 +38,13 @@ impl SharedHealth {
                 return self.said(ports, pass, order, Said::Yes).await;
             }
             Called::Answered(Answer::Fail(_)) if is_forward => return self.said(ports, pass, order, Said::No).await,
+            // It took the step on, and tells the result later. Without a wait for it, the call is made again.
+            Called::Answered(Answer::UnderWay { unless_alone: None, .. })
+                if is_forward && request.wait_within_ms.is_some() =>
+            {
+                self.said(ports, pass, order, Said::Yes).await;
+                return false;
+            }
             Called::Answered(answer @ (Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. })) => {
                 let is_taken = is_forward && matches!(answer, Answer::UnderWay { .. });
                 self.succeeded(ports, pass, order, is_taken).await;

@@ -85,6 +85,21 @@ fn f65_rejections_do_not_count_while_most_steps_are_rejected() {
 }
 
 #[test]
+fn rule_18_a_step_that_is_taken_on_is_no_rejection_and_ends_it() {
+    let taken_on = || Act::Answer(Answer::under_way());
+    let awaited = || Request { wait_within_ms: Some(60_000), ..patient() };
+    // Five of nine are most; four of eight are not.
+    let world = World::new(repeat_n(taken_on(), 4).chain(repeat_n(no(), 5))).with_policy(braking);
+    let instance = world.instance();
+    let parked: Vec<_> = (0..9).filter(|_| instance.handle_one(awaited())).collect();
+    assert_eq!((parked, failures(&world), reason(&world)), (vec![8], 4, Some(OutageReason::Rejections)));
+    let world = braked([taken_on()]);
+    world.pass_ms(4_000);
+    assert!(!world.instance().handle_one(awaited()));
+    assert_eq!((world.breaker(), reason(&world)), (Breaker::Closed, None));
+}
+
+#[test]
 fn f65_the_rejection_of_a_call_in_flight_at_the_opening_does_not_count() {
     // While one call is in flight, another instance sees the others rejected.
     let others = |world: &World| {
