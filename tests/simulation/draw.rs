@@ -189,7 +189,8 @@ fn folder(rng: &mut Rng, shape: &Shape, settles_within_ms: u64) -> (String, Valu
     for agent in AGENTS {
         let settles_ms = if slow == Some(agent) { longer_ms } else { settles_within_ms };
         let url = "http://localhost:1";
-        settings.push_str(&format!("[agents.{agent}]\nurl = \"{url}\"\nsettles_within = \"{settles_ms}ms\"\n"));
+        let times = format!("settles_within = \"{settles_ms}ms\"\ncall_timeout = \"{}ms\"", settles_ms / 2);
+        settings.push_str(&format!("[agents.{agent}]\nurl = \"{url}\"\n{times}\n"));
     }
     let mut files = vec![json!({"Name": "stepwarden.toml", "Text": settings})];
     for version in &shape.applied {

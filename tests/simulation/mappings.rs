@@ -45,6 +45,8 @@ fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, S
     }
     for step in outputs.iter().filter(|_| rng.chance(6_000)) {
         members.insert(format!("Of{step}").into(), Source::Output(*step));
+        // An undo with outputs also names what is known without them.
+        members.insert("ID".into(), Source::OrderId);
     }
     members
 }
@@ -52,7 +54,7 @@ fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, S
 /// Writes the mappings of a step at the end of its table.
 pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool, drop: Option<&Sent>) {
     if let Some(name) = &mapped.keep {
-        let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\" }}", KEPT_MEMBER);
+        let _ = writeln!(text, "keep = {{ {KEPT_MEMBER} = '\\{name}', Number = \"/Number\" }}");
     }
     write_sent(text, &mapped.forward);
     if no_undo {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::definition::{Choice, Deployment};
 use domain::order::Order;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use serde_json::Value;
 
 use crate::event::Event;
@@ -70,7 +70,13 @@ impl World {
     }
 
     /// The operator gets an answer, or tries again.
+    ///
+    /// # Panics
+    /// If the folder has a fault. It is never applied then, and the world proves nothing about what is applied.
     pub(crate) fn application_answered(&self, number: usize, response: Option<&Response<Bytes>>) {
+        if let Some(faulty) = response.filter(|response| response.status() == StatusCode::UNPROCESSABLE_ENTITY) {
+            panic!("application {number} is refused: {}", String::from_utf8_lossy(faulty.body()));
+        }
         let mut state = self.shared.lock();
         if response.is_none_or(|response| response.status().is_server_error()) {
             let ms = state.rng.between(200, 15_000);
