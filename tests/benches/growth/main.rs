@@ -100,7 +100,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         Some(Part::Load { address, in_flight, warm_up_ms, window_ms }) => {
             let [warm_up, window] = [warm_up_ms, window_ms].map(Duration::from_millis);
-            alone()?.block_on(load::run(Plan { address, in_flight, keyed: true, warm_up, window }))?;
+            alone()?.block_on(load::run(Plan {
+                address,
+                in_flight,
+                keyed: true,
+                path: "/orders".into(),
+                warm_up,
+                window,
+            }))?;
             return Ok(ExitCode::SUCCESS);
         }
         None => {}

@@ -21,7 +21,7 @@ pub const WARM: &str = "warm";
 pub const OVER: &str = "over";
 
 /// What is posted where.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// Where `stepwarden serve` listens.
     pub address: SocketAddr,
@@ -29,6 +29,8 @@ pub struct Plan {
     pub in_flight: usize,
     /// Whether each order has an `Idempotency-Key`.
     pub keyed: bool,
+    /// The path to which they are posted, with the key in place of `{}`.
+    pub path: String,
     /// How long nothing counts.
     pub warm_up: Duration,
     /// How long it does.
@@ -50,6 +52,8 @@ pub struct Seen {
     pub p90_ms: f64,
     /// Likewise.
     pub p99_ms: f64,
+    /// Likewise.
+    pub p999_ms: f64,
     /// Likewise, of those that were still under way at the end as well.
     pub max_ms: f64,
 }
@@ -93,17 +97,17 @@ struct Shared {
 /// The system's, where a connection broke.
 pub async fn run(plan: Plan) -> io::Result<()> {
     let shared = Rc::new(Shared::default());
-    let seen = LocalSet::new().run_until(measure(plan, shared)).await?;
+    let seen = LocalSet::new().run_until(measure(Rc::new(plan), shared)).await?;
     println!("{}", serde_json::to_string(&seen)?);
     Ok(())
 }
 
-async fn measure(plan: Plan, shared: Rc<Shared>) -> io::Result<Seen> {
+async fn measure(plan: Rc<Plan>, shared: Rc<Shared>) -> io::Result<Seen> {
     let mut connections = JoinSet::new();
     let started = Instant::now();
     shared.under_way.replace(vec![started; plan.in_flight]);
     for number in 0..plan.in_flight {
-        connections.spawn_local(connection(plan, number, shared.clone()));
+        connections.spawn_local(connection(plan.clone(), number, shared.clone()));
     }
     wait_until(started + plan.warm_up, &mut connections).await?;
     let began = Instant::now();
@@ -130,7 +134,7 @@ fn say(word: &str) -> io::Result<()> {
     io::stdout().flush()
 }
 
-async fn connection(plan: Plan, place: usize, shared: Rc<Shared>) -> io::Result<()> {
+async fn connection(plan: Rc<Plan>, place: usize, shared: Rc<Shared>) -> io::Result<()> {
     let mut wire = Wire::open(plan.address).await?;
     // Another load generator may have posted to the same store.
     let process = std::process::id();
@@ -138,7 +142,7 @@ async fn connection(plan: Plan, place: usize, shared: Rc<Shared>) -> io::Result<
         let number = shared.posted.get();
         shared.posted.set(number + 1);
         let key = plan.keyed.then(|| format!("{process}-{number}"));
-        let request = post(&document(number), key.as_deref());
+        let request = post(&plan.path, &document(number), key.as_deref());
         let began = Instant::now();
         shared.under_way.borrow_mut()[place] = began;
         wire.send(request.as_bytes()).await?;
@@ -159,11 +163,11 @@ async fn connection(plan: Plan, place: usize, shared: Rc<Shared>) -> io::Result<
     }
 }
 
-fn post(document: &str, key: Option<&str>) -> String {
-    let length = document.len();
+fn post(path: &str, document: &str, key: Option<&str>) -> String {
+    let (length, path) = (document.len(), path.replace("{}", key.unwrap_or_default()));
     let key = key.map(|key| format!("idempotency-key: {key}\r\n")).unwrap_or_default();
     format!(
-        "POST /orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nprefer: wait=20\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nprefer: wait=20\r\n\
          {key}content-length: {length}\r\n\r\n{document}"
     )
 }
@@ -187,13 +191,13 @@ impl Shared {
     fn seen(&self, window_s: f64, oldest: Duration) -> Seen {
         let mut latencies_us = self.latencies_us.take();
         latencies_us.sort_unstable();
-        let ms = |percent: usize| {
-            let place = (latencies_us.len() * percent / 100).min(latencies_us.len().saturating_sub(1));
+        let ms = |per_mille: usize| {
+            let place = (latencies_us.len() * per_mille / 1_000).min(latencies_us.len().saturating_sub(1));
             latencies_us.get(place).map_or(0.0, |&us| f64::from(us) / 1_000.0)
         };
-        let [p50_ms, p90_ms, p99_ms, longest_ms] = [50, 90, 99, 100].map(ms);
+        let [p50_ms, p90_ms, p99_ms, p999_ms, longest_ms] = [500, 900, 990, 999, 1_000].map(ms);
         let max_ms = longest_ms.max(oldest.as_secs_f64() * 1_000.0);
-        Seen { window_s, ends: self.ends.take(), orders: self.ended.get(), p50_ms, p90_ms, p99_ms, max_ms }
+        Seen { window_s, ends: self.ends.take(), orders: self.ended.get(), p50_ms, p90_ms, p99_ms, p999_ms, max_ms }
     }
 }
 

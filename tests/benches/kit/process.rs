@@ -1,5 +1,6 @@
 //! Processes that were started, and what the system says about them.
 
+use std::fs::DirEntry;
 use std::io::{self, BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -164,10 +165,14 @@ pub fn neighbour(name: &str) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::NotFound, problem))
 }
 
-/// What the files of a folder take.
+/// What the files of a folder and of those in it take.
 ///
 /// # Errors
 /// The system's.
 pub fn bytes_in(folder: &Path) -> io::Result<u64> {
-    std::fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+    let bytes = |entry: DirEntry| match entry.file_type()?.is_dir() {
+        true => bytes_in(&entry.path()),
+        false => Ok(entry.metadata()?.len()),
+    };
+    std::fs::read_dir(folder)?.map(|entry| bytes(entry?)).sum()
 }

@@ -52,6 +52,12 @@ impl Stub {
         self.addresses[0]
     }
 
+    /// Those of inventory, payment and shipping.
+    #[must_use]
+    pub const fn addresses(&self) -> [SocketAddr; 3] {
+        self.addresses
+    }
+
     /// # Errors
     /// Where it ended.
     pub fn usage(&self) -> io::Result<Usage> {

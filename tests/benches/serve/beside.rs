@@ -68,7 +68,7 @@ fn measure(program: Program, in_flight: usize, times: Times) -> io::Result<[f64;
     let stub = Stub::start(Manner::default())?;
     let mut served = Served::start_under(&[], program, data.path(), &stub)?;
     let (warm_up_ms, window_ms) = (times.warm_up.as_millis() / 2, times.window.as_millis() / 2);
-    let mut load = generator(&served, in_flight, &["--keyed"], warm_up_ms, window_ms)?;
+    let mut load = generator(served.address(), in_flight, &["--keyed"], warm_up_ms, window_ms)?;
     load.line_is(WARM)?;
     let before = served.usage()?;
     load.line_is(OVER)?;
@@ -162,7 +162,7 @@ fn count(
     if !is_loaded {
         std::thread::sleep(window);
     } else {
-        let mut load = generator(&served, in_flight, &["--keyed"], 0, window.as_millis())?;
+        let mut load = generator(served.address(), in_flight, &["--keyed"], 0, window.as_millis())?;
         load.line_is(WARM)?;
         load.line_is(OVER)?;
         orders = seen(&mut load)?.orders;

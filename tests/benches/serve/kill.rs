@@ -17,8 +17,7 @@ use tests::bench::{Wire, document};
 use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 
 use crate::Times;
-use crate::reference::Reference;
-use crate::row::{Report, Row};
+use crate::row::Report;
 
 /// Who posts, as the API of `stepwarden serve` knows it: it goes into the ids that keys make.
 const CALLER: &str = "local";
@@ -39,11 +38,11 @@ struct Known {
     unknown: RefCell<Vec<OrderId>>,
 }
 
-pub(crate) async fn run(row: Row, in_flight: usize, times: Times, reference: &Reference) -> io::Result<Report> {
-    LocalSet::new().run_until(measure(row, in_flight, times, reference)).await
+pub(crate) async fn run(in_flight: usize, times: Times) -> io::Result<Report> {
+    LocalSet::new().run_until(measure(in_flight, times)).await
 }
 
-async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference) -> io::Result<Report> {
+async fn measure(in_flight: usize, times: Times) -> io::Result<Report> {
     let data = tempfile::tempdir()?;
     let stub = Stub::start(Manner { busy_percent: None, counts: true })?;
     let mut served = Served::start(data.path(), &stub)?;
@@ -91,11 +90,6 @@ async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference
     let existing: BTreeSet<OrderId> = accepted.iter().chain(ends.keys()).copied().collect();
     let under_way = left.len() + unknown.len();
     effects(&existing, &stub::counts(stub.address()).await?, under_way, &mut report);
-    for theirs in reference.of(row.name()) {
-        if let Some(their_s) = theirs.recovered_in_s {
-            report.say(format!("{:.2} times the {their_s} s of {}", recovered_s / their_s, theirs.engine));
-        }
-    }
     Ok(report)
 }
 

@@ -3,17 +3,17 @@
 //!     cargo build --release -p stepwarden -p floor && cargo run --release -p tests --bin bench
 //!
 //! Each row starts `stepwarden serve` on a fresh directory, the stub for the three services and the load generator, each as
-//! a process of its own. The figures of other engines, in `reference.json`, come from another hour of a machine of the same
-//! kind: ratios to them are worth as much as two hours are alike. The row `floor` runs beside Stepwarden in the same minutes:
-//! its ratios depend less on the machine. Figures are to be taken on a machine that does nothing else; how busy it was
-//! is printed with them.
+//! a process of its own. The rows `floor` and `peers` run others beside Stepwarden in the same minutes: their ratios depend
+//! less on the machine. `peers` is run only by name: it installs the peer with npm and cargo. Figures are to be taken on a
+//! machine that does nothing else; how busy it was is printed with them.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]
 
 mod backup;
 mod beside;
 mod kill;
-mod reference;
+mod peers;
+mod restate;
 mod row;
 mod syncs;
 mod throughput;
@@ -29,7 +29,6 @@ use tests::bench::machine::{self, Machine};
 use tests::bench::process::neighbour;
 use tests::bench::stub::{self, Manner};
 
-use reference::Reference;
 use row::{Report, Row};
 
 /// Runs the table for `stepwarden serve` and prints it beside the figures of other engines; fails where a bar is missed
@@ -39,7 +38,7 @@ struct Args {
     /// Short windows and few orders: shows that all of it works, and no figures to believe
     #[arg(long)]
     quick: bool,
-    /// Only this row (repeatable): floor, alone, 64, 256, mix, syncs, kill, backup
+    /// Only this row (repeatable): floor, peers, alone, 64, 256, mix, syncs, kill, backup
     #[arg(long = "only", value_name = "ROW")]
     only: Vec<Row>,
     /// Length of each window, in seconds; a fifth of it comes before as warm-up
@@ -72,6 +71,9 @@ enum Part {
         /// Each order has an idempotency key
         #[arg(long)]
         keyed: bool,
+        /// Where they are posted, with the key in place of {}
+        #[arg(long, default_value = "/orders")]
+        path: String,
         /// How long nothing counts
         #[arg(long, default_value_t = 1_000)]
         warm_up_ms: u64,
@@ -102,9 +104,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             runtime.block_on(stub::serve(Manner { busy_percent: busy, counts }))?;
             Ok(ExitCode::SUCCESS)
         }
-        Some(Part::Load { address, in_flight, keyed, warm_up_ms, window_ms }) => {
+        Some(Part::Load { address, in_flight, keyed, path, warm_up_ms, window_ms }) => {
             let [warm_up, window] = [warm_up_ms, window_ms].map(Duration::from_millis);
-            runtime.block_on(load::run(Plan { address, in_flight, keyed, warm_up, window }))?;
+            runtime.block_on(load::run(Plan { address, in_flight, keyed, path, warm_up, window }))?;
             Ok(ExitCode::SUCCESS)
         }
         None => table(&args.only, times, args.quick, &runtime),
@@ -117,7 +119,6 @@ fn table(
     quick: bool,
     runtime: &tokio::runtime::Runtime,
 ) -> Result<ExitCode, Box<dyn Error>> {
-    let reference = Reference::shipped()?;
     let folder = tempfile::tempdir()?;
     println!("{}", Machine::now(folder.path())?);
     let program = neighbour("stepwarden")?;
@@ -128,24 +129,22 @@ fn table(
     }
     println!();
     let mut all_good = true;
-    let rows: Vec<Row> = Row::ALL.into_iter().filter(|row| only.is_empty() || only.contains(row)).collect();
-    for row in rows {
+    let is_wanted = |row: &Row| if only.is_empty() { *row != Row::Peers } else { only.contains(row) };
+    for row in Row::ALL.into_iter().filter(is_wanted) {
         let load_before = machine::load();
         let report: Report = match row.kind() {
             row::Kind::Beside => beside::run(times)?,
-            row::Kind::Throughput { in_flight, mix } => {
-                throughput::run(row, in_flight, mix, times, &reference, runtime)?
-            }
+            row::Kind::Peers => peers::run(times, runtime)?,
+            row::Kind::Throughput { in_flight, mix } => throughput::run(row, in_flight, mix, times, runtime)?,
             row::Kind::Syncs => syncs::run(times)?,
             row::Kind::Backup => backup::run(times)?,
-            row::Kind::Kill { in_flight } => runtime.block_on(kill::run(row, in_flight, times, &reference))?,
+            row::Kind::Kill { in_flight } => runtime.block_on(kill::run(in_flight, times))?,
         };
         println!("{:<12} (load before {load_before:.2})", row.to_string());
         report.print();
         println!();
         all_good &= report.is_good();
     }
-    println!("{}", reference.remark());
     Ok(if all_good || quick { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

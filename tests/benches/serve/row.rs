@@ -7,6 +7,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Row {
     Floor,
+    Peers,
     Alone,
     Of64,
     Of256,
@@ -21,6 +22,8 @@ pub(crate) enum Row {
 pub(crate) enum Kind {
     /// The same load on Stepwarden and on the floor, in turns.
     Beside,
+    /// The same on Stepwarden and on a peer.
+    Peers,
     /// As many orders as go through.
     Throughput { in_flight: usize, mix: bool },
     /// Counts how often the disk is synced for an order that is alone.
@@ -32,12 +35,22 @@ pub(crate) enum Kind {
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Floor, Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill, Self::Backup];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Floor,
+        Self::Peers,
+        Self::Alone,
+        Self::Of64,
+        Self::Of256,
+        Self::Mix,
+        Self::Syncs,
+        Self::Kill,
+        Self::Backup,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
+            Self::Peers => "peers",
             Self::Alone => "alone",
             Self::Of64 => "64",
             Self::Of256 => "256",
@@ -51,6 +64,7 @@ impl Row {
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Floor => Kind::Beside,
+            Self::Peers => Kind::Peers,
             Self::Alone => Kind::Throughput { in_flight: 1, mix: false },
             Self::Of64 => Kind::Throughput { in_flight: 64, mix: false },
             Self::Of256 => Kind::Throughput { in_flight: 256, mix: false },
@@ -60,6 +74,27 @@ impl Row {
             Self::Backup => Kind::Backup,
         }
     }
+
+    /// What a row of orders that go through has to reach.
+    pub(crate) const fn bars(self) -> Bars {
+        const NONE: Bars = Bars { cpu_ms_per_order_max: None, p50_ms_max: None, syncs_per_order_max: None };
+        match self {
+            Self::Alone => Bars { p50_ms_max: Some(2.5), ..NONE },
+            Self::Of64 | Self::Of256 => {
+                Bars { cpu_ms_per_order_max: Some(0.4), syncs_per_order_max: Some(1.0), ..NONE }
+            }
+            Self::Mix => Bars { cpu_ms_per_order_max: Some(0.4), ..NONE },
+            Self::Floor | Self::Peers | Self::Syncs | Self::Kill | Self::Backup => NONE,
+        }
+    }
+}
+
+/// The most that an order may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bars {
+    pub(crate) cpu_ms_per_order_max: Option<f64>,
+    pub(crate) p50_ms_max: Option<f64>,
+    pub(crate) syncs_per_order_max: Option<f64>,
 }
 
 impl fmt::Display for Row {

@@ -1,6 +1,7 @@
 //! As many orders as go through, with so many in flight.
 
 use std::io;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::process::Command;
 
@@ -12,8 +13,7 @@ use tests::bench::stub::{self, BUSY_PERCENT, Manner};
 use tokio::runtime::Runtime;
 
 use crate::Times;
-use crate::reference::Reference;
-use crate::row::{Report, Row};
+use crate::row::{Bars, Report, Row};
 
 /// Calls that an order makes at least: one for each step.
 const CALLS_MIN: f64 = 3.0;
@@ -39,33 +39,26 @@ struct Found {
     mix: bool,
 }
 
-pub(crate) fn run(
-    row: Row,
-    in_flight: usize,
-    mix: bool,
-    times: Times,
-    reference: &Reference,
-    runtime: &Runtime,
-) -> io::Result<Report> {
+pub(crate) fn run(row: Row, in_flight: usize, mix: bool, times: Times, runtime: &Runtime) -> io::Result<Report> {
     let found = measure(in_flight, mix, times, runtime)?;
-    Ok(found.told(row, reference))
+    Ok(found.told(row.bars()))
 }
 
 /// Starts a load generator of this plan, without keys.
 pub(crate) fn load(served: &Served, in_flight: usize, warm_up_ms: u128, window_ms: u128) -> io::Result<Process> {
-    generator(served, in_flight, &[], warm_up_ms, window_ms)
+    generator(served.address(), in_flight, &[], warm_up_ms, window_ms)
 }
 
 /// The same with further options.
 pub(crate) fn generator(
-    served: &Served,
+    address: SocketAddr,
     in_flight: usize,
     options: &[&str],
     warm_up_ms: u128,
     window_ms: u128,
 ) -> io::Result<Process> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["load", "--address", &served.address().to_string()]).args(options);
+    command.args(["load", "--address", &address.to_string()]).args(options);
     command.args(["--in-flight", &in_flight.to_string()]);
     command.args(["--warm-up-ms", &warm_up_ms.to_string(), "--window-ms", &window_ms.to_string()]);
     Process::start(&mut command)
@@ -98,22 +91,15 @@ fn measure(in_flight: usize, mix: bool, times: Times, runtime: &Runtime) -> io::
 }
 
 impl Found {
-    fn told(&self, row: Row, reference: &Reference) -> Report {
+    fn told(&self, bars: Bars) -> Report {
         let Self { seen, before, after, disk_bytes, transactions, .. } = self;
-        let name = row.name();
         let (orders, per_s) = (seen.in_window().max(1) as f64, seen.per_s());
         let each = |of: fn(&Moment) -> f64| (of(after) - of(before)) / orders;
         let cpu_ms = each(|moment| moment.served.cpu_ms);
         let around_ms = each(|moment| moment.stub.cpu_ms + moment.load.cpu_ms);
         let written_bytes = each(|moment| moment.served.written_bytes as f64);
         let mut report = Report::default();
-        let bars = reference.bars(name);
-        let rate = format!("{per_s:.0} orders/s ({:?} in {:.1} s)", seen.ends, seen.window_s);
-        let first = reference.of(name).next();
-        match (bars.orders_per_s_of_first, first.and_then(|first| first.orders_per_s)) {
-            (Some(times), Some(theirs)) => report.at_least(rate, per_s, times * theirs),
-            _ => report.say(rate),
-        }
+        report.say(format!("{per_s:.0} orders/s ({:?} in {:.1} s)", seen.ends, seen.window_s));
         let Seen { p50_ms, p90_ms, p99_ms, max_ms, .. } = seen;
         let latency = format!("p50 {p50_ms:.2} ms, p90 {p90_ms:.2} ms, p99 {p99_ms:.2} ms, longest {max_ms:.1} ms");
         match bars.p50_ms_max {
@@ -137,21 +123,9 @@ impl Found {
         }
         report.at_most(format!("{} orders astray", seen.astray()), seen.astray() as f64, 0.0);
         self.control(&mut report);
-        for theirs in reference.of(name) {
-            if let Some(their_rate) = theirs.orders_per_s {
-                let mut text =
-                    format!("{:.2} times the {their_rate:.0} orders/s of {}", per_s / their_rate, theirs.engine);
-                if let Some(their_ms) = theirs.p50_ms {
-                    text += &format!("; p50 {:.2} times its {their_ms} ms", p50_ms / their_ms);
-                }
-                if let Some(their_ms) = theirs.cpu_ms_per_order {
-                    text += &format!("; CPU {:.2} times its {their_ms} ms", cpu_ms / their_ms);
-                }
-                report.say(text);
-            }
-        }
         report
     }
+
     /// Whether what was measured is what was meant.
     fn control(&self, report: &mut Report) {
         let Self { seen, before, after, calls, mix, .. } = self;
