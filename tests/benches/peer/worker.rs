@@ -3,11 +3,13 @@
 //!
 //!     peer ADDRESS INVENTORY PAYMENT SHIPPING
 
+use std::io;
 use std::net::SocketAddr;
 
 use reqwest::{Client, StatusCode};
 use restate_sdk::prelude::*;
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpSocket};
 
 struct Order {
     client: Client,
@@ -76,6 +78,21 @@ async fn main() {
         }
     };
     let order = Order { client: Client::new(), inventory, payment, shipping };
+    let listener = match listener(address) {
+        Ok(listener) => listener,
+        Err(error) => {
+            eprintln!("{address}: {error}");
+            std::process::exit(1);
+        }
+    };
     println!("ready");
-    HttpServer::new(Endpoint::builder().bind(order).build()).listen_and_serve(address).await;
+    HttpServer::new(Endpoint::builder().bind(order).build()).serve(listener).await;
+}
+
+/// Its connections send small packets at once, as this listener says. With the SDK's own, a step alone takes 40 ms more.
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_nodelay(true)?;
+    socket.bind(address)?;
+    socket.listen(1_024)
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tests::bench::Wire;
 use tests::bench::process::{Process, Usage};
 use tests::bench::served::Stub;
+use tests::bench::{Wire, document};
 use tokio::runtime::Runtime;
 
 /// What is measured.
@@ -73,7 +73,7 @@ fn succeeds(command: &mut Command) -> io::Result<()> {
 }
 
 impl Restate {
-    /// Starts both on free ports, and waits until the server knows the worker.
+    /// Starts both on free ports, and waits until they have carried an order.
     ///
     /// # Errors
     /// Where one of them does not start.
@@ -97,12 +97,17 @@ impl Restate {
             .env("RESTATE_ADMIN__BIND_ADDRESS", admin.to_string())
             .env("RESTATE_INGRESS__BIND_ADDRESS", address.to_string());
         let server = Process::start(&mut command)?;
-        let (began, body) = (Instant::now(), json!({"uri": format!("http://{of_worker}")}).to_string());
-        while !matches!(runtime.block_on(registered(admin, &body)), Ok(200 | 201)) {
-            if began.elapsed() > STARTED_MAX {
-                return Err(io::Error::other("Restate does not take its worker on"));
+        let worker_url = json!({"uri": format!("http://{of_worker}")}).to_string();
+        for (address, path, body) in
+            [(admin, "/deployments", worker_url), (address, &*PATH.replace("{}", "first"), document(0))]
+        {
+            let began = Instant::now();
+            while !matches!(runtime.block_on(posted(address, path, &body)), Ok(200 | 201)) {
+                if began.elapsed() > STARTED_MAX {
+                    return Err(io::Error::other(format!("Restate does not take what is posted to {path}")));
+                }
+                std::thread::sleep(Duration::from_millis(100));
             }
-            std::thread::sleep(Duration::from_millis(100));
         }
         Ok(Self { server, worker, address })
     }
@@ -128,11 +133,11 @@ impl Restate {
     }
 }
 
-/// The status with which the server takes the worker on.
-async fn registered(admin: SocketAddr, body: &str) -> io::Result<u16> {
-    let mut wire = Wire::open(admin).await?;
+/// The status with which the server answers.
+async fn posted(address: SocketAddr, path: &str, body: &str) -> io::Result<u16> {
+    let mut wire = Wire::open(address).await?;
     let length = body.len();
-    let head = "POST /deployments HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
     wire.send(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).await?;
     Ok(wire.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?.status())
 }
