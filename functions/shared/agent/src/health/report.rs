@@ -17,7 +17,8 @@ impl SharedHealth {
     /// Reports the end of a call of an attempt that was sent at this time; whether the order must bear it. A rejection is
     /// not the order's while most steps are rejected. A failure is the order's only if the service answered others well
     /// meanwhile, or in the time of one attempt before. A panic, or a call that could not be made, is a fault of the agent
-    /// and says nothing about the service. But a probe must have an end.
+    /// and says nothing about the service. But a probe must have an end. A step that was taken on, whose result comes later,
+    /// is no rejection.
     pub(crate) async fn report(
         &self,
         ports: &impl AgentPorts,
@@ -25,6 +26,7 @@ impl SharedHealth {
         request: &Request,
         sent_at: Timestamp,
         called: &Called,
+        is_taken_on: bool,
     ) -> bool {
         self.is_back(pass);
         let (order, is_forward) = (request.order_id, request.direction == Direction::Forward);
@@ -38,10 +40,7 @@ impl SharedHealth {
                 return self.said(ports, pass, order, Said::Yes).await;
             }
             Called::Answered(Answer::Fail(_)) if is_forward => return self.said(ports, pass, order, Said::No).await,
-            // It took the step on, and tells the result later. Without a wait for it, the call is made again.
-            Called::Answered(Answer::UnderWay { unless_alone: None, .. })
-                if is_forward && request.wait_within_ms.is_some() =>
-            {
+            Called::Answered(Answer::UnderWay { .. }) if is_forward && is_taken_on => {
                 self.said(ports, pass, order, Said::Yes).await;
                 return false;
             }

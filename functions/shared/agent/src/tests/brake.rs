@@ -93,6 +93,11 @@ fn rule_18_a_step_that_is_taken_on_is_no_rejection_and_ends_it() {
     let instance = world.instance();
     let parked: Vec<_> = (0..9).filter(|_| instance.handle_one(awaited())).collect();
     assert_eq!((parked, failures(&world), reason(&world)), (vec![8], 4, Some(OutageReason::Rejections)));
+    // With a memo the call is made again, so it is no answer yet.
+    let world = braked([taken_on(), no()]).with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
+    world.pass_ms(4_000);
+    world.instance().handle_one(Request { idempotency_key: "another".into(), ..awaited() });
+    assert_eq!(reason(&world), Some(OutageReason::Rejections));
     let world = braked([taken_on()]);
     world.pass_ms(4_000);
     assert!(!world.instance().handle_one(awaited()));

@@ -187,9 +187,12 @@ where
             let (called, call_ms) = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
             self.looked_at = None;
+            // A 409 may be taken for a 202, and nobody knows. Any other call under way is made again.
+            let is_202 = matches!(called, Called::Answered(Answer::UnderWay { unless_alone: None, .. }));
+            let is_taken_on = is_202 && self.may_be_told_later();
             let called = self.judge(leave.at, called).await;
-            let sent_at = sent_at(&self.request);
-            self.is_own = self.agent.health.report(self.ports, leave.pass, &self.request, sent_at, &called).await;
+            let (sent_at, health) = (sent_at(&self.request), &self.agent.health);
+            self.is_own = health.report(self.ports, leave.pass, &self.request, sent_at, &called, is_taken_on).await;
             self.note_unanswered(leave.at, &called);
             (self.under_way_ms, self.no_failure_ms) = (None, None);
             self.is_uncalled = matches!(called, Called::Answered(Answer::NotCalled { .. }));
