@@ -23,7 +23,7 @@ pub const OVER: &str = "over";
 /// What is posted where.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where `stepwarden serve` listens.
+    /// Where orders are posted.
     pub address: SocketAddr,
     /// Orders under way at the same time.
     pub in_flight: usize,

@@ -174,5 +174,10 @@ pub fn bytes_in(folder: &Path) -> io::Result<u64> {
         true => bytes_in(&entry.path()),
         false => Ok(entry.metadata()?.len()),
     };
-    std::fs::read_dir(folder)?.map(|entry| bytes(entry?)).sum()
+    // A program that runs may have removed it since.
+    let still_there = |found: io::Result<u64>| match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        found => found,
+    };
+    std::fs::read_dir(folder)?.map(|entry| still_there(bytes(entry?))).sum()
 }

@@ -31,7 +31,7 @@ use tests::bench::stub::{self, Manner};
 
 use row::{Report, Row};
 
-/// Runs the table for `stepwarden serve` and prints it beside the figures of other engines; fails where a bar is missed
+/// Runs the table for `stepwarden serve` and prints it; fails where a bar is missed
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {

@@ -51,7 +51,7 @@ impl Installed {
         let mut npm = Command::new("npm");
         npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]).arg(prefix);
         succeeds(npm.arg(format!("{PACKAGE}@{VERSION}")))?;
-        // Not in the checkout: its lock file is no part of it.
+        // Not in the checkout: that would get a lock file.
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peer");
         for name in ["Cargo.toml", "worker.rs"] {
             fs::copy(sources.join(name), folder.join(name))?;
@@ -142,7 +142,7 @@ async fn posted(address: SocketAddr, path: &str, body: &str) -> io::Result<u16> 
     Ok(wire.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?.status())
 }
 
-/// Addresses on which nobody listens.
+/// Free addresses on this machine.
 fn free_addresses<const N: usize>() -> io::Result<[SocketAddr; N]> {
     let listeners: Vec<TcpListener> =
         (0..N).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;

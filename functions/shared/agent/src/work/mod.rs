@@ -187,7 +187,7 @@ where
             let (called, call_ms) = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
             self.looked_at = None;
-            // A 409 may be taken for a 202, and nobody knows. Any other call under way is made again.
+            // Not for a 409 that is taken for a 202 below: the service may have rejected the step.
             let is_202 = matches!(called, Called::Answered(Answer::UnderWay { unless_alone: None, .. }));
             let is_taken_on = is_202 && self.may_be_told_later();
             let called = self.judge(leave.at, called).await;

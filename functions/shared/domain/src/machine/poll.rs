@@ -51,7 +51,7 @@ impl Turn<'_> {
             polled.at = (!is_last).then(|| now.plus_ms(poll.every_ms).min(end));
         }
         if is_last {
-            step.waits_until = Some(now.plus_ms(rule.complete_within_ms));
+            self.wait_until(index, now.plus_ms(rule.complete_within_ms));
         }
         self.effects.push(Effect::Look { step: index, hops: 1 });
         true
@@ -73,8 +73,7 @@ impl Turn<'_> {
         let is_followed = poll.at.is_some() && end.is_some_and(|end| at < end);
         poll.at = Some(at);
         if !is_followed {
-            // Not beside the end that a wrong clock wrote: the doubt about it would be all that counts (rule 23).
-            step.waits_until = end.max(Some(at.plus_ms(rule.complete_within_ms).min(horizon)));
+            self.wait_until(index, at.plus_ms(rule.complete_within_ms).min(horizon));
         }
         self.changed = true;
         Verdict::Taken

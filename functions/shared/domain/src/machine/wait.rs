@@ -46,14 +46,27 @@ impl Turn<'_> {
                 self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into()));
                 self.owe_newest(NoticeKind::OrderWaiting);
             }
-            Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => {
-                self.task.steps[index].waits_until = Some(until);
+            Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until || self.is_endless(index) => {
+                self.wait_until(index, until);
                 self.changed = true;
             }
             Some(_) => {}
         }
         self.poll_from_now(index, acceptance);
         self.verdict()
+    }
+
+    /// Lets the wait for a result end no sooner than this. Beside a later end that is doubted, or that a wrong clock wrote,
+    /// the doubt is moved: a clock that is right again believes that end (rule 23).
+    pub(super) fn wait_until(&mut self, index: usize, until: Timestamp) {
+        let doubted_at = until.minus_ms(self.workflow.steps[index].awaited_ms());
+        let is_endless = self.is_endless(index);
+        let step = &mut self.task.steps[index];
+        if step.waits_until <= Some(until) {
+            step.waits_until = Some(until);
+        } else if is_endless || step.doubted_at.is_some() {
+            step.doubted_at = step.doubted_at.max(Some(doubted_at));
+        }
     }
 
     /// Tells of no wait whose result came in the same turn.

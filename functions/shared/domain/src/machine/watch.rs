@@ -109,7 +109,7 @@ impl Turn<'_> {
     }
 
     /// Whether the end of an attempt in flight lies further ahead than that of one that begins now.
-    fn is_endless(&self, index: usize) -> bool {
+    pub(super) fn is_endless(&self, index: usize) -> bool {
         self.ends_at(index).is_some_and(|at| at.is_beyond(self.moment.now, self.longest_ms(index)))
     }
 

@@ -239,7 +239,7 @@ fn rule_23_a_wait_that_was_doubted_becomes_longer_beside_the_end_that_a_wrong_cl
     };
     let mut case = doubted();
     assert_eq!(looks(&mut case), [MINUTE_MS]);
-    // The look is put off, and is the last one.
+    // The look is deferred, and is the last one.
     let mut case = doubted();
     let reply = case.reply_of("a", Outcome::Deferred(Deferral::after(5 * MINUTE_MS)));
     case.take(&reply);
@@ -252,7 +252,29 @@ fn rule_23_a_wait_that_was_doubted_becomes_longer_beside_the_end_that_a_wrong_cl
     let mut case = doubted();
     case.pass_ms(3 * MINUTE_MS);
     case.sweep();
-    assert_eq!((case.looked_at(), case.step("a").waits_until), (vec!["a"], Some(case.now.plus_ms(10_000))));
+    assert_eq!(case.looked_at(), ["a"]);
+    case.pass_ms(11_999);
+    assert_eq!((case.sweep(), case.step("a").failure_count), (Verdict::Nothing, 0));
+    // A wrong clock's end that nobody doubted yet.
+    let mut case = awaiting("");
+    case.task.steps[0].waits_until = Some(case.now.plus_ms(100 * MINUTE_MS));
+    accepted(&mut case, None);
+    assert_eq!(looks(&mut case).last(), Some(&WITHIN_MS));
+}
+
+#[test]
+fn rule_23_a_heartbeat_under_a_slow_clock_ends_no_wait() {
+    let mut case = awaiting("");
+    let right = case.now;
+    let end = case.step("a").waits_until;
+    case.now = right.minus_ms(24 * 60 * MINUTE_MS);
+    case.task.watch_at = Some(case.now);
+    case.sweep();
+    case.pass_ms(MINUTE_MS);
+    accepted(&mut case, None);
+    assert!(case.step("a").doubted_at > Some(case.now.minus_ms(1)));
+    case.now = right.plus_ms(MINUTE_MS);
+    assert_eq!((case.step("a").waits_until, looks(&mut case).last()), (end, Some(&(9 * MINUTE_MS))));
 }
 
 #[test]
